@@ -9,7 +9,7 @@ from dataclasses import InitVar, dataclass
 from typing import Literal
 
 from fmilin.errors import join_first
-from fmilin.tolerances import EQUILIBRIUM
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +404,7 @@ def equilibrium_not_tested(why: str) -> Remark:
 
 def rate_of_change(name: str, rate: float, size: float = 0.0) -> str:
     """Say how fast a state or coordinate of some size changes: half a sentence for :func:`off_equilibrium`."""
-    slowly = ", slowly, but no equilibrium is near" if abs(rate) <= EQUILIBRIUM * size else ""
+    slowly = ", slowly, but no equilibrium is near" if abs(rate) <= EQUILIBRIUM_RATE_TOLERANCE * size else ""
     return f"'{name}' changes at {rate:.6g} per second{slowly}"
 
 

@@ -206,7 +206,7 @@ def batches(s: Subject) -> None:
         close(s, values, wanted, text, 1e-12, allowed=cancelled)
 
 
-NEGLIGIBLE = 1e-12  # deviations of numbers that agree, in units of the model
+NEGLIGIBLE_SIZE = 1e-12  # deviations of numbers that agree, in units of the model
 
 
 def products(s: Subject) -> bool | None:
@@ -233,7 +233,7 @@ def products(s: Subject) -> bool | None:
             f"products() is not linear in the direction: {part}",
             np.where(is_finite, J, 0.0) @ weights,
         )
-        close(s, along_weights, sums, text, 1e-9, rows=is_finite.all(axis=1), allowed=NEGLIGIBLE)
+        close(s, along_weights, sums, text, 1e-9, rows=is_finite.all(axis=1), allowed=NEGLIGIBLE_SIZE)
 
         def value(c: FloatArray, part: str = part) -> FloatArray:
             moved = z + along @ c
@@ -242,7 +242,7 @@ def products(s: Subject) -> bool | None:
         measured, error = jacobian_by_differences(value, np.zeros(dx.shape[1]), sizes)
         differ = (
             np.abs(J - measured)
-            > NEGLIGIBLE + 10 * error + s.tolerance * np.max(np.abs(measured), axis=1, initial=0.0)[:, None]
+            > NEGLIGIBLE_SIZE + 10 * error + s.tolerance * np.max(np.abs(measured), axis=1, initial=0.0)[:, None]
         )
         bad = np.argwhere(differ & is_finite)
         where = "" if not len(bad) else f"row {bad[0][0]}: {J[tuple(bad[0])]:.9g} and {measured[tuple(bad[0])]:.9g}"
@@ -273,7 +273,7 @@ def constraints(s: Subject) -> bool | None:
     alone, all_of_it = read_constraint_residuals(m, t, x, u), m.evaluate(t, x, u).residuals
     if alone is not None:
         what = "constraint_residuals() and the residuals of evaluate() differ"
-        close(s, alone, all_of_it, what, 1e-9, allowed=NEGLIGIBLE)
+        close(s, alone, all_of_it, what, 1e-9, allowed=NEGLIGIBLE_SIZE)
     lin = linear(s)  # refuses constraints that the motion does not keep
     s.promise(
         len(lin.states) < len(s.model.states) or not lin.accuracy.conditioning > 1,

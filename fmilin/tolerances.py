@@ -1,7 +1,8 @@
 """What is zero, what is close enough, what is refused: every limit that decides about a number, once.
 
 Each has a test that fails when it is loosened. Steps, iterations and sizes of one procedure stay with that procedure.
-These orders must hold: ``REACHED < ON_MANIFOLD < CONSISTENT`` and ``BALANCED_EXACTLY < EQUILIBRIUM``.
+These orders must hold: ``PROJECTION_TOLERANCE < MANIFOLD_DISTANCE_TOLERANCE < START_GAP_TOLERANCE`` and
+``EXACT_BALANCE_TOLERANCE < EQUILIBRIUM_RATE_TOLERANCE``.
 """
 
 from typing import Final
@@ -12,18 +13,19 @@ multiples of it, so they would be wrong by what it is wrong."""
 
 # -- the point -------------------------------------------------------------------------------------------------------
 
-ON_MANIFOLD: Final = 1e-8
+MANIFOLD_DISTANCE_TOLERANCE: Final = 1e-8
 """Distance from the manifold, in sizes of the states, beyond which a point is refused, and a simulation has lost it.
 Looser: A of a point that does not exist, wrong by about the distance."""
 
-REACHED: Final = 1e-9
-"""Distance at which a projection has arrived. Looser: points called consistent that :data:`ON_MANIFOLD` refuses."""
+PROJECTION_TOLERANCE: Final = 1e-9
+"""Distance at which a projection has arrived. Looser: points called consistent that "
+":data:`MANIFOLD_DISTANCE_TOLERANCE` refuses."""
 
 POSITION_KNOWN: Final = 1e-6
 """Newton step, in sizes of the states, that may remain at a point that satisfies all constraints. Looser: a point that
 is far from the true one, between constraints that are nearly parallel, is used without a word."""
 
-CONSISTENT: Final = 1e-6
+START_GAP_TOLERANCE: Final = 1e-6
 """Gap of start values, in sizes of the states, that is closed by a projection without being asked for. Looser: a typing
 error in a start value or a wrong length in a constraint is moved to another point silently."""
 
@@ -31,34 +33,34 @@ NEGATIVE_INERTIA: Final = 1e-6
 """Negative moment of inertia of a link of a URDF file that is taken with a remark, relative to the largest moment in
 the file: rounding, or a small part that nobody measured. Looser: mass matrices that are not positive."""
 
-CLOSED: Final = 1e-9
+LOOP_CLOSURE_TOLERANCE: Final = 1e-9
 """Gap of an assembled loop, in sizes of the mechanism or rad. Looser: a mechanism with a gap."""
 
-EQUILIBRIUM: Final = 1e-9
+EQUILIBRIUM_RATE_TOLERANCE: Final = 1e-9
 """Rates, in sizes of the states per second, that count as rest: here f0 = 0, and the terms of a motion may be left out.
 Looser: formulations drop terms, and eigenvalues of a moving point are shown without a remark."""
 
-BALANCED: Final = 1e-9
+STATIC_BALANCE_TOLERANCE: Final = 1e-9
 """Accelerations over stiffness that count as rest in statics. Looser: a penalized rest point that is none."""
 
-BALANCED_EXACTLY: Final = 1e-10
+EXACT_BALANCE_TOLERANCE: Final = 1e-10
 """What a trim without noise must reach. Looser: an equilibrium that moves."""
 
-DETERMINED: Final = 1e-3
+TRIM_DISTANCE_TOLERANCE: Final = 1e-3
 """How far a solution may be from what a trim returns, in sizes of the unknowns. Looser: an equilibrium that is none."""
 
-STEADY: Final = 1e-7
+STEADY_RATE_TOLERANCE: Final = 1e-7
 """Change of the rates along a motion, relative, that counts as none. Looser: a steady motion that is not steady."""
 
-UNIFORM: Final = 1e-6
+UNIFORM_RATE_TOLERANCE: Final = 1e-6
 """Change of a rate along a motion, in sizes of the states and the motion's own time, up to which a state moves
-uniformly: above :data:`STEADY`, which is what a trim leaves. Looser: eigenvalues of a motion that is not steady are
-shown without a remark."""
+uniformly: above :data:`STEADY_RATE_TOLERANCE`, which is what a trim leaves. Looser: eigenvalues of a motion that is
+not steady are shown without a remark."""
 
-SAME_ALONG: Final = 1e-4
+CONSTANT_JACOBIAN_TOLERANCE: Final = 1e-4
 """Change of A along a motion, relative to its rows, that counts as none. Looser: the same."""
 
-STAYS: Final = 1e-5
+EQUILIBRIUM_FAMILY_TOLERANCE: Final = 1e-5
 """Growth of the residual along a free direction of a trim, over the step, up to which equilibria form a family."""
 
 # -- rank and coordinates --------------------------------------------------------------------------------------------
@@ -76,10 +78,10 @@ RANK_UNKNOWN: Final = 1e-2
 CLEAR_GAP: Final = 1e2
 """Ratio of singular values across the decision about the rank below which the decision is remarked on."""
 
-ROUNDING: Final = 1e-14
+ROUNDING_TOLERANCE: Final = 1e-14
 """What is below this fraction of the terms that it is a sum of is rounding. Looser: weak couplings vanish."""
 
-ROUNDED_COEFFICIENT: Final = 16.0
+COEFFICIENT_ROUNDING_FACTOR: Final = 16.0
 """Times what rounding can have made of a coefficient of an equation (a running error analysis, in units of eps), up to
 which the coefficient is taken as zero. Smaller: rounding decides index and order; larger: stiff couplings vanish."""
 
@@ -87,28 +89,28 @@ END_OF_TABLE: Final = 1e-9
 """Relative to the range of a table, by how much an input may be beyond its end and count as inside. Looser: points
 outside of the data are called inside; tighter: an input at the end is called outside by rounding."""
 
-CANCELLED: Final = 1e-13
+CANCELLATION_TOLERANCE: Final = 1e-13
 """The same after some more operations. Looser: weak couplings beside stiff ones are dropped."""
 
-PSEUDO_INVERSE: Final = 1e-10
+PSEUDOINVERSE_TOLERANCE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
 
-SINGULAR: Final = 1e-14
+MIN_RECIPROCAL_CONDITION_NUMBER: Final = 1e-14
 """Reciprocal condition number of a scaled matrix at which what it is to be solved for is not determined. Larger: honest
 models of stiff and light parts are refused; smaller: accelerations that are rounding only."""
 
-REFUSED: Final = 1e8
+MAX_COORDINATE_CONDITION_NUMBER: Final = 1e8
 """Condition number of a choice of coordinates beyond which it is refused. Looser: A is wrong by eps times this."""
 
-DESCRIPTOR_AGREES: Final = 1e-6
+DESCRIPTOR_RESIDUAL_TOLERANCE: Final = 1e-6
 """Residual of the modes of a linear model in its descriptor system, relative to the terms, that is rounding.
 Looser: a wrong A is confirmed."""
 
-PENCIL_NOTHING: Final = 1e-12
+PENCIL_ZERO_TOLERANCE: Final = 1e-12
 """Singular value of a scaled block of a pencil up to which it is rounding. Looser: finite eigenvalues of stiff models
 count as infinite, and a right order is called wrong."""
 
-PENCIL_SOMETHING: Final = 1e-8
+PENCIL_NONZERO_THRESHOLD: Final = 1e-8
 """The same from which on it is none; between the two the order of the pencil is not told. Smaller: rounding that
 several steps have enlarged counts as a finite eigenvalue."""
 
@@ -116,72 +118,73 @@ UNCERTIFIED_ZERO: Final = 1e-9
 """Smallest change of an equilibrated system pencil, relative to it, that lets its rank drop at a zero, up to which the
 zero counts as certified. Looser: zeros that a wrong rank decision made are returned with a small error."""
 
-DOUBTFUL: Final = 1e4
+DOUBTFUL_CONDITION_NUMBER: Final = 1e4
 """Condition number of a choice of coordinates that is remarked on, and for which others are looked for."""
 
 # -- slopes and invariants -------------------------------------------------------------------------------------------
 
-AGREEMENT: Final = 1e-7
+DERIVATIVE_AGREEMENT_TOLERANCE: Final = 1e-7
 """Disagreement of an exact derivative with a difference, relative to its row, that is put down to the model's accuracy.
 Looser: a wrong derivative enters A."""
 
-HIDDEN_BY_NOISE: Final = 1e-4
+MAX_ERROR_HIDDEN_BY_NOISE: Final = 1e-4
 """Error of a slope that the noise of differences may hide, relative to its row or to the terms of that, where exact
 slopes count as verified once for all points. Looser: a wrong derivative of an ill-conditioned model enters A."""
 
-COMPARED: Final = 1e-4
+LARGE_MODEL_AGREEMENT_TOLERANCE: Final = 1e-4
 """Disagreement of the exact slopes of a large model with a difference along one direction, relative to the largest of
 all. Looser: a kink beside a stiff part is smoothed over, and one side's slope stands for both."""
 
-PRECISE: Final = 1e-8
+NOISE_FREE_ERROR: Final = 1e-8
 """Error of a quick difference, relative to its row, up to which the model has no noise: later points are checked along
 one direction only. Looser: wrong derivatives beside noise pass unseen."""
 
-KINK: Final = 1e-3
+KINK_TOLERANCE: Final = 1e-3
 """Jump of a slope, relative to the largest of its row, that is a kink. Looser: the slope of one side for both."""
 
-INACCURATE: Final = 1e-3
+INACCURATE_ENTRY_ERROR: Final = 1e-3
 """Estimated error of an entry, relative to the largest of its row in sizes of the variables, that is remarked on.
 Looser: digits that are none are shown without a word."""
 
-TOO_INACCURATE: Final = 0.1
+MAX_ENTRY_ERROR: Final = 0.1
 """The same beyond which nothing is returned unless it is asked for. Looser: a number of the wrong size, or sign."""
 
-INDISTINCT: Final = 1e-6
+INDISTINCT_ROW_ERROR: Final = 1e-6
 """Error of a row that is nothing but error, relative to the size of its terms, that is remarked on: so much noise hides
 a slope. Looser: weak couplings beside noise are shown as zeros; tighter: rows that cancel are refused for rounding."""
 
-INVARIANT: Final = 1e-6
+INVARIANT_TOLERANCE: Final = 1e-6
 """H f and H f_u relative to the sizes of their terms, up to which a constraint is an invariant of the motion. Looser: a
 wrong constraint is accepted."""
 
-INVARIANT_MEASURED: Final = 1e-4
+MEASURED_INVARIANT_TOLERANCE: Final = 1e-4
 """The same where H is measured by differences."""
 
-DISCOVERED: Final = 1e-10
+DISCOVERY_TOLERANCE: Final = 1e-10
 """Singular value, of the largest, of sampled rates of functions, up to which a combination of them never changes.
 Looser: weakly damped quantities are called constraints."""
 
 DISCOVERED_GAP: Final = 1e3
 """Ratio of the singular values on its two sides. Smaller: nearly dependent functions are called invariants."""
 
-SYMMETRIC: Final = 1e-9
+SYMMETRY_TOLERANCE: Final = 1e-9
 """Asymmetry of a mass matrix, relative to its largest entry, that is rounding."""
 
 # -- reduction -----------------------------------------------------------------------------------------------------
 
-UNREACHED: Final = 1e-9
+NO_RESPONSE_TOLERANCE: Final = 1e-9
 """What an input reaches, or an output shows, beside the terms that it is a sum of, and counts as nothing where nothing
-is known of the entries' errors; :data:`CANCELLED` where they are known, and come on top. Looser: couplings vanish."""
+is known of the entries' errors; :data:`CANCELLATION_TOLERANCE` where they are known, and come on top. Looser:
+couplings vanish."""
 
-UNTOUCHED: Final = 1e-9
+UNCHANGED_STATE_TOLERANCE: Final = 1e-9
 """Part that a state has in what was dropped, up to which it keeps its name. Looser: a state that is another's sum."""
 
-INSEPARABLE: Final = 1e6
+MAX_SEPARATION_CONDITION_NUMBER: Final = 1e6
 """Condition number of new coordinates above which modes stay in one block, or states give up their names. Looser:
 entries wrong by eps times this."""
 
-GROWS: Final = 1e-7
+GROWTH_RATE_TOLERANCE: Final = 1e-7
 """Growth of a mode, relative to the fastest, above which it is unstable: rounding spreads a double zero by the root of
 eps. Looser: an unstable mode is dropped without a word."""
 
@@ -189,7 +192,7 @@ EXTENT_OF_AN_ORBIT: Final = 10.0
 """How many times larger than the error of its start a motion must be, for a period that is found. Smaller: an
 equilibrium, which closes after any time, is returned as an orbit."""
 
-KNOWN_NEUTRAL: Final = 1e-9
+NEUTRAL_MODE_ERROR: Final = 1e-9
 """Error of the growth of a mode, relative to the fastest (of multipliers relative to 1), up to which a mode at the
 stability limit is called neutral and not undecided. Looser: an oscillation that grows slowly is called stable."""
 
@@ -203,34 +206,34 @@ entries could end the growth: from there on it counts as certain. Smaller: round
 
 # -- identification ----------------------------------------------------------------------------------------------
 
-PREDICTED: Final = 1e-8
+PREDICTION_ERROR_TOLERANCE: Final = 1e-8
 """Error on held-out responses, relative to them, that needs no better model: rounding in the rates, integrated, leaves
 as much. Looser: weak modes are left out."""
 
-CONFIRMED: Final = 2e-2
+OTHER_STEPS_ERROR_TOLERANCE: Final = 2e-2
 """The same in steps that the model was not made from, of one that counts as continuous. Looser: an alias passes."""
 
-MISSES: Final = 0.5
+MAX_PREDICTION_ERROR: Final = 0.5
 """The same beyond which there is no model. Looser: a model that predicts nothing."""
 
-QUIET: Final = 1e-9
+QUIET_RESPONSE_SIZE: Final = 1e-9
 """Response, in sizes of the loudest or of the outputs, that counts as none. Looser: what an output says goes
 unverified, and small kinks are no kinks."""
 
-MOVES: Final = 1e-7
+MOTION_RATE_TOLERANCE: Final = 1e-7
 """Rate, in sizes of the states per second, that is a motion and not the solver's noise. Looser: f0 is lost."""
 
-VANISHED: Final = 1e-9
+VANISHED_EIGENVALUE_SIZE: Final = 1e-9
 """Eigenvalues over one step below this have left no trace. Smaller: rates that rounding made up."""
 
-NEAR_NYQUIST: Final = 0.9
+MAX_NYQUIST_FRACTION: Final = 0.9
 """Largest angle of an eigenvalue over one step, in parts of pi. Looser: a frequency that may be its alias."""
 
-RELATION_HOLDS: Final = 3e-10
+RELATION_TOLERANCE: Final = 3e-10
 """An exact relation of a plant (C B = 0, a rate that is an output) holds to this part of its terms, or to ten times
 what the best integrator leaves. Looser: integrators that differ by less are told apart by noise."""
 
-RELATION_MISSED: Final = 1e-5
+MIN_RELATION_RATIO: Final = 1e-5
 """The best integrator leaves this part of what the worst leaves, where a relation tells integrators apart. Looser:
 chance decides which it is."""
 
@@ -238,14 +241,14 @@ AGREES_IN_STEPS: Final = 0.05
 """Part of the logarithm's error in half steps that another integrator may leave, to be taken instead. Looser: noise
 decides."""
 
-UNREPEATABLE: Final = 0.3
+UNREPEATABLE_DIFFERENCE_RATIO: Final = 0.3
 """Difference between equal runs, in parts of what inputs change, from which an output is a clock or a random number.
 Smaller: noisy outputs disappear."""
 
-FAITHFUL: Final = 1e-6
+LOGARITHM_TOLERANCE: Final = 1e-6
 """exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
 
-CHANGES_ALONG_MOTION: Final = 1e-6
+MOTION_RESPONSE_TOLERANCE: Final = 1e-6
 """By how much a response may change along the motion of a point that moves by itself, for a model from long records.
 Looser: the average of A along the motion is returned for A at the point."""
 
@@ -255,7 +258,7 @@ SOLVER_TOLERANCE: Final = 1e-10
 """Relative tolerance that the solver inside a co-simulation FMU is asked for. Larger: a variable-step solver shows its
 own errors as responses."""
 
-COARSE_SOLVER: Final = 5.0
+COARSE_SOLVER_FACTOR: Final = 5.0
 """Times what splitting every step changes in responses, within which they do not refute derivatives that the FMU gives.
 Larger: hidden states and sampled parts pass for a coarse solver."""
 
@@ -263,7 +266,7 @@ COLUMNS_AGREE: Final = 1e-7
 """How well a product along all knowns is the sum of columns asked for in groups, in sizes of the terms. Larger: a wrong
 declared structure passes."""
 
-GROUPS_AGREE: Final = 1e-6
+GROUP_AGREEMENT_TOLERANCE: Final = 1e-6
 """How well a difference along all columns is the sum of those along groups of them, in sizes of a row's terms, beside
 what their errors explain. Larger: the slope along a column on which a row depends undeclared is given to another."""
 
@@ -271,19 +274,19 @@ what their errors explain. Larger: the slope along a column on which a row depen
 
 NO_INERTIA: Final = 4e-15
 """Inertia below this fraction of the largest, all scaled by their own sizes, that is rounding; of a sparse problem,
-which is not scaled, :data:`CANCELLED`. Looser: eigenvalues of a mass that nobody gave."""
+which is not scaled, :data:`CANCELLATION_TOLERANCE`. Looser: eigenvalues of a mass that nobody gave."""
 
-UNTURNED: Final = 1e-12
+REAL_SQUARE_TOLERANCE: Final = 1e-12
 """Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
 called an oscillation."""
 
 # -- connected systems -----------------------------------------------------------------------------------------------
 
-LOOP_CLOSED: Final = 1e-9
+LOOP_GAP_TOLERANCE: Final = 1e-9
 """Gap between an input and what feeds it, relative to its size, up to which a system is settled. Looser: a stalled
 Newton iteration passes for a solution."""
 
-LOOP_SINGULAR: Final = 1e-11
+SINGULAR_LOOP_TOLERANCE: Final = 1e-11
 """Smallest singular value of the balanced I - K D, relative to 1 + |K D|, below which an algebraic loop has no single
 solution. Smaller: rounding decides."""
 
@@ -293,73 +296,73 @@ short steps is called stable. Tighter: rounding of a double z = 1 is called grow
 
 # -- verification ----------------------------------------------------------------------------------------------------
 
-SLOPES_AGREE: Final = 1e-5
+VERIFIED_DERIVATIVE_TOLERANCE: Final = 1e-5
 """Relative error of a slope that ``fl.verify`` accepts of a model without noise."""
 
-SLOPES_AT_WORST: Final = 1e-2
+MAX_VERIFIED_DERIVATIVE_ERROR: Final = 1e-2
 """The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right beside enough noise."""
 
-DRIFT_AGREES: Final = 1e-4
+VERIFIED_DRIFT_TOLERANCE: Final = 1e-4
 """Relative error of f0 and A f0 that it accepts along the undisturbed motion."""
 
-RESPONDS: Final = 1e-3
+MIN_RESPONSE_FRACTION: Final = 1e-3
 """Fraction of its natural size with which a signal responds at least, to be compared with its own response. Looser:
 what responds weakly may be wrong."""
 
-SAME: Final = 1e-6
+SAME_POINT_TOLERANCE: Final = 1e-6
 """Difference of values at the point up to which a linear model was made at this point."""
 
 # -- filters and regulators ------------------------------------------------------------------------------------------
 
-HIDDEN: Final = 3.0
+HIDDEN_MODE_ERROR_FACTOR: Final = 3.0
 """Residual of a mode that outputs do not observe or inputs do not move, in errors of the entries, up to which it is
 hidden. Looser: honest filters of weakly observable modes are refused; tighter: a filter follows rounding."""
 
-FILTER_DOUBT: Final = 1e-2
+MAX_COVARIANCE_ERROR: Final = 1e-2
 """Relative error of a steady covariance, by the errors of the matrices, beyond which there is none. Looser: covariances
 that grow like 1/eps are returned; tighter: filters of models that were measured by differences are refused."""
 
-FILTER_AGREES: Final = 1e-6
+FILTER_COVARIANCE_TOLERANCE: Final = 1e-6
 """Difference of a stated covariance from that of the filter run on its own linear model, in its own deviations. Looser:
 a filter whose covariance is wrong passes."""
 
 # -- audits ----------------------------------------------------------------------------------------------------------
 
-AUDITED_DIFFERENCES: Final = 1e-6
+AUDIT_DIFFERENCE_TOLERANCE: Final = 1e-6
 """Difference of an entry from plain central differences, of the largest of its row, that an audit allows beside what
 the differences themselves change by. Looser: a wrong entry agrees."""
 
-AUDITED_TRANSFER: Final = 1e-7
+AUDIT_TRANSFER_TOLERANCE: Final = 1e-7
 """Difference of transfer matrices by two realizations, of the sizes of their terms. Looser: a wrong entry of A, B, C or
 D agrees; tighter: rounding of large descriptor systems is a disagreement."""
 
-AUDITED_REST: Final = 1e-6
+AUDIT_EQUILIBRIUM_TOLERANCE: Final = 1e-6
 """Rates, in sizes of the coordinates per second, up to which a point may be called an equilibrium. Looser: a point that
 moves is called one."""
 
-AUDITED_ENDS: Final = 1e-5
+AUDIT_MARGIN_TOLERANCE: Final = 1e-5
 """Relative difference of margins from those by bisection: an eigenvalue that crosses the limit slowly leaves no more
 digits. Looser: a wrong margin agrees."""
 
-AUDITED_DISK: Final = 1e-4
+AUDIT_DISK_MARGIN_TOLERANCE: Final = 1e-4
 """Relative difference of a disk margin from that on a grid of frequencies, which may miss that much of a peak. Looser:
 a wrong one agrees."""
 
-AUDITED_COVARIANCE: Final = 1e-6
+AUDIT_COVARIANCE_TOLERANCE: Final = 1e-6
 """Difference of a filter's covariance from that of its error, in standard deviations. Looser: a wrong one agrees."""
 
-AUDITED_SAMPLE: Final = 1e-3
+AUDIT_SAMPLE_TOLERANCE: Final = 1e-3
 """Difference of an estimator's sample from Kalman's equations, in standard deviations, along a motion of 1e-5 of the
 sizes of the states. Looser: a filter with wrong noise agrees; tighter: the motion itself is a disagreement."""
 
-AUDITED_RICCATI: Final = 1e-4
+AUDIT_RICCATI_TOLERANCE: Final = 1e-4
 """Difference of a solution of the periodic Riccati equation from its integration over a period, in its own sizes.
 Looser: a wrong gain agrees; tighter: samples that are interpolated between phases are a disagreement."""
 
 AUDITED_GAIN: Final = 1e-9
 """Relative difference of a periodic gain from the product with the solution. Looser: a wrong gain agrees."""
 
-AUDITED_CLOSURE: Final = 1e-6
+AUDIT_CLOSURE_TOLERANCE: Final = 1e-6
 """Gap of an orbit after a period by another integrator, in sizes of the states. Looser: an orbit that does not exist
 agrees."""
 
@@ -367,7 +370,7 @@ AUDITED_STEP: Final = 1e-5
 """Newton's next step from a trimmed point or an orbit, in sizes of the states. Looser: a point far from the true one
 agrees; tighter: errors of the derivatives are a disagreement."""
 
-AUDITED_MULTIPLIERS: Final = 1e-6
+AUDIT_MULTIPLIER_TOLERANCE: Final = 1e-6
 """Difference of multipliers about 1 from those by another integrator. Looser: a wrong verdict on stability agrees."""
 
 CLEAR_OF_LIMIT: Final = 1e-4
@@ -377,19 +380,19 @@ motions, which errors decide, are disagreements."""
 AUDITED_RATES: Final = 1e-6
 """Rates of a trimmed point, in sizes of the states per second. Looser: a point that moves agrees."""
 
-AUDITED_LOOP: Final = 1e-4
+AUDIT_LOOP_TOLERANCE: Final = 1e-4
 """Difference of eigenvalues of a sampled closed loop from the separation principle: several at zero scatter by a root
 of rounding. Looser: a wrong regulator agrees."""
 
-RESPONDS_ITSELF: Final = 1e-2
+MIN_OWN_RESPONSE_FRACTION: Final = 1e-2
 """Part of the largest response in a channel of ``verify`` from which "within 5 %" is judged by a signal's own response.
-Errors of first order, which no motion of second order hides, are judged so from :data:`RESPONDS` on. Looser: smaller
-signals are judged by the largest one, and may be off by more of their own."""
+Errors of first order, which no motion of second order hides, are judged so from :data:`MIN_RESPONSE_FRACTION` on.
+Looser: smaller signals are judged by the largest one, and may be off by more of their own."""
 
 AUDITED_DERIVATIVES: Final = 1e-4
 """Relative difference of derivatives by parameters from central differences, beside what these change by with half the
 step. Looser: a wrong derivative agrees; tighter: errors of the linear models are a disagreement."""
 
-AUDITED_COURSE: Final = 1e-5
+AUDIT_TRAJECTORY_TOLERANCE: Final = 1e-5
 """Difference of a step of a trajectory from Simpson's rule over its rates, in sizes of the states, beside what the rule
 itself may miss. Looser: samples that do not belong to the motion agree."""

@@ -12,7 +12,7 @@ from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
 from fmilin.errors import ModelError
 from fmilin.model.stepping import Hybrid
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_COURSE
+from fmilin.tolerances import AUDIT_TRAJECTORY_TOLERANCE
 
 if TYPE_CHECKING:
     from fmilin.design.estimation.consistency import Filtered
@@ -113,14 +113,15 @@ def _compare_steps(trajectory: Trajectory, model: Model) -> tuple[list[AuditRow]
         defect, coarse = min(candidates, key=lambda pair: float((np.abs(pair[0]) / sizes).max(initial=0.0)))
         changes = np.abs(trajectory.states[k] - trajectory.states[k - 1])
         if (
-            np.abs(coarse) > COARSE_RULE_ERROR_RATIO * MAX_QUADRATURE_ERROR_RATIO * (changes + sizes * AUDITED_COURSE)
+            np.abs(coarse)
+            > COARSE_RULE_ERROR_RATIO * MAX_QUADRATURE_ERROR_RATIO * (changes + sizes * AUDIT_TRAJECTORY_TOLERANCE)
         ).any():
             are_coarse = True
             continue
         if len(candidates) > 1:  # between samples an input is a curve, of which a line and a cubic are known
             coarse = np.abs(coarse) + INTERPOLATION_ERROR_FRACTION * np.abs(candidates[0][0] - candidates[-1][0])
-        i = int(np.argmax(np.abs(defect) / (sizes * AUDITED_COURSE + np.abs(coarse))))
-        tolerance = AUDITED_COURSE * float(sizes[i]) + abs(float(coarse[i]))
+        i = int(np.argmax(np.abs(defect) / (sizes * AUDIT_TRAJECTORY_TOLERANCE + np.abs(coarse))))
+        tolerance = AUDIT_TRAJECTORY_TOLERANCE * float(sizes[i]) + abs(float(coarse[i]))
         quantity = f"states, times, inputs: step of {model.states.names[i]} to {end:.6g} s"
         comparisons.append(compare(quantity, 0.0, float(defect[i]), "Simpson's rule over the rates", tolerance))
     return list(keep_worst(comparisons)), are_coarse

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.auditing.linear import audit_linear_model
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, keep_worst
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_DISK
+from fmilin.tolerances import AUDIT_DISK_MARGIN_TOLERANCE
 
 if TYPE_CHECKING:
     from fmilin.design.placing import IdentifiedParameters, PlacedModes
@@ -88,7 +88,7 @@ def audit_tuned(tuned: Tuned) -> Audit:
         disk = 1 / float(np.abs(S - 0.5).max())
         margins.append(
             compare(f"disk_margins[{k}]", float(tuned.disk_margins[k]), disk, "sensitivity on a grid of frequencies",
-                    10 * AUDITED_DISK * disk)
+                    10 * AUDIT_DISK_MARGIN_TOLERANCE * disk)
         )  # fmt: skip
         bandwidths += _compare_bandwidth(k, plant, tuned, frequencies, np.abs(S))
         stable = bool(_is_stable(plant, tuned.controller))

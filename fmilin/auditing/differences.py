@@ -16,7 +16,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.model.capabilities import read_constraint_residuals
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_DIFFERENCES
+from fmilin.tolerances import AUDIT_DIFFERENCE_TOLERANCE
 
 STEP = 1e-4  # of central differences, in sizes of the variables; again with half of it
 
@@ -110,7 +110,7 @@ def _compare_entries(
     if not matrix.size or not np.isfinite(fine).all():
         return
     largest = np.maximum(np.abs(matrix).max(axis=1, initial=0.0), np.abs(fine).max(axis=1, initial=0.0))
-    floor = AUDITED_DIFFERENCES * np.maximum(largest, 1e-6 * largest.max(initial=0.0))[:, None]
+    floor = AUDIT_DIFFERENCE_TOLERANCE * np.maximum(largest, 1e-6 * largest.max(initial=0.0))[:, None]
     tolerance = 3 * error + 4 * np.abs(rough - fine) + floor
     way = "central differences"
     comparisons = [

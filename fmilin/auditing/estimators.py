@@ -25,7 +25,7 @@ from fmilin.auditing.result import (
 )
 from fmilin.errors import FmilinError
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_COVARIANCE, AUDITED_SAMPLE, EPS
+from fmilin.tolerances import AUDIT_COVARIANCE_TOLERANCE, AUDIT_SAMPLE_TOLERANCE, EPS
 
 if TYPE_CHECKING:
     from fmilin.design.estimation.corrections import Filter, Measured
@@ -123,7 +123,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     second = transition @ before @ transition.T + Q / DEVIATION_FACTOR**2
     stated = predicted.S @ predicted.S.T / DEVIATION_FACTOR**2
     if motion.chart.kept == estimator.chart.kept:  # a prediction may choose other coordinates
-        yield from compare_covariances("covariance predicted", (stated, second), WAY, AUDITED_SAMPLE, names)
+        yield from compare_covariances("covariance predicted", (stated, second), WAY, AUDIT_SAMPLE_TOLERANCE, names)
     motion.chart = estimator.chart
     yield from _compare_correction(estimator, motion, linear, _copy_filter(settings.filter))
 
@@ -149,12 +149,12 @@ def _compare_correction(
     left = np.eye(len(before)) - L @ C
     second = left @ before @ left.T + L @ settings.R @ L.T
     stated = after.S @ after.S.T / DEVIATION_FACTOR**2
-    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDITED_SAMPLE, names)
+    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDIT_SAMPLE_TOLERANCE, names)
     kept = motion.chart.kept
     moved = (after.x - start.x)[kept] / DEVIATION_FACTOR
     deviations = np.sqrt(np.diag(before))
     yield from keep_worst(
-        compare(f"correction of {name}", float(one), float(other), WAY, AUDITED_SAMPLE * float(deviation))
+        compare(f"correction of {name}", float(one), float(other), WAY, AUDIT_SAMPLE_TOLERANCE * float(deviation))
         for name, one, other, deviation in zip(names, moved, L @ innovation, deviations, strict=True)
     )
 
@@ -223,11 +223,11 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     noise = through @ through.T + L @ kalman.R @ L.T
     second = np.asarray(solve_discrete_lyapunov(closed, noise), dtype=np.float64)
     way = "Lyapunov's equation of the error"
-    relative = max(AUDITED_COVARIANCE, kalman.relative_error)
+    relative = max(AUDIT_COVARIANCE_TOLERANCE, kalman.relative_error)
     yield from compare_covariances("covariance", (kalman.covariance, second), way, relative, names)
     again = solve_steady_filter(kalman.noisy_system).error
     yield compare("relative error", kalman.relative_error, again, "Riccati's equation solved again", 1e-6 * again)
-    yield from compare_covariances("Q", (kalman.Q, G @ G.T), "noise of a sample", AUDITED_COVARIANCE, names)
+    yield from compare_covariances("Q", (kalman.Q, G @ G.T), "noise of a sample", AUDIT_COVARIANCE_TOLERANCE, names)
     predicted = s.A @ second @ s.A.T + G @ G.T
     yield from compare_covariances("predicted", (kalman.predicted, predicted), way, relative, names)
     crossed = s.C @ G @ H.T

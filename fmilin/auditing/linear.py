@@ -19,7 +19,7 @@ from fmilin.linear_model.descriptor import Descriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import AUDITED_REST, AUDITED_TRANSFER, EPS
+from fmilin.tolerances import AUDIT_EQUILIBRIUM_TOLERANCE, AUDIT_TRANSFER_TOLERANCE, EPS
 
 ROUNDING_FACTOR = 100.0  # times eps |A|
 MOST_STATES = 400  # of eigenvalues and transfer matrices
@@ -37,7 +37,7 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
         rows += compare_margins(margins(linear))
     if linear.is_equilibrium:
         moves = np.abs(linear.f0) / linear.states.scales(linear.y0)
-        holds = float(moves.max(initial=0.0)) <= AUDITED_REST or linear.sample_time > 0
+        holds = float(moves.max(initial=0.0)) <= AUDIT_EQUILIBRIUM_TOLERANCE or linear.sample_time > 0
         rows.append(compare_claim("point is an equilibrium", "size of f0", holds=holds))
     if linear.descriptor is not None:
         unchecked.append("descriptor.f0 and descriptor.difference: no transfer depends on them")
@@ -246,7 +246,7 @@ def _compare_descriptor(linear: LinearModel) -> Iterator[AuditRow]:
             stated = sum(s**k * G[:, j] for k, j in enumerate(chain))
             columns = [form.inputs.index(name) for name in names if name in form.inputs]
             second = sum(s**k * H[:, j] for k, j in enumerate(columns))
-            allowed = AUDITED_TRANSFER * size + 3 * propagated
+            allowed = AUDIT_TRANSFER_TOLERANCE * size + 3 * propagated
             terms = sum(abs(s) ** k * allowed[:, j] for k, j in enumerate(chain))
             if not columns:
                 continue

@@ -18,7 +18,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace, close_loop, measure_stability
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_DISK, AUDITED_ENDS
+from fmilin.tolerances import AUDIT_DISK_MARGIN_TOLERANCE, AUDIT_MARGIN_TOLERANCE
 
 if TYPE_CHECKING:
     from fmilin.design.margins import Margins
@@ -67,16 +67,20 @@ def _compare(margins: Margins, linear: LinearModel) -> Iterator[AuditRow]:
     low = _find_end(keep_gain, np.geomspace(1.0, min(1 / FARTHEST_GAIN, margins.gain[0] or 1.0), GAIN_COUNT))
     high = _find_end(keep_gain, np.geomspace(1.0, max(FARTHEST_GAIN, _finite(margins.gain[1])), GAIN_COUNT))
     lower = 0.0 if low is None else low
-    yield compare("lower gain", margins.gain[0], lower, f"{way}, bisected", AUDITED_ENDS * lower)
+    yield compare("lower gain", margins.gain[0], lower, f"{way}, bisected", AUDIT_MARGIN_TOLERANCE * lower)
     upper = math.inf if high is None else high
-    yield compare("upper gain", margins.gain[1], upper, f"{way}, bisected", AUDITED_ENDS * _finite(upper))
+    yield compare("upper gain", margins.gain[1], upper, f"{way}, bisected", AUDIT_MARGIN_TOLERANCE * _finite(upper))
     angle = _find_end(keep_angle, np.linspace(0.0, math.pi * (1 - 1e-6), ANGLE_COUNT))
     if angle is not None:
         degrees = math.degrees(angle)
-        yield compare("phase", margins.phase, degrees, f"{way} turned by the angle, bisected", AUDITED_ENDS * degrees)
+        yield compare(
+            "phase", margins.phase, degrees, f"{way} turned by the angle, bisected", AUDIT_MARGIN_TOLERANCE * degrees
+        )
     else:
         beyond = min(margins.phase, 180.0)
-        yield compare("phase", beyond, 180.0, f"{way} turned by the angle, none unstable", AUDITED_ENDS * 180.0)
+        yield compare(
+            "phase", beyond, 180.0, f"{way} turned by the angle, none unstable", AUDIT_MARGIN_TOLERANCE * 180.0
+        )
     yield from _compare_delay(margins, loop)
     unit = loop.sample_time or 1.0
     yield from compare_crossings(margins, loop, np.array(_list_angles(margins, loop)) / unit)
@@ -130,7 +134,11 @@ def _compare_disk(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
         largest = max(largest, float(np.linalg.norm(far, 2)))
     second = 1 / largest if largest else math.inf
     yield compare(
-        "disk margin", margins.disk, second, "sensitivity on a grid of frequencies", AUDITED_DISK * _finite(second)
+        "disk margin",
+        margins.disk,
+        second,
+        "sensitivity on a grid of frequencies",
+        AUDIT_DISK_MARGIN_TOLERANCE * _finite(second),
     )
 
 
@@ -220,17 +228,19 @@ def compare_crossings(margins: Margins, loop: StateSpace, grid: FloatArray) -> I
     """
     if math.isfinite(margins.phase_frequency) and margins.phase_frequency > 0:
         L = evaluate_loop(loop, margins.phase_frequency)
-        yield compare(f"|L| at {margins.phase_frequency:.6g} rad/s (phase)", 1.0, abs(L), WAY, AUDITED_ENDS)
+        yield compare(f"|L| at {margins.phase_frequency:.6g} rad/s (phase)", 1.0, abs(L), WAY, AUDIT_MARGIN_TOLERANCE)
     if math.isfinite(margins.gain_frequency) and margins.gain_frequency > 0:
         L = evaluate_loop(loop, margins.gain_frequency)
         ends = [end for end in margins.gain if 0 < end < math.inf]
         nearest = min(ends, key=lambda end: abs(end * L - 1), default=math.nan)
         quantity = f"L times the gain at {margins.gain_frequency:.6g} rad/s"
-        yield compare(quantity, 1.0, nearest * L, WAY, 10 * AUDITED_ENDS)
+        yield compare(quantity, 1.0, nearest * L, WAY, 10 * AUDIT_MARGIN_TOLERANCE)
     if 0 < margins.delay < math.inf:
         delay = find_delay(loop, grid)
         if math.isfinite(delay):
-            yield compare("delay", margins.delay, delay, f"{WAY}, crossings of |L| = 1", 10 * AUDITED_ENDS * delay)
+            yield compare(
+                "delay", margins.delay, delay, f"{WAY}, crossings of |L| = 1", 10 * AUDIT_MARGIN_TOLERANCE * delay
+            )
 
 
 def compare_peak(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
@@ -256,7 +266,7 @@ def compare_peak(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
         return
     # A minimum is known to where the distance differs from its least value by more than rounding: a flat one hardly.
     flat = math.sqrt(2 * FLAT_DISTANCE_TOLERANCE * least / bend) if bend > 0 else math.inf
-    tolerance = 10 * AUDITED_ENDS * stated + flat
+    tolerance = 10 * AUDIT_MARGIN_TOLERANCE * stated + flat
     yield compare("frequency of the disk margin", stated, second, "minimum over frequencies near it", tolerance)
 
 

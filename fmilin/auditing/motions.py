@@ -20,7 +20,7 @@ from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.orbit import PeriodicOrbit, simulated
 from fmilin.signals import FloatArray
 from fmilin.simulation.method import Method
-from fmilin.tolerances import AUDITED_CLOSURE, AUDITED_MULTIPLIERS, AUDITED_STEP, CLEAR_OF_LIMIT
+from fmilin.tolerances import AUDIT_CLOSURE_TOLERANCE, AUDIT_MULTIPLIER_TOLERANCE, AUDITED_STEP, CLEAR_OF_LIMIT
 
 if TYPE_CHECKING:
     from fmilin.periodic.chart import FloquetChart
@@ -56,16 +56,18 @@ def _compare_closure(orbit: PeriodicOrbit) -> Iterator[AuditRow]:
     again = simulated(orbit.model, start, start.time + np.linspace(0.0, orbit.period, len(stated)), run).states
     end = again[-1]
     gap = (end - start.states - orbit.shift) / scales
-    tolerance = AUDITED_CLOSURE + 10 * float(np.abs(gap).max())
+    tolerance = AUDIT_CLOSURE_TOLERANCE + 10 * float(np.abs(gap).max())
     off = (stated - again) / scales
     i, j = np.unravel_index(int(np.argmax(np.abs(off))), off.shape)
     quantity = f"{orbit.model.states.names[j]} at t = {orbit.times[i]:.6g} s after the start, in its size"
     yield compare(quantity, float(off[i, j]), 0.0, f"integration by {other}", tolerance)
     k = int(np.argmax(np.abs(gap)))
     name = orbit.model.states.names[k]
-    yield compare(f"closure of {name}, in its size", 0.0, float(gap[k]), f"integration by {other}", AUDITED_CLOSURE)
+    yield compare(
+        f"closure of {name}, in its size", 0.0, float(gap[k]), f"integration by {other}", AUDIT_CLOSURE_TOLERANCE
+    )
     largest = float(np.abs(gap).max(initial=0.0))
-    yield compare("closure", orbit.closure, largest, f"integration by {other}", AUDITED_CLOSURE)
+    yield compare("closure", orbit.closure, largest, f"integration by {other}", AUDIT_CLOSURE_TOLERANCE)
     yield from _compare_newton_step(orbit, end - start.states - orbit.shift, scales)
 
 
@@ -112,7 +114,7 @@ def audit_periodic_model(periodic: PeriodicModel) -> Audit:
 def _compare_modes(periodic: PeriodicModel, M: FloatArray) -> list[AuditRow]:
     """Compare what becomes of each mode after a period with the mode times its multiplier."""
     floquet = periodic.floquet()
-    rounding = AUDITED_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
+    rounding = AUDIT_MULTIPLIER_TOLERANCE * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
     comparisons = []
     for k, multiplier in enumerate(floquet.multipliers):
         shape = floquet.modes[0, :, k]
@@ -141,7 +143,7 @@ def _compare_symmetries(periodic: PeriodicModel, M: FloatArray) -> list[AuditRow
     for name, direction in periodic.symmetries.items():
         length = float(np.linalg.norm(direction)) or 1.0
         residual = float(np.linalg.norm(M @ direction - direction)) / length
-        tolerance = AUDITED_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) * 1e2
+        tolerance = AUDIT_MULTIPLIER_TOLERANCE * (1.0 + float(np.linalg.norm(M))) * 1e2
         quantity = f"symmetries and jump: change of '{name}' in a period"
         comparisons.append(compare(quantity, 0.0, residual, "monodromy matrix by DOP853", tolerance))
     return keep_worst(comparisons)
@@ -179,7 +181,7 @@ def _compare_multipliers(periodic: PeriodicModel, M: FloatArray) -> Iterator[Aud
 
     floquet = periodic.floquet()
     stated, second = floquet.multipliers, np.linalg.eigvals(M)
-    rounding = AUDITED_MULTIPLIERS * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
+    rounding = AUDIT_MULTIPLIER_TOLERANCE * (1.0 + float(np.linalg.norm(M))) + 10 * floquet.accuracy["multipliers"]
     rows, columns = linear_sum_assignment(np.abs(stated[:, None] - second))
     comparisons = []
     for i, j in zip(rows, columns, strict=True):
@@ -259,7 +261,7 @@ def _compare_charted_motion(chart: FloquetChart, index: tuple[int, ...]) -> list
     second = np.exp(exponents * period)
     products = [
         compare(f"multiplier {k + 1} at {location}", mu, other, "exponential of the exponent",
-                AUDITED_MULTIPLIERS * max(abs(other), 1e-12))
+                AUDIT_MULTIPLIER_TOLERANCE * max(abs(other), 1e-12))
         for k, (mu, other) in enumerate(zip(multipliers, second, strict=True))
         if np.isfinite(mu) and np.isfinite(other)
     ]  # fmt: skip
@@ -268,7 +270,7 @@ def _compare_charted_motion(chart: FloquetChart, index: tuple[int, ...]) -> list
     margins = []
     if np.isfinite(margin) and len(growths):  # symmetries are left out: it is the growth of some mode
         nearest = float(growths[np.argmin(np.abs(growths - margin))])
-        tolerance = AUDITED_MULTIPLIERS * max(float(np.abs(growths).max()), 1 / period)
+        tolerance = AUDIT_MULTIPLIER_TOLERANCE * max(float(np.abs(growths).max()), 1 / period)
         margins = [compare(f"margin at {location}", margin, nearest, "growth of a mode", tolerance)]
     verdicts = []
     undecided = chart.undecided is not None and bool(chart.undecided[index])
@@ -280,7 +282,7 @@ def _compare_charted_motion(chart: FloquetChart, index: tuple[int, ...]) -> list
         claim = f"motion is stable at {location}"
         verdicts = [compare_claim(claim, "exponents", stated=bool(chart.stable[index]), holds=True)]
     turn = 2 * np.pi / period
-    tolerance = AUDITED_MULTIPLIERS * max(
+    tolerance = AUDIT_MULTIPLIER_TOLERANCE * max(
         turn, float(np.abs(exponents.imag[np.isfinite(exponents.imag)]).max(initial=0.0))
     )
     frequencies = [

@@ -20,7 +20,7 @@ from fmilin.periodic.fourier import Interpolant
 from fmilin.reduction.transformation import discretize
 from fmilin.report.numbers import values_text
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AUDITED_GAIN, AUDITED_LOOP, AUDITED_RICCATI
+from fmilin.tolerances import AUDIT_LOOP_TOLERANCE, AUDIT_RICCATI_TOLERANCE, AUDITED_GAIN
 
 if TYPE_CHECKING:
     from fmilin.design.periodic_gains import PeriodicGain
@@ -100,7 +100,9 @@ def _compare_closed_loop(regulator: KalmanRegulator) -> Iterator[AuditRow]:
     yield compare_claim("closed loop is stable", "eigenvalues", holds=bool(np.abs(stated).max(initial=0.0) < 1))
     rows, order = linear_sum_assignment(np.abs(stated[:, None] - second))
     comparisons = [
-        compare(f"eigenvalue {i + 1} of the closed loop", stated[i], second[j], "separation principle", AUDITED_LOOP)
+        compare(
+            f"eigenvalue {i + 1} of the closed loop", stated[i], second[j], "separation principle", AUDIT_LOOP_TOLERANCE
+        )
         for i, j in zip(rows, order, strict=True)
     ]
     yield from keep_worst(comparisons)
@@ -260,7 +262,7 @@ def _compare_riccati(gain: PeriodicGain) -> Iterator[AuditRow]:
     for k, column in zip(order, solution.y.T, strict=False):
         name = f"{'covariance' if equation.is_filter else 'cost'} at phase {k % m}/{m}"
         matrices = S[k % m], column.reshape(P, P)
-        yield from compare_covariances(name, matrices, way, AUDITED_RICCATI, gain.closed.states.names)
+        yield from compare_covariances(name, matrices, way, AUDIT_RICCATI_TOLERANCE, gain.closed.states.names)
     residual = equation.compute_residual(S)
     yield compare("residual", gain.residual, residual, "harmonics of the samples", 1e-6 * residual)
 

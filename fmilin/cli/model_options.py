@@ -21,7 +21,7 @@ from fmilin.cli.derive import (
 )
 from fmilin.cli.job_runner import Job, work
 from fmilin.errors import UsageError
-from fmilin.fmi.client.restrictions import DEFAULT_SECONDS, MOST_PROCESSES, Limits
+from fmilin.fmi.client.restrictions import DEFAULT_SECONDS, MAX_PROCESSES, Limits
 from fmilin.options import FmuOptions, Loading, SourceOptions
 from fmilin.options.groups import FMU_PROCESS, MODEL, POINT
 from fmilin.trimming.request import PointRequest, TrimRequest
@@ -105,7 +105,7 @@ class Running(Debugging):
         return Limits(
             seconds=self.timeout or None,
             memory=None if self.memory is None else self.memory * BYTES_PER_GIB,
-            processes=MOST_PROCESSES if self.allow_processes else 0,
+            processes=MAX_PROCESSES if self.allow_processes else 0,
             read=tuple(path.resolve() for path in self.allow_read),
             network=self.allow_network,
             environment=self.allow_env,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, ROUNDED_COEFFICIENT
+from fmilin.tolerances import COEFFICIENT_ROUNDING_FACTOR, EPS
 
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
@@ -190,7 +190,7 @@ def compute_bounds(function: Function, *arguments: FloatArray | float) -> tuple[
 def find_rounding(values: FloatArray, bounds: FloatArray) -> NDArray[np.bool_]:
     """Return which values are no more than rounding of what they were computed from; exact zeros are, too."""
     with np.errstate(invalid="ignore"):
-        small: NDArray[np.bool_] = np.abs(values) <= ROUNDED_COEFFICIENT * EPS * bounds
+        small: NDArray[np.bool_] = np.abs(values) <= COEFFICIENT_ROUNDING_FACTOR * EPS * bounds
     return np.asarray(small | (values == 0.0), dtype=np.bool_)
 
 

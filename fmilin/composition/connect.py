@@ -42,7 +42,7 @@ from fmilin.options.functions import (
 )
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.kinds import kinds_checked
-from fmilin.tolerances import INSEPARABLE
+from fmilin.tolerances import MAX_SEPARATION_CONDITION_NUMBER
 
 if TYPE_CHECKING:
     from control import StateSpace, TransferFunction
@@ -123,7 +123,7 @@ def approximate_loop(model: ConnectedModel, point: OperatingPoint, request: Requ
 def continuous_law(linear: LinearModel) -> LinearModel:
     """Return a sampled model, by Tustin's rule, w = s h/2, and Pade's (1 - s h/4)/(1 + s h/4) for what is held."""
     h, one, k = linear.sample_time, np.eye(len(linear.A)), len(linear.outputs)
-    if np.linalg.cond(linear.A + one) > INSEPARABLE:
+    if np.linalg.cond(linear.A + one) > MAX_SEPARATION_CONDITION_NUMBER:
         raise UsageError(
             f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: ask for L as it is."
         )

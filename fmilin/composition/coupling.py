@@ -22,7 +22,7 @@ from fmilin.composition.members import Indices, Members, MemberView, Planner, Se
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.model.capabilities import compile_for, read_products
 from fmilin.signals import FloatArray
-from fmilin.tolerances import LOOP_CLOSED
+from fmilin.tolerances import LOOP_GAP_TOLERANCE
 
 MAX_SOLVED_POINTS = 256  # points whose loops are known, so that the same point has the same last digit again
 
@@ -101,8 +101,8 @@ class CoupledMembers(Members):
         fed = self.wires.compute_inputs(connected, visit.outputs)
         if not np.array_equal(fed, v[connected]):  # mostly they are equal, and only then cheap
             gaps = _compute_gaps(fed, v[connected])
-            if not (gaps <= LOOP_CLOSED).all():
-                return self._again(int(np.argmax(~(gaps <= LOOP_CLOSED))), t, x, w)
+            if not (gaps <= LOOP_GAP_TOLERANCE).all():
+                return self._again(int(np.argmax(~(gaps <= LOOP_GAP_TOLERANCE))), t, x, w)
         if self._loops:
             self._warm = v.copy()
             if len(self._solved) >= MAX_SOLVED_POINTS:
@@ -164,7 +164,7 @@ class CoupledMembers(Members):
             return self._loop_slopes(which, members, visit)
 
         start = visit.inputs[which].copy()
-        if solved and (np.abs(answer(start) - start) <= LOOP_CLOSED * np.maximum(1.0, np.abs(start))).all():
+        if solved and (np.abs(answer(start) - start) <= LOOP_GAP_TOLERANCE * np.maximum(1.0, np.abs(start))).all():
             return
         visit.inputs[which] = self._loops[number].solve(start, answer, slopes)
 

@@ -20,7 +20,7 @@ from fmilin.models.engine import Engine, Quantity
 from fmilin.models.native_model import EngineModel
 from fmilin.signals import FloatArray, Signal, Signals, original_name, wrap_differences
 from fmilin.support.kinds import kinds_checked
-from fmilin.tolerances import ROUNDING
+from fmilin.tolerances import ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
@@ -145,7 +145,7 @@ def from_linear(linear: LinearModel) -> EngineModel:
     T = error.T[further] if further else np.zeros((0, len(states)))
     T_u = np.zeros((len(further), len(inputs)))
     errors = np.block([[error.A, error.B], [np.vstack((error.C, T)), np.vstack((error.D, T_u))]])
-    if (errors > ROUNDING * np.abs(engine.J)).any():
+    if (errors > ROUNDING_TOLERANCE * np.abs(engine.J)).any():
         engine.errors = errors
     return LinearMember(engine)
 

@@ -18,7 +18,7 @@ from fmilin.errors import FmilinError, NumericalError, quote_first
 from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DETERMINED, EPS, LOOP_CLOSED, LOOP_SINGULAR
+from fmilin.tolerances import EPS, LOOP_GAP_TOLERANCE, SINGULAR_LOOP_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 
 MOST_ITERATIONS = 60
 SLOW_CONVERGENCE_RATIO = 0.05  # A step that leaves more than this part of the gap asks for new slopes
@@ -87,10 +87,10 @@ class LoopSolver:
         Where what feeds the inputs follows them nearly one to one a small gap is no small distance.
         """
         sizes = np.maximum(1.0, np.abs(v))
-        if not (np.isfinite(gap).all() and (np.abs(gap) <= LOOP_CLOSED * sizes).all()):
+        if not (np.isfinite(gap).all() and (np.abs(gap) <= LOOP_GAP_TOLERANCE * sizes).all()):
             return False
         step = _solve_linear(np.eye(len(v)) - slopes(v), gap)
-        return bool((np.abs(step) <= DETERMINED * sizes).all())
+        return bool((np.abs(step) <= TRIM_DISTANCE_TOLERANCE * sizes).all())
 
     @staticmethod
     def _try_answer(answer: Function, v: FloatArray) -> FloatArray:
@@ -120,7 +120,7 @@ def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
         return
     balanced = matrix_balance(KD, permute=False)[0]  # units must not decide
     _, values, directions = np.linalg.svd(np.eye(len(KD)) - balanced)
-    if values[-1] > LOOP_SINGULAR * (1.0 + np.linalg.norm(balanced)):
+    if values[-1] > SINGULAR_LOOP_TOLERANCE * (1.0 + np.linalg.norm(balanced)):
         return
     moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3] or list(names)
     raise NumericalError(

@@ -20,8 +20,8 @@ Wrapped = Sequence[str] | Mapping[str, float] | None
 
 # Part of a turn by which the change of an innovation may miss a turn and still is a wrap, and that the innovation
 # before it may have. Looser: a jump of a quantity that does not wrap is taken for one.
-NEAR_TURN = 0.25
-OBSERVED_TOGETHER = 512  # samples of a record
+NEAR_TURN_FRACTION = 0.25
+MAX_BATCH_SAMPLES = 512  # samples of a record
 
 
 def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
@@ -72,16 +72,16 @@ def _find_wraps(innovations: FloatArray, before: FloatArray, turns: FloatArray) 
     sizes = np.where(turns > 0, turns, 1.0)
     change = (innovations - before) / sizes
     whole = np.round(change)
-    is_turn = (turns > 0) & (whole != 0) & (np.abs(change - whole) < NEAR_TURN)
-    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN * sizes))
+    is_turn = (turns > 0) & (whole != 0) & (np.abs(change - whole) < NEAR_TURN_FRACTION)
+    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN_FRACTION * sizes))
 
 
 class TurnObserver:
     """The turns of measured outputs during a run, those that are seen to wrap included.
 
     Only an output in a unit of angles that nothing tells to wrap is observed: a black box has not been searched for
-    wraps. It wraps when its innovation changes by a turn, to NEAR_TURN, from one measurement to the next, and for good
-    when the next one shows the turn again: a single outlier is taken modulo a turn alone.
+    wraps. It wraps when its innovation changes by a turn, to NEAR_TURN_FRACTION, from one measurement to the next, and
+    for good when the next one shows the turn again: a single outlier is taken modulo a turn alone.
     """
 
     def __init__(self, outputs: Signals, *, observes: bool) -> None:
@@ -117,7 +117,7 @@ class TurnObserver:
     @property
     def longest_record(self) -> int:
         """How many samples may be filtered before their innovations are observed: what a jump makes worthless."""
-        return OBSERVED_TOGETHER if self._possible.any() else sys.maxsize
+        return MAX_BATCH_SAMPLES if self._possible.any() else sys.maxsize
 
     def count_without_jump(self, innovations: FloatArray) -> int:
         """Return up to which row of ``innovations`` (K, m), NaN where nothing was measured, no output is seen to wrap.

@@ -17,7 +17,7 @@ from scipy.linalg import eig, expm, matrix_balance
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import EPS, HIDDEN
+from fmilin.tolerances import EPS, HIDDEN_MODE_ERROR_FACTOR
 
 ENTRY_ROUNDING_ERROR = 10 * EPS  # error of an entry, relative to the largest of its row in balanced coordinates
 MIN_DIFFERENCE_ERROR = 1e-13  # relative errors above this are those of differences, which balancing must not reduce
@@ -155,7 +155,7 @@ def _judge(system: UncertainPair, value: complex) -> HiddenMode | None:
         residual = np.abs(pencil @ v)
         allowed = stacked_error @ np.abs(v)
         allowed[:P] += 2 * EPS * abs(value) * np.abs(v)
-        if (residual <= HIDDEN * allowed).all():
+        if (residual <= HIDDEN_MODE_ERROR_FACTOR * allowed).all():
             return _mode(system, value, v)
         value = complex(v.conj() @ system.A @ v) if not real else complex(float(v @ system.A @ v), 0.0)
         weights = 1 / np.maximum(allowed, 1e-3 * allowed.max() + 1e-300)

@@ -27,7 +27,7 @@ from fmilin.numerics.feedback import (
     invert_return_difference,
     measure_stability,
 )
-from fmilin.numerics.sensitivity_curve import SIGNIFICANT, CurveCrossing, SensitivityCurve
+from fmilin.numerics.sensitivity_curve import SIGNIFICANT_ROUNDING_FACTOR, CurveCrossing, SensitivityCurve
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
@@ -237,7 +237,7 @@ def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, li
 def _factor_at(crossing: CurveCrossing) -> End | None:
     """Return k = 1/L = S/T; None where it is not positive, or is 0 or infinite but for rounding."""
     S, T = crossing.S.real, crossing.T.real
-    noise = SIGNIFICANT * crossing.rounding
+    noise = SIGNIFICANT_ROUNDING_FACTOR * crossing.rounding
     if abs(T) <= noise or abs(S) <= noise or S / T <= 0:
         return None
     return End(S / T, crossing.frequency)

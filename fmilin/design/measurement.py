@@ -21,7 +21,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.signals import FloatArray, RealArrayLike, Signal, Signals, as_numbers, rate_unit
 from fmilin.support.kinds import kinds_checked
-from fmilin.tolerances import CANCELLED, EQUILIBRIUM
+from fmilin.tolerances import CANCELLATION_TOLERANCE, EQUILIBRIUM_RATE_TOLERANCE
 
 
 @kinds_checked
@@ -128,7 +128,7 @@ class _Variables:
         i = linear.full_states.index_of(name[4:-1])
         sizes = linear.states.scales(linear.y0)
         moving = float(np.max(np.abs(linear.f0) / sizes, initial=0.0))
-        if moving > EQUILIBRIUM:
+        if moving > EQUILIBRIUM_RATE_TOLERANCE:
             raise NumericalError(
                 f"'{name}' cannot be made of a linear model at a point in motion (its fastest rate is {moving:.3g}): T "
                 "changes on the way. Declare it as an output of the model."
@@ -228,7 +228,7 @@ def initial_factor(
             raise UsageError(f"The initial variance of '{name}' is {value:g}: it must be finite and positive.")
         row = T[states.index_of(name, "a state of the model")]
         # Rounding of a dependent state's slopes says nothing of a coordinate.
-        row = np.where(np.abs(row) > CANCELLED * np.abs(row).max(initial=0.0), row, 0.0)
+        row = np.where(np.abs(row) > CANCELLATION_TOLERANCE * np.abs(row).max(initial=0.0), row, 0.0)
         rows.append(row / np.sqrt(value))
     J = np.array(rows).reshape(len(rows), P)
     sizes = np.linalg.norm(J, axis=0)

@@ -26,7 +26,7 @@ from fmilin.signals import FloatArray, RealArrayLike, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.tolerances import INACCURATE, TOO_INACCURATE
+from fmilin.tolerances import INACCURATE_ENTRY_ERROR, MAX_ENTRY_ERROR
 
 DOUBLINGS = 60
 CONVERGENCE_TOLERANCE = 1e-14  # relative: a change of S in twice the time by which it has converged
@@ -226,13 +226,13 @@ def _certify(
     if not closed.floquet().margin < 0:
         raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.")
     residual = equation.compute_residual(S)
-    if not residual <= TOO_INACCURATE:
+    if not residual <= MAX_ENTRY_ERROR:
         raise NumericalError(
             f"The solution of Riccati's equation along the motion is wrong by {residual:.2g} of the terms in it: "
             f"{len(S)} phases do not tell how it changes. Take more (points= of fl.linearize_periodic)."
         )
     remarks: tuple[Remark, ...] = ()
-    if residual > INACCURATE:
+    if residual > INACCURATE_ENTRY_ERROR:
         text = (
             f"Riccati's equation along the motion holds to {residual:.1e} of its terms only, with the rates that the "
             f"harmonics of {len(S)} phases give. Take more phases (points= of fl.linearize_periodic)."

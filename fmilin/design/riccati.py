@@ -29,7 +29,7 @@ from fmilin.design.hidden_modes import balancing_scales
 from fmilin.errors import NumericalError
 from fmilin.reduction.modal import blocks_of
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, FILTER_AGREES, FILTER_DOUBT
+from fmilin.tolerances import EPS, FILTER_COVARIANCE_TOLERANCE, MAX_COVARIANCE_ERROR
 
 DOUBLINGS = 64
 CONVERGENCE_TOLERANCE = 1e-15  # relative change of the solution in twice the time by which the doubling has converged
@@ -86,7 +86,7 @@ def solve_steady_filter(system: NoisySystem) -> SteadyFilter:
             solution = other
     if solution is None:
         raise NumericalError(str(failure))
-    if not solution.error <= FILTER_DOUBT:
+    if not solution.error <= MAX_COVARIANCE_ERROR:
         raise NumericalError(
             f"The covariance of the steady filter is determined by rounding: the errors of the matrices change it by "
             f"{solution.error:.2g} of itself."
@@ -127,7 +127,7 @@ def _solve(system: NoisySystem) -> SteadyFilter:
         if _difference(covariance, last) <= NEWTON_STEP_TOLERANCE:
             break
     again = compute_error_covariance(system, gain)
-    if not _difference(again, covariance) <= FILTER_AGREES:
+    if not _difference(again, covariance) <= FILTER_COVARIANCE_TOLERANCE:
         raise NumericalError(
             f"The covariance of the steady filter is not confirmed by the filter run on its own linear model: they "
             f"differ by {_difference(again, covariance):.2g} of their deviations."

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
+from fmilin.tolerances import DISCOVERED_GAP, DISCOVERY_TOLERANCE
 
 MIN_SIZE = 1e-300
 FULL_RANK = 1e-6  # smallest pivot of a triangle, of the largest, where no singular value is nothing
@@ -33,10 +33,10 @@ def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     sizes = np.maximum(np.linalg.norm(rows, axis=0), MIN_SIZE)
     triangle, _ = linalg.qr(rows / sizes, mode="r", pivoting=True)
     pivots = np.abs(np.diag(triangle))
-    if not pivots[0] > 0 or pivots[k - 1] > FULL_RANK * pivots[0] * max(1.0, noise / DISCOVERED):
+    if not pivots[0] > 0 or pivots[k - 1] > FULL_RANK * pivots[0] * max(1.0, noise / DISCOVERY_TOLERANCE):
         return nothing  # most libraries hold nothing: their singular values would take minutes
     s, vt = svd(np.asarray(np.linalg.qr(rows / sizes, mode="r")), full=False)
-    limit = s[0] * max(DISCOVERED, 10 * noise)
+    limit = s[0] * max(DISCOVERY_TOLERANCE, 10 * noise)
     small = np.flatnonzero(s <= limit)
     if not small.size or not small[0]:
         return nothing

@@ -30,7 +30,7 @@ from fmilin.errors import FmilinError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM, INVARIANT, INVARIANT_MEASURED
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, INVARIANT_TOLERANCE, MEASURED_INVARIANT_TOLERANCE
 
 POINTS = 2
 MIN_ANNOUNCED_SIZE = 100  # functions among which a search takes its time
@@ -275,7 +275,7 @@ def _searched(search: ConstraintSearch, progress: Callable[[str], None]) -> tupl
 def _verified(search: ConstraintSearch, numbers: Numbers) -> tuple[Selected, list[InvariantResiduals]]:
     """Return the constraints that hold as they are written where no sample was, and their residuals."""
     sampler = search.sampler
-    least = max(INVARIANT, ACCURACY_OF_NOISE * sampler.noise)
+    least = max(INVARIANT_TOLERANCE, ACCURACY_OF_NOISE * sampler.noise)
     while True:
         selected = chosen(search)
         verification = InvariantVerification(sampler, selected.manifold)
@@ -291,7 +291,7 @@ def _verified(search: ConstraintSearch, numbers: Numbers) -> tuple[Selected, lis
         failed += [
             (h, r.value)
             for (h, level), r in zip(selected.constraints, residuals, strict=True)
-            if level == "position" and r.value > INVARIANT_MEASURED and not any(h is f for f, _ in failed)
+            if level == "position" and r.value > MEASURED_INVARIANT_TOLERANCE and not any(h is f for f, _ in failed)
         ]
         if not failed:
             return selected, residuals
@@ -338,7 +338,7 @@ def _order_in_numbers(sampler: Sampler) -> int | None:
     """Return how many states can move independently, as the slopes at the point say; none where it is no rest."""
     sizes, point = sampler.sizes, sampler.point
     f = sampler.held_rates(point.states[None])[0]
-    if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM:
+    if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM_RATE_TOLERANCE:
         return None
     try:
         linear = linearize_on_tangent(sampler.model, point)

@@ -24,7 +24,7 @@ from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import TangentOptions, takes_linearization
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, EQUILIBRIUM, REFUSED
+from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE, MAX_COORDINATE_CONDITION_NUMBER
 
 NULL_SPACE_TOLERANCE = 1e-7  # singular values, of the largest, that are zero; more where A has larger errors
 MAX_NULL_SPACE_TOLERANCE = 1e-2  # the same at most: beyond that nothing can be said
@@ -62,7 +62,7 @@ def linearize_on_tangent(
     full = linearize_as(free, point, of_all_states)
     every = full if request.inputs is None else linearize_as(free, point, replace(of_all_states, inputs=None))
     sizes = full.states.scales(full.y0)
-    if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM:
+    if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM_RATE_TOLERANCE:
         raise NumericalError(
             f"The tangent space of '{model.info.name}' follows from numbers alone only at an equilibrium, and the "
             "point is not one: along a motion everything seems to be conserved. Find one with fl.trim(model), or find "
@@ -110,7 +110,7 @@ def _restricted(
         dependent = [i for i in range(n) if i not in chosen]
     rows = [i for i in range(n) if i not in dependent] if independent is None else chosen
     condition = float(np.linalg.cond(H[:, dependent])) if k else 1.0
-    if condition > REFUSED:
+    if condition > MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             f"The states {', '.join(full.states.names[i] for i in rows)} do not determine the others (condition number "
             f"{condition:.3g}). Name others with independent=, or none.",

@@ -25,7 +25,7 @@ from fmilin.model.locks import one_at_a_time
 from fmilin.models.dae.model import DaeModel
 from fmilin.numerics.staircase import deflate, is_order_doubtful
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DESCRIPTOR_AGREES, EQUILIBRIUM
+from fmilin.tolerances import DESCRIPTOR_RESIDUAL_TOLERANCE, EQUILIBRIUM_RATE_TOLERANCE
 
 MAX_SVD_UNKNOWNS = (
     150  # unknowns up to which a least-squares problem takes milliseconds by an SVD; it grows with their cube
@@ -251,7 +251,7 @@ class DescriptorComparison:
     def agrees(self) -> bool:
         """Whether the two ways lead to the same."""
         same_order = self.pencil_order is None or self.pencil_order == self.order
-        return same_order and not self.difference > DESCRIPTOR_AGREES
+        return same_order and not self.difference > DESCRIPTOR_RESIDUAL_TOLERANCE
 
     def __str__(self) -> str:
         if self.pencil_order is not None and self.pencil_order != self.order:
@@ -297,7 +297,10 @@ def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, r
     if graph.residuals.numel() > MAX_COMPARED_VARIABLES:
         return ()
     is_linear = model.engine.is_linear
-    is_at_rest = bool((np.abs(rates) <= EQUILIBRIUM * model.states.scales(point.states)).all()) and model.autonomous
+    is_at_rest = (
+        bool((np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * model.states.scales(point.states)).all())
+        and model.autonomous
+    )
     if not (is_linear or is_at_rest):
         return ()
     try:

@@ -31,7 +31,7 @@ from fmilin.numerics.certification import UnboundedUnknowns, certify_zero
 from fmilin.numerics.dense_system import DenseSystem
 from fmilin.numerics.newton import IntArray, NewtonRules, find_zeros
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED
+from fmilin.tolerances import STATIC_BALANCE_TOLERANCE
 
 MAX_EQUILIBRIUM_DISTANCE = (
     0.1  # a penalized system that rests farther away than this, in sizes of the coordinates, is another system
@@ -79,7 +79,7 @@ def equilibrium(
     certificate = balance.solve()
     form, sizes = second_order(model, balance.point), balance.sizes
     rest = np.abs(form.accelerations) / sizes
-    if not balance.is_solved or np.max(rest, initial=0.0) > BALANCED * _stiffness(form, sizes):
+    if not balance.is_solved or np.max(rest, initial=0.0) > STATIC_BALANCE_TOLERANCE * _stiffness(form, sizes):
         fastest = model.states.names[int(form.positions[int(np.argmax(rest))])]
         raise NumericalError(
             f"Near the guess no equilibrium of '{model.info.name}' was found: where the search ends, '{fastest}' still "

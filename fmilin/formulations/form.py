@@ -41,7 +41,7 @@ from scipy import linalg, sparse
 
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK, REFUSED
+from fmilin.tolerances import MAX_COORDINATE_CONDITION_NUMBER, RANK
 
 Matrix = Any  # A dense array of float, or a scipy.sparse array of the same shape
 
@@ -134,7 +134,7 @@ def _by_coordinates(scaled: FloatArray, D: FloatArray, names: list[str], indepen
             )
     dependent = [i for i in range(n) if i not in set(chosen)]
     condition = float(np.linalg.cond(rows[:, dependent])) if r else 1.0
-    if not condition < REFUSED:
+    if not condition < MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             f"The coordinates {', '.join(independent)} do not determine the others at this point (condition number "
             f"{condition:.3g}). {', '.join(names[i] for i in best) or 'Others'} would.",

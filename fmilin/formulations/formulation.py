@@ -15,7 +15,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.tolerances import NO_INERTIA, SYMMETRIC
+from fmilin.tolerances import NO_INERTIA, SYMMETRY_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def require_tangent_mass(form: ConstrainedForm, basis: Basis) -> None:
     if not np.isfinite(M).all():
         raise NumericalError("The mass matrix holds values that are no numbers: choose another point.")
     uneven = np.abs(M - M.T)
-    if np.max(uneven, initial=0.0) > SYMMETRIC * np.max(np.abs(M), initial=0.0):
+    if np.max(uneven, initial=0.0) > SYMMETRY_TOLERANCE * np.max(np.abs(M), initial=0.0):
         i, j = np.unravel_index(int(np.argmax(uneven)), M.shape)
         raise NumericalError(
             f"The mass matrix is not symmetric: entries [{i}, {j}] and [{j}, {i}] are {M[i, j]:g} and {M[j, i]:g}. "

@@ -20,7 +20,7 @@ from fmilin.model.equations import SecondOrderForm
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import CONSISTENT, EPS, EQUILIBRIUM, RANK
+from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE, RANK, START_GAP_TOLERANCE
 
 TAKE = "Take one from fmilin.operating_point or fmilin.trim."
 
@@ -33,7 +33,7 @@ class RestAt:
     rate: float
 
     def __bool__(self) -> bool:
-        return abs(self.rate) <= EQUILIBRIUM
+        return abs(self.rate) <= EQUILIBRIUM_RATE_TOLERANCE
 
 
 def form_of(model: Model, point: OperatingPoint) -> ConstrainedForm:
@@ -128,7 +128,7 @@ def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderFor
     """Refuse a point that violates the constraints or their rates."""
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
     invariants = Invariants(PointEvaluator(model), point.inputs, pairs, model.states.scales(point.states))
-    require_on_manifold(invariants, point.time, point.states, nearer=CONSISTENT, advice=TAKE)
+    require_on_manifold(invariants, point.time, point.states, nearer=START_GAP_TOLERANCE, advice=TAKE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ def sparse_form_of(model: Model, point: OperatingPoint | None = None) -> Constra
     forces = abs(numeric.K) @ np.abs(x[: numeric.n]) + abs(form.G.T) @ np.abs(form.multipliers)
     fastest = np.max(np.abs(x[numeric.n :]) / model.states.scales(x)[numeric.n :], initial=0.0)
     inertial = np.max(np.abs(form.M @ form.accelerations), initial=0.0)
-    moving = fastest > EQUILIBRIUM or inertial > EQUILIBRIUM * np.max(forces, initial=0.0)
+    moving = fastest > EQUILIBRIUM_RATE_TOLERANCE or inertial > EQUILIBRIUM_RATE_TOLERANCE * np.max(forces, initial=0.0)
     return numeric if moving else replace(numeric, motion=None)
 
 
@@ -254,7 +254,7 @@ def _require_consistent(x: FloatArray, sizes: FloatArray, g: FloatArray, Phi_q: 
     rates = Phi_q @ x[n:]
     reach = np.sqrt([Phi_q.power(2) @ D**2 for D in (sizes[:n], sizes[n:])])
     off = np.abs([g, rates]) / np.where(reach > 0, reach, 1.0)
-    bad = {f"constraint {i + 1}": float(g[i]) for i in np.flatnonzero(~(off[0] <= CONSISTENT))}
-    bad |= {f"rate of constraint {i + 1}": float(rates[i]) for i in np.flatnonzero(~(off[1] <= CONSISTENT))}
+    bad = {f"constraint {i + 1}": float(g[i]) for i in np.flatnonzero(~(off[0] <= START_GAP_TOLERANCE))}
+    bad |= {f"rate of constraint {i + 1}": float(rates[i]) for i in np.flatnonzero(~(off[1] <= START_GAP_TOLERANCE))}
     if bad:
         raise not_on_manifold(bad, advice=TAKE)

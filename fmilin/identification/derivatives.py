@@ -22,7 +22,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.model.capabilities import read_products
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
-from fmilin.tolerances import COARSE_SOLVER, CONFIRMED, PREDICTED
+from fmilin.tolerances import COARSE_SOLVER_FACTOR, OTHER_STEPS_ERROR_TOLERANCE, PREDICTION_ERROR_TOLERANCE
 
 MAX_DRIFT_SIZE = (
     0.05  # how far, in sizes of the states, a point that moves by itself may get while responses are compared
@@ -69,7 +69,11 @@ class ReadDerivatives(Way):
         self._compare_in_steps(model, step)
         # A point that moves leaves the neighbourhood in which it is linear: compare for a shorter time.
         rate = float(np.max(np.abs(linear.f0) / linear.states.scales(linear.y0), initial=0.0))
-        if self.findings.error > CONFIRMED and rate * step * STEPS > MAX_DRIFT_SIZE and not cadence.sampled:
+        if (
+            self.findings.error > OTHER_STEPS_ERROR_TOLERANCE
+            and rate * step * STEPS > MAX_DRIFT_SIZE
+            and not cadence.sampled
+        ):
             self._compare_in_steps(model, round_step(MAX_DRIFT_SIZE / (rate * STEPS), cadence))
 
     def _compare_in_steps(self, model: Continuous, step: float) -> None:
@@ -82,18 +86,18 @@ class ReadDerivatives(Way):
             return
         errors = [held.errors(sample_model(model, step, reading)) for reading in ("at once", "end of step")]
         worst = [float(np.max(e, initial=0.0)) for e in errors]
-        best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
+        best = int(worst[0] > PREDICTION_ERROR_TOLERANCE and worst[0] > 10 * worst[1])
         findings.note_fit(errors[best], step, held.noise)
         findings.reading = ("at once", "end of step")[best]
-        if findings.error > CONFIRMED:
+        if findings.error > OTHER_STEPS_ERROR_TOLERANCE:
             noise = measure_solver_noise(self.experiments, held)
-            if findings.error <= COARSE_SOLVER * noise:
+            if findings.error <= COARSE_SOLVER_FACTOR * noise:
                 findings.coarse_solver = f"its responses change by {100 * noise:.2g}% when a step is taken as two"
 
     def _state_coarse_solver(self) -> None:
         """Trust the derivatives where responses differ from them by no more than a solver of low order explains."""
         findings, begin = self.findings, self.setting.begin
-        is_doubtful = findings.error > CONFIRMED and not findings.coarse_solver
+        is_doubtful = findings.error > OTHER_STEPS_ERROR_TOLERANCE and not findings.coarse_solver
         if is_doubtful and self._can_be_evaluated_elsewhere() and is_coarse_solver(self.experiments, begin):
             findings.coarse_solver = (
                 f"its responses miss what its derivatives say by {100 * findings.error:.2g}%, no farther than Euler's "
@@ -165,7 +169,7 @@ def is_coarse_solver(experiments: Experiments, step: float) -> bool:
     for count in (STEPS_OF_EULER, STEPS_OF_EULER // 2, STEPS_OF_EULER // 4, STEPS_OF_EULER // 8):
         euler = max(_difference(motion[:count], exact[:count]) for motion in (explicit, implicit))
         if euler <= MAX_EULER_ERROR:
-            return _difference(responses[:count], exact[:count]) <= max(euler, CONFIRMED)
+            return _difference(responses[:count], exact[:count]) <= max(euler, OTHER_STEPS_ERROR_TOLERANCE)
     return False
 
 

@@ -17,7 +17,13 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray
-from fmilin.tolerances import FAITHFUL, NEAR_NYQUIST, RANK_MEASURED, RELATION_HOLDS, VANISHED
+from fmilin.tolerances import (
+    LOGARITHM_TOLERANCE,
+    MAX_NYQUIST_FRACTION,
+    RANK_MEASURED,
+    RELATION_TOLERANCE,
+    VANISHED_EIGENVALUE_SIZE,
+)
 
 MAX_ROWS = 24  # outputs and states that are compared with each other
 
@@ -99,7 +105,7 @@ def find_continuous_model(model: Sampled) -> Continuous:
     if not np.isfinite(model.A).all():
         raise NumericalError(_ENDLESS)
     values = np.linalg.eigvals(model.A) if model.order else np.empty(0)
-    gone = np.abs(values) < VANISHED
+    gone = np.abs(values) < VANISHED_EIGENVALUE_SIZE
     if gone.any():
         raise NumericalError(
             f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
@@ -107,7 +113,7 @@ def find_continuous_model(model: Sampled) -> Continuous:
             "follows from that. Take a smaller step=, or the discrete model with lifted=True."
         )
     angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
-    if angle > NEAR_NYQUIST:
+    if angle > MAX_NYQUIST_FRACTION:
         raise NumericalError(
             f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
             "its true frequency cannot be distinguished from an alias. Take a smaller step=, or the discrete model "
@@ -151,7 +157,10 @@ def take_logarithm(M: FloatArray) -> FloatArray:
     back = linalg.expm(L)
     worst = float(np.max(np.abs(back - M))) if np.isfinite(back).all() else np.inf
     imaginary = float(np.max(np.abs(L.imag)))
-    if not (worst <= FAITHFUL * size and imaginary <= FAITHFUL * max(float(np.max(np.abs(L.real))), 1.0)):
+    if not (
+        worst <= LOGARITHM_TOLERANCE * size
+        and imaginary <= LOGARITHM_TOLERANCE * max(float(np.max(np.abs(L.real))), 1.0)
+    ):
         raise NumericalError(
             "The discrete model has no real logarithm that can be trusted, so there is no continuous model. Take a "
             "smaller step=, or the discrete model with lifted=True."
@@ -187,7 +196,7 @@ def find_observed_rows(model: Sampled) -> OutputRows:
         if all(sine_between(np.append(C[i], D[i]), np.append(C[j], D[j])) > RANK_MEASURED for j in distinct):
             distinct.append(i)
     C, D = C[distinct[:MAX_ROWS]], D[distinct[:MAX_ROWS]]
-    small = np.abs(D) <= RELATION_HOLDS * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
+    small = np.abs(D) <= RELATION_TOLERANCE * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
     return OutputRows(C, np.where(small, 0.0, D), choose_independent(C, n))
 
 

@@ -32,7 +32,12 @@ from fmilin.model.stepping import Stepped
 from fmilin.numerics.balanced import is_equilibrium
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import EQUILIBRIUM, PREDICTED, ROUNDING, TOO_INACCURATE
+from fmilin.tolerances import (
+    EQUILIBRIUM_RATE_TOLERANCE,
+    MAX_ENTRY_ERROR,
+    PREDICTION_ERROR_TOLERANCE,
+    ROUNDING_TOLERANCE,
+)
 
 RUN_COUNT_PER_DIRECTION = 5  # about, for each coordinate and input
 
@@ -159,7 +164,7 @@ class DisplacedStates(MeasuredWay):
             return model
         sizes = np.concatenate((frame.y_scales, self.experiments.scales, np.ones(1)))
         miss = _compare_steps(step_plant(self.findings.integrator, model, half_step, sampled.reading), half, sizes)
-        if miss <= PREDICTED:
+        if miss <= PREDICTION_ERROR_TOLERANCE:
             return model
 
         def measure_miss(candidate: IntegratorCandidate) -> float:
@@ -170,7 +175,7 @@ class DisplacedStates(MeasuredWay):
             self.findings.integrator = explained.integrator
             self.findings.half_error = explained.error
             return explained.model
-        if miss > TOO_INACCURATE:
+        if miss > MAX_ENTRY_ERROR:
             raise NumericalError(
                 f"A step of {sampled.step:g} s is not what two steps of {half_step:g} s make: its map differs from "
                 f"theirs by {100 * miss:.3g}%. An event lies within the step, or the motion is not linear over it. "
@@ -216,7 +221,7 @@ def _compare_steps(predicted: Sampled, measured: Sampled, sizes: FloatArray) -> 
     motion = np.abs(measured_P - np.eye(len(measured_P)))[:n] * sizes / sizes[:n, None]
     largest = np.max(motion, axis=1, initial=0.0)
     off = np.max(difference, axis=1, initial=0.0)
-    is_moving = largest > ROUNDING
+    is_moving = largest > ROUNDING_TOLERANCE
     part = np.where(is_moving, off / np.where(is_moving, largest, 1.0), 0.0)
     worst = float(np.max(part, initial=0.0))
     return worst if np.isfinite(worst) else float("inf")
@@ -226,5 +231,5 @@ def settle(model: Continuous, errors: Continuous, y_scales: FloatArray) -> Conti
     """Return the model with f0 = 0 where only the solver's noise moves the point, and an equilibrium is near."""
     if not is_equilibrium(model.f0, y_scales, model.A * y_scales, errors.A * y_scales, len(y_scales)):
         return model
-    is_still = np.abs(model.f0) <= EQUILIBRIUM * y_scales
+    is_still = np.abs(model.f0) <= EQUILIBRIUM_RATE_TOLERANCE * y_scales
     return replace(model, f0=np.where(is_still, 0.0, model.f0))

@@ -19,7 +19,7 @@ from fmilin.linear_model.no_response import PUSH_SIZES
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response, Stepped, respond_in_whole_steps
 from fmilin.signals import FloatArray
-from fmilin.tolerances import QUIET
+from fmilin.tolerances import QUIET_RESPONSE_SIZE
 
 T = TypeVar("T")
 
@@ -274,7 +274,7 @@ class Experiments:
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts
-            is_visible = half_even > max(0.05 * half_odd, 10 * noise, QUIET)
+            is_visible = half_even > max(0.05 * half_odd, 10 * noise, QUIET_RESPONSE_SIZE)
             if is_visible and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
                 name = self.model.inputs.names[j]
                 raise NumericalError(
@@ -289,7 +289,7 @@ class Experiments:
 def relative_change(other: FloatArray, outputs: FloatArray) -> float:
     """Return the largest change of an output relative to its size, (K, ny) each; unmoved ones show rounding alone."""
     change, size = np.linalg.norm(other - outputs, axis=0), np.linalg.norm(outputs, axis=0)
-    responding = size > QUIET * float(np.max(size, initial=0.0))
+    responding = size > QUIET_RESPONSE_SIZE * float(np.max(size, initial=0.0))
     return float(np.max(change[responding] / size[responding], initial=0.0))
 
 

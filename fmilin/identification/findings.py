@@ -11,7 +11,7 @@ from fmilin.identification.integrators import EXACT, OneStepMethod
 from fmilin.manifold.selection import Selection
 from fmilin.model.stepping import Cadence
 from fmilin.signals import FloatArray
-from fmilin.tolerances import MISSES, PREDICTED
+from fmilin.tolerances import MAX_PREDICTION_ERROR, PREDICTION_ERROR_TOLERANCE
 
 _METHODS = {
     "direct": "Derivatives were read between two steps of the model, at states that were set there (method direct).",
@@ -86,12 +86,16 @@ class Findings:
         doubt = max(self.excess, float(np.sqrt(max(half**2 - (2 * self.noise) ** 2, 0.0))))
         missed = 0.0 if np.isnan(self.error) else self.error
         # noise of that size explains every miss, and then nothing was confirmed
-        return max(doubt, missed) if missed > MISSES else doubt
+        return max(doubt, missed) if missed > MAX_PREDICTION_ERROR else doubt
 
     def remarks(self) -> list[Remark]:
         """Return all findings as remarks."""
         remarks = [Remark("sampled", text) for text in self._describe_sampled_parts()]
-        exact = self.error <= PREDICTED and self.excess <= MAX_HELD_OUT_ERROR and self.noise <= REPEATED_RUN_TOLERANCE
+        exact = (
+            self.error <= PREDICTION_ERROR_TOLERANCE
+            and self.excess <= MAX_HELD_OUT_ERROR
+            and self.noise <= REPEATED_RUN_TOLERANCE
+        )
         if self.method in ("response", "multisine") and not self.order and exact:
             words = [_GAIN.format(method=self.method), *self._describe_step(), self.solver, self._describe_fit()]
             return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]

@@ -22,7 +22,13 @@ from fmilin.identification.step_size import find_fitting_step, has_halves, read_
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CONFIRMED, MOVES, PREDICTED, TOO_INACCURATE, VANISHED
+from fmilin.tolerances import (
+    MAX_ENTRY_ERROR,
+    MOTION_RATE_TOLERANCE,
+    OTHER_STEPS_ERROR_TOLERANCE,
+    PREDICTION_ERROR_TOLERANCE,
+    VANISHED_EIGENVALUE_SIZE,
+)
 
 MAX_ORDER_OF_MOTION = 20  # the highest that one motion can tell
 NEGLIGIBLE_MOTION_SIZE = 1e-6  # a motion of this size, relative to its beginning, is rounding and the solver's noise
@@ -86,7 +92,7 @@ class FreeMotion(MeasuredWay):
             )
         sizes = np.concatenate((self.model.outputs.scales(run.at_once[0]), self.model.states.scales(self.point.states)))
         change = np.diff(motion, axis=0)
-        return np.where(np.max(np.abs(change), axis=0) > MOVES * step * sizes, change, 0.0)[:, :, None]
+        return np.where(np.max(np.abs(change), axis=0) > MOTION_RATE_TOLERANCE * step * sizes, change, 0.0)[:, :, None]
 
     def _hold_inputs(self, count: int) -> FloatArray:
         return np.zeros((count, len(self.experiments.scales)))
@@ -113,9 +119,9 @@ class FreeMotion(MeasuredWay):
         candidates = [self._realize(step, LONG_RUN_STEPS, order) for order in orders]
         misfits = np.array([self._compute_misfit(c.model, short_step, changes) for c in candidates])
         best = float(np.min(misfits))
-        if not best <= TOO_INACCURATE:
+        if not best <= MAX_ENTRY_ERROR:
             raise _not_linear(f"its motion in half steps is missed by {100 * best:.3g}%")
-        number = int(np.flatnonzero(misfits <= max(2.0 * best, PREDICTED))[0])
+        number = int(np.flatnonzero(misfits <= max(2.0 * best, PREDICTION_ERROR_TOLERANCE))[0])
         chosen = candidates[number]
         self.findings.half_error = float(misfits[number])
         self._require_linear(chosen.model, step)
@@ -200,14 +206,14 @@ def _find_departure(predicted: FloatArray, motion: FloatArray) -> int | None:
         size = np.linalg.norm(motion[part])
         if not np.isfinite(size) or size <= NEGLIGIBLE_MOTION_SIZE * largest:
             return None
-        if not np.linalg.norm(predicted[part] - motion[part]) <= CONFIRMED * size:
+        if not np.linalg.norm(predicted[part] - motion[part]) <= OTHER_STEPS_ERROR_TOLERANCE * size:
             return first
     return None
 
 
 def _find_limit_cycle(eigenvalues: np.ndarray, step: float) -> float:
     """Return the frequency of an undamped oscillation beside multiples of itself, in rad/s; 0 without any."""
-    values = np.log(eigenvalues[np.abs(eigenvalues) > VANISHED].astype(complex))
+    values = np.log(eigenvalues[np.abs(eigenvalues) > VANISHED_EIGENVALUE_SIZE].astype(complex))
     values = values[values.imag > 0] / step
     for w in values.imag[np.abs(values.real) < UNDAMPED_TOLERANCE * values.imag]:
         multiples = np.abs(values.imag / w - np.maximum(1.0, np.round(values.imag / w))) < UNDAMPED_TOLERANCE

@@ -30,7 +30,7 @@ from fmilin.manifold.selection import Selection
 from fmilin.model.capabilities import read_discrete_states
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Stepped
-from fmilin.tolerances import CONFIRMED, MISSES
+from fmilin.tolerances import MAX_PREDICTION_ERROR, OTHER_STEPS_ERROR_TOLERANCE
 
 __all__ = ["IdentificationOptions", "identify"]
 
@@ -211,7 +211,7 @@ def _try(way: Way) -> tuple[LinearModel | None, str]:
     except (NumericalError, ModelError) as error:
         return None, str(error)
     findings = way.findings
-    if findings.error <= CONFIRMED or findings.coarse_solver:
+    if findings.error <= OTHER_STEPS_ERROR_TOLERANCE or findings.coarse_solver:
         return linear, ""
     is_unmeasured = bool(np.isnan(findings.error))
     if is_unmeasured and not (way.needs_responses and way.setting.has_channels):
@@ -244,7 +244,7 @@ def _finish(way: Way, linear: LinearModel) -> LinearModel:
             raise dead_zone_error(dead)
         text = f"{dead_zone_text(dead)} The linear model is that of the model as it stands."
         findings.extra.append(Remark("stuck", text))
-    if findings.excess > MISSES and options.stepping.method != "direct":
+    if findings.excess > MAX_PREDICTION_ERROR and options.stepping.method != "direct":
         raise NumericalError(
             f"The responses belong to no linear model that was found: held-out responses are missed by "
             f"{100 * findings.excess:.3g}% of their size beyond noise. Take another method= or step=, or another "

@@ -24,7 +24,7 @@ from fmilin.identification.integrators import (
     find_semi_implicit,
 )
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RELATION_HOLDS, RELATION_MISSED
+from fmilin.tolerances import MIN_RELATION_RATIO, RELATION_TOLERANCE
 
 MAX_MARKOV_PARAMETERS = 4  # parameters C A^k B that may vanish
 DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
@@ -91,8 +91,8 @@ def identify_integrator(
     rows = find_observed_rows(model)
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
-    informative = least <= RELATION_MISSED * most
-    holds = residuals <= np.maximum(RELATION_HOLDS, 10.0 * least)
+    informative = least <= MIN_RELATION_RATIO * most
+    holds = residuals <= np.maximum(RELATION_TOLERANCE, 10.0 * least)
     votes = (holds & informative & ~holds.all(axis=0)).sum(axis=1)
     most_votes = int(votes.max(initial=0))
     if not most_votes:
@@ -233,7 +233,7 @@ def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
     B, D = plant.B, rows.D
     shown = np.hstack((C, D))
     terms = np.abs(C) @ np.abs(B)
-    moved_at_once = np.abs(C @ B) > RELATION_MISSED * np.where(terms > 0, terms, 1.0)
+    moved_at_once = np.abs(C @ B) > MIN_RELATION_RATIO * np.where(terms > 0, terms, 1.0)
     slow = proper & ~moved_at_once.any(axis=1)  # rows that have a second rate
     for rates, has_rate in ((np.hstack((C @ A, C @ B)), proper), (np.hstack((C @ A @ A, C @ A @ B)), slow)):
         for i in range(len(C)):
@@ -270,7 +270,7 @@ def _measure_rounding(value: float, digits: int) -> float:
 def _count_all_digits(A: FloatArray, errors: FloatArray | None) -> int:
     """Return how many digits the coefficients of the characteristic polynomial have together."""
     size = float(np.max(np.abs(A), initial=0.0)) or 1.0
-    certain = RELATION_HOLDS if errors is None else max(RELATION_HOLDS, 10.0 * float(np.max(errors)) / size)
+    certain = RELATION_TOLERANCE if errors is None else max(RELATION_TOLERANCE, 10.0 * float(np.max(errors)) / size)
     most = max(1, min(MOST_DIGITS, int(-np.log10(certain)) - 1)) if certain < 1.0 else 1
     total = 0
     for coefficient in _compute_coefficients(A).tolist():

@@ -27,7 +27,7 @@ from fmilin.identification.discrete_models import (
     take_logarithm,
 )
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, FAITHFUL, RANK_MEASURED, RELATION_MISSED
+from fmilin.tolerances import EPS, LOGARITHM_TOLERANCE, MIN_RELATION_RATIO, RANK_MEASURED
 
 NEWTON_STEPS = 40
 MAX_BODIES_IN_TURN = 4  # bodies that are updated one after another
@@ -56,7 +56,7 @@ class OneStepMethod:
             except (np.linalg.LinAlgError, ValueError, OverflowError):
                 raise NumericalError(f"No plant is stepped so by {self.name}.") from None
         worst = float(np.max(np.abs(back - P))) if np.isfinite(back).all() else np.inf
-        if not worst <= FAITHFUL * float(np.max(np.abs(P))):
+        if not worst <= LOGARITHM_TOLERANCE * float(np.max(np.abs(P))):
             raise NumericalError(f"No plant is stepped so by {self.name}.")
         return Z / model.step
 
@@ -386,7 +386,7 @@ def _in_turn(S: FloatArray) -> list[OneStepMethod]:
 def _rows_moved(rows: FloatArray, Gamma: FloatArray, *, moved: bool) -> FloatArray:
     """Return the rows that some column moves, beside the moduli of the terms; or else those that none does."""
     terms = np.abs(rows) @ np.abs(Gamma)
-    reached = (np.abs(rows @ Gamma) > RELATION_MISSED * np.where(terms > 0, terms, 1.0)).any(axis=1)
+    reached = (np.abs(rows @ Gamma) > MIN_RELATION_RATIO * np.where(terms > 0, terms, 1.0)).any(axis=1)
     chosen: FloatArray = rows[reached == moved]
     return chosen
 

@@ -32,7 +32,7 @@ from fmilin.identification.time_varying import (
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, TOO_INACCURATE
+from fmilin.tolerances import INACCURATE_ENTRY_ERROR, MAX_ENTRY_ERROR
 
 WINDOW = 8  # steps of a record that tells the order
 MAX_ADJUSTMENTS = 6  # of steps, until a record is about as long as a time constant
@@ -89,7 +89,7 @@ class MovingPoint(MeasuredWay):
             f"{_CHANGES[change]} A and B are those at the point itself, from short "
             f"records in steps of {estimate.step:.3g} s, in {which}. Two estimates differ by {estimate.change:.1e}."
         )
-        findings.extra.append(Remark("accuracy" if estimate.change > INACCURATE else "fit", text))
+        findings.extra.append(Remark("accuracy" if estimate.change > INACCURATE_ENTRY_ERROR else "fit", text))
         return self.name_model(model, errors, coordinates, "responses", estimate.step)
 
     def _estimate(self, change: str, *, shortens: bool) -> ModelAtPoint:
@@ -110,7 +110,7 @@ class MovingPoint(MeasuredWay):
         limit = extrapolate_to_vanishing_steps(experiments, amplitudes, step, chosen, powers)
         if limit is None:  # outputs and declared states are fewer than the states that responses show
             return _realize_short_records(experiments, amplitudes, step, chosen, shortens=shortens)
-        if not limit.change <= TOO_INACCURATE:
+        if not limit.change <= MAX_ENTRY_ERROR:
             raise _moves_too_fast(limit.change, hidden=False)
         return limit
 
@@ -181,7 +181,7 @@ def _realize_short_records(
         change = max(measure_difference(model, other, count * step) for other in others)
     except FmilinError:
         raise _moves_too_fast(float("nan")) from None
-    if not change <= TOO_INACCURATE:
+    if not change <= MAX_ENTRY_ERROR:
         raise _moves_too_fast(change)
     off = largest_differences(model, others)
     errors = {name: np.maximum(getattr(off, name), change * _largest_of_rows(getattr(model, name))) for name in "ABC"}

@@ -24,7 +24,7 @@ from fmilin.identification.validation import HeldOut, run_held_out
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CONFIRMED, INACCURATE, ROUNDING
+from fmilin.tolerances import INACCURATE_ENTRY_ERROR, OTHER_STEPS_ERROR_TOLERANCE, ROUNDING_TOLERANCE
 
 SHORT_RUN_STEPS, LONG_RUN_STEPS = 60, 200  # steps of a run: while a step is searched for, and at last
 MAX_REDUCTIONS, REDUCTION_FACTOR = 4, 1 / 30  # of pulses that lead an unstable plant far away
@@ -77,7 +77,9 @@ class RealizedWay(MeasuredWay):
         part = "at_once" if model.reading == "at once" else "after"
         one, other = getattr(up, part), getattr(down, part)
         answer, whole = np.linalg.norm(one - other), np.linalg.norm(one)
-        if not np.isfinite(whole) or answer <= ROUNDING * whole / CONFIRMED:  # the point has run away by then
+        if (
+            not np.isfinite(whole) or answer <= ROUNDING_TOLERANCE * whole / OTHER_STEPS_ERROR_TOLERANCE
+        ):  # the point has run away by then
             return 0.0
         return relative_change(model.response(deviations), (one - other) / 2)
 
@@ -97,7 +99,7 @@ class RealizedWay(MeasuredWay):
             return
         values, seconds = np.abs(np.linalg.eigvals(model.A)), self.findings.seconds
         slow = int(np.count_nonzero(values * seconds < MIN_RADIANS))
-        if slow and seconds and self.findings.doubt > INACCURATE:
+        if slow and seconds and self.findings.doubt > INACCURATE_ENTRY_ERROR:
             text = (
                 f"The runs are {seconds:.3g} s long and show but the beginning of {slow} slower motions: what the "
                 f"model says below {MIN_RADIANS / seconds:.2g} rad/s is not known. Take a longer step= where that "

@@ -19,7 +19,13 @@ from fmilin.identification.discrete_models import Sampled
 from fmilin.identification.experiments import Experiments, join
 from fmilin.model.stepping import Response
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DOUBTFUL, PREDICTED, RANK_MEASURED, REFUSED, ROUNDING
+from fmilin.tolerances import (
+    DOUBTFUL_CONDITION_NUMBER,
+    MAX_COORDINATE_CONDITION_NUMBER,
+    PREDICTION_ERROR_TOLERANCE,
+    RANK_MEASURED,
+    ROUNDING_TOLERANCE,
+)
 
 SMALLER_PULSE_RATIO = (
     3.0  # pulses that tell the error are smaller by this; no power of 2, with which a linear model rounds alike
@@ -223,7 +229,7 @@ def count_significant(singular_values: FloatArray, noise: FloatArray, shape: tup
     if not singular_values.size or singular_values[0] == 0:
         return 0
     size = float(np.sqrt(np.mean(noise**2))) if noise.size else 0.0
-    rounding = ROUNDING * float(singular_values[0])
+    rounding = ROUNDING_TOLERANCE * float(singular_values[0])
     floor = max(size * (np.sqrt(shape[0]) + np.sqrt(shape[1])), rounding * np.sqrt(max(shape)))
     return min(int(np.count_nonzero(singular_values > floor)), MAX_ORDER)
 
@@ -253,7 +259,7 @@ def realize(
     shape = (len(hankel.P), len(hankel.Q))
     most = count_significant(hankel.singular_values, noise, shape)
     if order is not None:
-        count = int(np.count_nonzero(hankel.singular_values > ROUNDING * hankel.singular_values[:1].sum()))
+        count = int(np.count_nonzero(hankel.singular_values > ROUNDING_TOLERANCE * hankel.singular_values[:1].sum()))
         if order > count:
             raise NumericalError(
                 f"The responses have {count} directions, so no model of order {order} can be identified. Choose a "
@@ -278,7 +284,7 @@ def choose_named_states(model: Sampled, scales: FloatArray, preferred: Sequence[
     W = W / (np.linalg.norm(W, axis=0) + 1e-300)
     if moved == 0 or np.linalg.matrix_rank(W, tol=RANK_MEASURED * float(np.linalg.norm(W, 2))) < n:
         return None
-    if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < DOUBTFUL:
+    if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < DOUBTFUL_CONDITION_NUMBER:
         return list(preferred)
     _, _, order = linalg.qr(W.T, mode="economic", pivoting=True)
     return sorted(int(i) for i in order[:n])
@@ -298,7 +304,9 @@ def _choose_order(hankel: Hankel, markov: Markov, ny: int, most: int, held_out_e
         return most
     errors = np.array([held_out_error(_take_order(hankel, markov, ny, n)) for n in range(1, most + 1)])
     best = float(np.min(errors))
-    return 1 + int(np.flatnonzero(errors <= max(2.0 * best, PREDICTED))[0]) if np.isfinite(best) else most
+    return (
+        1 + int(np.flatnonzero(errors <= max(2.0 * best, PREDICTION_ERROR_TOLERANCE))[0]) if np.isfinite(best) else most
+    )
 
 
 def _take_order(hankel: Hankel, markov: Markov, ny: int, n: int) -> Sampled:
@@ -313,7 +321,11 @@ def align_realization(other: Sampled, model: Sampled) -> Sampled:
         return other
     observed, observed_other = (_observability(m, n) for m in (model, other))
     S = np.asarray(np.linalg.lstsq(observed, observed_other, rcond=None)[0], dtype=np.float64)
-    return other if not np.isfinite(S).all() or np.linalg.cond(S) > REFUSED else other.in_coordinates(S)
+    return (
+        other
+        if not np.isfinite(S).all() or np.linalg.cond(S) > MAX_COORDINATE_CONDITION_NUMBER
+        else other.in_coordinates(S)
+    )
 
 
 def _observability(model: Sampled, n: int) -> FloatArray:

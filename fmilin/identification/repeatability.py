@@ -15,7 +15,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Response
 from fmilin.options import Stepping
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CHANGES_ALONG_MOTION, EPS, INACCURATE, UNREPEATABLE
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, MOTION_RESPONSE_TOLERANCE, UNREPEATABLE_DIFFERENCE_RATIO
 
 SMALL_PULSE_SIZE = 1e-3  # of the sizes of inputs, of pulses that tell whether responses change
 STEPS_COMPARED = 20  # steps of the responses that are compared with later ones
@@ -39,7 +39,7 @@ def find_change(experiments: Experiments, step: float) -> str:
         try:
             outputs = experiments.run(still, h).after
             size = np.max(np.abs(outputs), axis=0)
-            if not (np.ptp(outputs, axis=0) > CHANGES_ALONG_MOTION * size).any():
+            if not (np.ptp(outputs, axis=0) > MOTION_RESPONSE_TOLERANCE * size).any():
                 continue
             if not experiments.affords("whether responses change along the motion", 6 * nu, 8 * nu * STEPS_COMPARED, h):
                 return ""
@@ -49,7 +49,7 @@ def find_change(experiments: Experiments, step: float) -> str:
                 rounding = float(np.max(EPS * size / (amplitude * _largest(first, size)), initial=0.0))
                 noise = 10.0 * max(relative_change(again, first), rounding)
                 change = relative_change(later, first)
-                if change > max(CHANGES_ALONG_MOTION, noise):
+                if change > max(MOTION_RESPONSE_TOLERANCE, noise):
                     return "smooth" if smooth or scale == SCALES[0] else "event"
                 smooth |= change > max(RESPONSE_CHANGE_TOLERANCE, noise)
         except FmilinError:  # it takes no such steps, or leaves what it can do
@@ -64,7 +64,7 @@ def require_equal_steps(experiments: Experiments, step: float) -> None:
             experiments.respond_to_pulse(j, amplitude, step, STEPS_COMPARED, begin).after for begin in (0, 0, 1)
         )
         change = relative_change(later, first)
-        if change > max(INACCURATE, 10.0 * relative_change(again, first)):
+        if change > max(INACCURATE_ENTRY_ERROR, 10.0 * relative_change(again, first)):
             raise NumericalError(
                 f"The same pulse of '{experiments.model.inputs.names[j]}' is answered otherwise in the second step of "
                 f"{step:.6g} s than in the first, by {100 * change:.2g}%: the solver inside starts with another method "
@@ -119,7 +119,7 @@ def find_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -
     # noise above which a response stands is left to the ways for noisy models, and so is noise in all outputs
     if not changes.any() or changes.all():
         return []
-    is_unrepeatable = changes & (spread > UNREPEATABLE * response)
+    is_unrepeatable = changes & (spread > UNREPEATABLE_DIFFERENCE_RATIO * response)
     return [name for name, out in zip(model.outputs.names, is_unrepeatable.tolist(), strict=True) if out]
 
 

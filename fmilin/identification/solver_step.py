@@ -22,7 +22,7 @@ from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, INACCURATE, RELATION_MISSED, ROUNDING, TOO_INACCURATE
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, MAX_ENTRY_ERROR, MIN_RELATION_RATIO, ROUNDING_TOLERANCE
 
 # Between its solver's own steps a model may stand still. It is discrete over its own step then: communication steps
 # move nothing while others do, at equal distances, the inputs displaced once and held.
@@ -62,7 +62,7 @@ def _find_moves(experiments: Experiments, step: float, count: int, part: float) 
     """Return the numbers of the communication steps in which an output or a state moves, beyond rounding."""
     response = experiments.run(np.tile(part * experiments.scales, (count, 1)), step)
     motion = np.hstack((response.after, response.states))
-    size = ROUNDING * np.max(np.abs(motion), axis=0, initial=0.0)
+    size = ROUNDING_TOLERANCE * np.max(np.abs(motion), axis=0, initial=0.0)
     return 1 + np.flatnonzero((np.abs(np.diff(motion, axis=0)) > size).any(axis=1))
 
 
@@ -147,16 +147,16 @@ def with_solver_step(
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
     discrete = sample_model(exact, own, "at once")
     # relations tell integrators apart where they hold to rounding: entries that are less certain show none
-    certain = integrator is not None or max(linear.accuracy.A, linear.accuracy.B) <= RELATION_MISSED
+    certain = integrator is not None or max(linear.accuracy.A, linear.accuracy.B) <= MIN_RELATION_RATIO
     if certain:
         identified = identify_integrator(discrete, exact, linear.errors.A, integrator)
     else:
         identified = leave_integrator_open(discrete, exact, linear.errors.A)
-    if max(identified.difference, identified.unusual_difference) > TOO_INACCURATE and not keep:
+    if max(identified.difference, identified.unusual_difference) > MAX_ENTRY_ERROR and not keep:
         raise _ambiguous(identified, own)
     evaluated = 1.0 if identified.integrator is None else identified.integrator.evaluated
     moved = evaluated * change_in_step
-    if moved > TOO_INACCURATE and not keep:
+    if moved > MAX_ENTRY_ERROR and not keep:
         raise NumericalError(
             f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {own:.6g} s: which "
             "of these values belong to the point cannot be determined. Let it come to rest first "
@@ -223,7 +223,7 @@ def with_integrator(linear: LinearModel, experiments: Experiments, findings: Fin
         f"are those of that plant; a solver without visible error would move it otherwise by {off:.1e} in a step. The "
         f"discrete model over {step:g} s is lin.discrete (fl.Stepping(lifted=True))."
     )
-    remark = Remark("accuracy" if worst > INACCURATE else "integrator", text)
+    remark = Remark("accuracy" if worst > INACCURATE_ENTRY_ERROR else "integrator", text)
     linear = replace(linear, discrete=discrete_model(linear, discrete), warnings=(remark, *linear.warnings))
     return with_errors(linear, errors)
 
@@ -249,7 +249,7 @@ def _with_plant(linear: LinearModel, identified: Identified, own: float, what: s
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
     named = max((identified.measure(rival) for rival in (*identified.unusual, *identified.longer)), default=0.0)
-    kind = "accuracy" if max(off, named) > INACCURATE else "integrator"
+    kind = "accuracy" if max(off, named) > INACCURATE_ENTRY_ERROR else "integrator"
     text = f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}"
     if moved:
         text += (
@@ -298,7 +298,7 @@ def _unusual_words(identified: Identified) -> str:
     chosen = _eigenvalue_words(IntegratorCandidate(identified.integrator or EXACT, identified.plant))
     words = ""
     counted, named = (
-        [candidate for candidate in candidates if identified.measure(candidate) > INACCURATE]
+        [candidate for candidate in candidates if identified.measure(candidate) > INACCURATE_ENTRY_ERROR]
         for candidates in (identified.unusual, identified.longer)
     )
     if counted:

@@ -17,7 +17,13 @@ from fmilin.identification.integrators import EXACT, OneStepMethod, step_plant
 from fmilin.identification.validation import run_held_out
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
-from fmilin.tolerances import AGREES_IN_STEPS, CONFIRMED, INACCURATE, MISSES, PREDICTED
+from fmilin.tolerances import (
+    AGREES_IN_STEPS,
+    INACCURATE_ENTRY_ERROR,
+    MAX_PREDICTION_ERROR,
+    OTHER_STEPS_ERROR_TOLERANCE,
+    PREDICTION_ERROR_TOLERANCE,
+)
 
 DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
 ATTEMPTS = 8
@@ -45,14 +51,17 @@ def confirm_at_half_step(sampled: Sampled, experiments: Experiments, held_out_er
     if half is None:
         return ConfirmedModel(model, float("nan"))
     error = half.error(sample_model(model, sampled.step / 2, sampled.reading))
-    if error > PREDICTED and not experiments.cadence.internal:
+    if error > PREDICTION_ERROR_TOLERANCE and not experiments.cadence.internal:
 
         def measure_error(candidate: IntegratorCandidate) -> float:
             return half.error(step_plant(candidate.integrator, candidate.plant, half.step, sampled.reading))
 
         if explained := explain_by_integrator(sampled, model, error, measure_error):
             return explained
-    allowed = min(max(CONFIRMED, 5 * held_out_error if np.isfinite(held_out_error) else 0.0), MISSES)
+    allowed = min(
+        max(OTHER_STEPS_ERROR_TOLERANCE, 5 * held_out_error if np.isfinite(held_out_error) else 0.0),
+        MAX_PREDICTION_ERROR,
+    )
     if not error <= allowed:
         raise NumericalError(
             f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
@@ -74,7 +83,7 @@ def explain_by_integrator(
     candidates = [c for c in find_candidates(sampled, model) if c.integrator is not EXACT]
     explained = [ConfirmedModel(c.plant, measure_error(c), c.integrator) for c in candidates]
     best = min(explained, key=lambda candidate: candidate.error, default=None)
-    allowed = min(AGREES_IN_STEPS * error, INACCURATE)
+    allowed = min(AGREES_IN_STEPS * error, INACCURATE_ENTRY_ERROR)
     return best if best is not None and best.error <= allowed else None
 
 
@@ -117,7 +126,7 @@ def find_fitting_step(
             break
         try:
             sampled, error = attempt(step)
-            if error > max(CONFIRMED, least):
+            if error > max(OTHER_STEPS_ERROR_TOLERANCE, least):
                 break
             A = confirm_at_half_step(sampled, experiments, error).model.A
             fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) if len(A) else 0.0

@@ -18,7 +18,7 @@ from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, re
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, PREDICTED, QUIET
+from fmilin.tolerances import INACCURATE_ENTRY_ERROR, PREDICTION_ERROR_TOLERANCE, QUIET_RESPONSE_SIZE
 
 STEPS = 60  # of a held-out experiment
 PART = 0.3  # of the amplitudes of single pulses: many steps add up
@@ -40,9 +40,9 @@ class HeldOut:
         off = np.linalg.norm(measured - model.response(self.inputs), axis=0)
         size = np.linalg.norm(measured, axis=0)
         largest = float(np.max(size, initial=0.0))
-        responding = size > QUIET * largest
+        responding = size > QUIET_RESPONSE_SIZE * largest
         part = off / np.where(responding, size, 1.0)
-        errors: FloatArray = np.where(responding, part, np.where(off > QUIET * largest, 1.0, 0.0))
+        errors: FloatArray = np.where(responding, part, np.where(off > QUIET_RESPONSE_SIZE * largest, 1.0, 0.0))
         return np.where(np.isfinite(errors), errors, np.inf)
 
     def error(self, model: Sampled) -> float:
@@ -125,7 +125,7 @@ def measure_solver_error(experiments: Experiments, step: float) -> SolverError |
         except FmilinError:  # it does not know such a tolerance
             change = 0.0
         noise = relative_change(again, whole)
-        if change > max(NOISE_FACTOR * noise, PREDICTED, largest.change if largest else 0.0):
+        if change > max(NOISE_FACTOR * noise, PREDICTION_ERROR_TOLERANCE, largest.change if largest else 0.0):
             used, compared = (
                 f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER_TOLERANCE_FACTOR * tolerance)
             )
@@ -152,7 +152,7 @@ def _compare_parts(
         if not np.isfinite(change):
             break
         noise = relative_change(again[:count], whole[:count])
-        if change <= max(NOISE_FACTOR * noise, PREDICTED):
+        if change <= max(NOISE_FACTOR * noise, PREDICTION_ERROR_TOLERANCE):
             change = 0.0
         if largest is None or change > largest.change:
             largest = SolverError(change, f"in steps of {step:g} s", f"in steps of {short:g} s")
@@ -193,7 +193,7 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
         f"{difference.change:.1e} of their size: that is the error of the model's own solver, and no entry is closer "
         "to the plant than that."
     )
-    remark = Remark("accuracy" if difference.change > INACCURATE else "fit", text)
+    remark = Remark("accuracy" if difference.change > INACCURATE_ENTRY_ERROR else "fit", text)
     return with_errors(replace(linear, warnings=(remark, *linear.warnings)), new)
 
 
@@ -211,7 +211,9 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
         worst = E[:n].max(axis=1, initial=0.0)
         largest[:n, 0] = comparable_sizes(largest[:n, 0], worst, sizes[:n] * fastest)
     outputs = largest[len(linear.states) :]  # an output that nothing moves has a row of rounding
-    largest[len(linear.states) :] = np.maximum(outputs, QUIET * np.max(outputs[np.isfinite(outputs)], initial=0.0))
+    largest[len(linear.states) :] = np.maximum(
+        outputs, QUIET_RESPONSE_SIZE * np.max(outputs[np.isfinite(outputs)], initial=0.0)
+    )
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
     option = "FmuOptions(solver_tolerance=...)"

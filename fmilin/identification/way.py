@@ -29,7 +29,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 from fmilin.options import Stepping
 from fmilin.signals import FloatArray, Signal, Signals
-from fmilin.tolerances import MOVES
+from fmilin.tolerances import MOTION_RATE_TOLERANCE
 
 STILL_STEPS = 6  # steps that show whether an output moves by itself
 
@@ -198,7 +198,7 @@ class MeasuredWay(Way):
         change = outputs[-1] - outputs[0]
         sizes = self.model.outputs.scales(outputs[0])
         seconds = (STILL_STEPS - 1) * step
-        is_moving = np.abs(change) > MOVES * seconds * sizes
+        is_moving = np.abs(change) > MOTION_RATE_TOLERANCE * seconds * sizes
         if not is_moving.any() or linear.f0.any():
             return []
         fastest = int(np.argmax(np.where(is_moving, np.abs(change) / sizes, 0.0)))
@@ -250,7 +250,9 @@ class MeasuredWay(Way):
         """Return the model with how the point itself moves during a step, inputs held."""
         n = model.order
         drift, again = (self._measure_drift_once(model, coordinates) for _ in range(2))
-        small = MOVES * model.step * coordinates.states.scales(coordinates.y0) + 10 * np.abs(drift - again)
+        small = MOTION_RATE_TOLERANCE * model.step * coordinates.states.scales(coordinates.y0) + 10 * np.abs(
+            drift - again
+        )
         if n == 0 or not (np.abs(drift) > small).any():
             return replace(model, drift=np.zeros(n))
         return replace(model, drift=drift)

@@ -13,7 +13,7 @@ from fmilin.diagnostics import inaccurate_entry
 from fmilin.errors import NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE, INDISTINCT, TOO_INACCURATE
+from fmilin.tolerances import INACCURATE_ENTRY_ERROR, INDISTINCT_ROW_ERROR, MAX_ENTRY_ERROR
 
 
 def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
@@ -30,16 +30,16 @@ def require_parts(
     linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, said: bool = False
 ) -> LinearModel:
     """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
-    doubtful = int(np.count_nonzero(part > INACCURATE))
+    doubtful = int(np.count_nonzero(part > INACCURATE_ENTRY_ERROR))
     if not doubtful:
         return linear
     i, j = (int(k) for k in np.unravel_index(int(np.argmax(part)), part.shape))
     rows = (*(f"der({name})" for name in linear.states.names), *linear.outputs.names)
     columns = (*linear.states.names, *linear.inputs.names)
     name, (value, error) = f"d {rows[i]} / d {columns[j]}", (float(M[i, j]) for M in matrix_and_errors(linear))
-    if part[i, j] > TOO_INACCURATE and not keep:
+    if part[i, j] > MAX_ENTRY_ERROR and not keep:
         raise NumericalError(
-            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {TOO_INACCURATE:.0%} of the largest "
+            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {MAX_ENTRY_ERROR:.0%} of the largest "
             f"entry of its row.{advice(i, j)} keep_inaccurate=True returns the linear model all the same.",
             variable=columns[j],
         )
@@ -49,4 +49,6 @@ def require_parts(
 
 def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:
     """Return what the errors of rows are compared with: the largest entry, or terms where it is nothing but error."""
-    return np.where(largest <= 10 * error, np.maximum(largest, INDISTINCT / INACCURATE * terms), largest)
+    return np.where(
+        largest <= 10 * error, np.maximum(largest, INDISTINCT_ROW_ERROR / INACCURATE_ENTRY_ERROR * terms), largest
+    )

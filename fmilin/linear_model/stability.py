@@ -20,7 +20,7 @@ from fmilin.numerics.eigenvalue_errors import (
 )
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL, KNOWN_NEUTRAL_MULTIPLIER
+from fmilin.tolerances import GROWS_BEFORE_ERRORS, KNOWN_NEUTRAL_MULTIPLIER, NEUTRAL_MODE_ERROR
 
 ComplexArray = NDArray[np.complex128]
 
@@ -195,7 +195,7 @@ def _summarize(estimates: EigenvalueEstimates, groups: tuple[EigenvalueGroup, ..
     counts = {"unstable": 0, "defective": 0, "undecided": 0, "neutral": 0}
     worst: dict[str, EigenvalueGroup] = {}
     kinds = ["decays"] * len(values)
-    tolerance = KNOWN_NEUTRAL_MULTIPLIER if sampled else KNOWN_NEUTRAL * fastest
+    tolerance = KNOWN_NEUTRAL_MULTIPLIER if sampled else NEUTRAL_MODE_ERROR * fastest
     for group in groups:
         kind = _kind(group, tolerance)
         if kind == "decays":

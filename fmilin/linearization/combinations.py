@@ -16,11 +16,11 @@ from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK, ROUNDING
+from fmilin.tolerances import RANK, ROUNDING_TOLERANCE
 
-FAR = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
-CLOSE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved
-BENDS = 1e-2
+FAR_DISPLACEMENT_SIZE = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
+NEAR_DISPLACEMENT_SIZE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved
+CURVATURE_RATIO = 1e-2
 """What is left of the rate of a combination that stays unmoved, relative to terms of second order: rounding and terms
 of third order. The rate of one that does not is as large as they are."""
 
@@ -70,11 +70,11 @@ class RateSamples:
             self.reached = np.abs(slopes[:, n:]).max(axis=1, initial=0.0) > 0
             return
         count = min(2 * n, max(MIN_SAMPLES, 4 * combinations)) + 10
-        x, f = self._samples(count, FAR)
+        x, f = self._samples(count, FAR_DISPLACEMENT_SIZE)
         self._f = f
         if len(point.inputs) and len(x):
             held, excited = self._rates([(x[0], point.inputs), (x[0], self._inputs())])
-            self.reached = np.abs(excited - held) > ROUNDING * np.abs(held)
+            self.reached = np.abs(excited - held) > ROUNDING_TOLERANCE * np.abs(held)
 
     def _inputs(self) -> FloatArray:
         u = self._point.inputs
@@ -82,7 +82,7 @@ class RateSamples:
 
     def _find_slopes(self) -> FloatArray | None:
         """Return the exact slopes of the rates at one random point, along states and inputs (N, N + nu), or None."""
-        x = FAR * self._random.uniform(-1.0, 1.0, len(self.sizes))
+        x = FAR_DISPLACEMENT_SIZE * self._random.uniform(-1.0, 1.0, len(self.sizes))
         point, sizes = self._point, self.sizes
         try:
             procedure = read_exact_slopes(self._model, point.time, point.states + x * sizes, self._inputs())
@@ -115,12 +115,12 @@ class RateSamples:
         """
         if not len(self._f):
             return []
-        origin = FAR * self._random.uniform(-1.0, 1.0, len(self.sizes))
+        origin = FAR_DISPLACEMENT_SIZE * self._random.uniform(-1.0, 1.0, len(self.sizes))
         states = np.flatnonzero(np.abs(candidates).max(axis=1) > RANK).tolist()
         changing = [i for i in states if self._f[:, i].any()]
         moving = {i for i in changing if influential is not None and influential[i]}
         doubtful = [i for i in changing if i not in moving]
-        moved = [origin + FAR * (np.arange(len(origin)) == i) for i in doubtful]
+        moved = [origin + FAR_DISPLACEMENT_SIZE * (np.arange(len(origin)) == i) for i in doubtful]
         here, *displaced = self._rates([(x, self._point.inputs) for x in (origin, *moved)])
         moving |= {i for i, rates in zip(doubtful, displaced, strict=True) if not np.array_equal(rates, here)}
         return [i for i in states if i not in moving]
@@ -140,7 +140,7 @@ class RateSamples:
         if not k:
             return candidates
         upper = np.triu_indices(n)
-        x, f = self._samples(len(upper[0]) + k + 20, CLOSE, excited=False)
+        x, f = self._samples(len(upper[0]) + k + 20, NEAR_DISPLACEMENT_SIZE, excited=False)
         if len(x) <= len(upper[0]) + k:
             return candidates
         products = x[:, :, None] * f[:, None, :]
@@ -149,12 +149,12 @@ class RateSamples:
         if not norms.any():
             return candidates
         columns, s, _ = np.linalg.svd(bent[:, norms > 0] / norms[norms > 0], full_matrices=False)
-        columns = columns[:, s > BENDS * CLOSE * s[0]]
+        columns = columns[:, s > CURVATURE_RATIO * NEAR_DISPLACEMENT_SIZE * s[0]]
         rates = f @ candidates
         left = rates - columns @ (columns.T @ rates)
-        size = CLOSE * float(np.linalg.norm(f - f.mean(axis=0)))
+        size = NEAR_DISPLACEMENT_SIZE * float(np.linalg.norm(f - f.mean(axis=0)))
         _, s, vt = np.linalg.svd(left)
-        return np.asarray(candidates @ vt[s <= BENDS * size].T)
+        return np.asarray(candidates @ vt[s <= CURVATURE_RATIO * size].T)
 
 
 def _without(candidates: FloatArray, states: list[int]) -> FloatArray:

@@ -14,7 +14,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.sparse import is_sparse
-from fmilin.linearization.combinations import FAR, Speeds, examine_combinations
+from fmilin.linearization.combinations import FAR_DISPLACEMENT_SIZE, Speeds, examine_combinations
 from fmilin.linearization.sparse_dependence import find_sparse_combinations, find_sparse_speeds
 from fmilin.manifold.rank import TINY, is_regular, singular_values
 from fmilin.model.evaluator import evaluate_each
@@ -22,9 +22,9 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.sparse_rank import find_left_null_space
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, RANK, ROUNDING_TOLERANCE
 
-MOST_NAMED = 8
+MAX_NAMED_STATES = 8
 LARGE = 200  # states from which the rank of [A B f0] is decided without singular values, where that can be done
 MANY_ROWS = 64  # from so many on, rows with one entry are eliminated before singular values are computed
 SPARSE = 0.1  # part of its entries up to which it is factorized as a sparse matrix
@@ -49,12 +49,12 @@ def find_unmovable(
     error = np.concatenate(errors, axis=1) * units / sizes[:, None]
     rates = f0 / sizes
     fastest = float(np.abs(rates).max(initial=0.0))
-    if fastest > EQUILIBRIUM:
+    if fastest > EQUILIBRIUM_RATE_TOLERANCE:
         moving = np.where(np.abs(rates) > RANK * fastest, rates, 0.0)
         both = np.concatenate((both, moving[:, None]), axis=1)
         error = np.concatenate((error, np.zeros((len(rates), 1))), axis=1)
     entries = np.abs(both)
-    rounding = ROUNDING * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
+    rounding = ROUNDING_TOLERANCE * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
     visible = entries > np.maximum(error, rounding)
     rows = visible.any(axis=1)
     chosen = list(columns) if len(sizes) < LARGE else []
@@ -163,7 +163,7 @@ def find_dependence(
     count = len(speeds)
     has_few_functions = count >= 2 and count * (count + 7) // 2 <= MOST_FUNCTIONS
     sizes = linear.states.scales(linear.y0)
-    is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM
+    is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM_RATE_TOLERANCE
     if speeds == free_speeds or not is_moving or not has_few_functions:
         return StateDependence(combinations, free_speeds)
     loops = hidden_loops(model, point, sizes, speeds)
@@ -177,7 +177,7 @@ def describe_dependence(linear: LinearModel, model: Model, combinations: FloatAr
         return ()
     part = np.abs(combinations).max(axis=1)
     taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
-    them = f"{join_first(taking, MOST_NAMED)} take part"
+    them = f"{join_first(taking, MAX_NAMED_STATES)} take part"
     remark = Remark(
         "dependent-states",
         f"All {len(linear.states)} states were treated as independent, but {count} "
@@ -246,7 +246,7 @@ def _second_rates(model: Model, point: OperatingPoint, sizes: FloatArray, q: Flo
     n, input_sizes = len(sizes), model.inputs.scales(point.inputs)
     count = len(q) * (len(q) + 7) // 2 + 10
     moved = np.random.default_rng(1974).uniform(-1.0, 1.0, (count, n + len(input_sizes)))
-    states = point.states + FAR * sizes * moved[:, :n]
+    states = point.states + FAR_DISPLACEMENT_SIZE * sizes * moved[:, :n]
     inputs = point.inputs + input_sizes * moved[:, n:]
     evaluations = evaluate_each(model, point.time, list(zip(states, inputs, strict=True)))
     answers = [(x, e.derivatives) for x, e in zip(states, evaluations, strict=True) if isinstance(e, Evaluation)]

@@ -9,7 +9,7 @@ from fmilin.manifold.rank import singularity_of
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
 
-HUGE = 1e150  # rates and outputs whose squares overflow say nothing
+MAX_USABLE_SIZE = 1e150  # rates and outputs whose squares overflow say nothing
 
 
 def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
@@ -31,7 +31,7 @@ def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
         (base.outputs, model.outputs, "output"),
         (base.residuals, model.constraints, "constraint"),
     ):
-        usable = np.abs(values) < HUGE
+        usable = np.abs(values) < MAX_USABLE_SIZE
         if usable.all():
             continue
         bad = [name for name, fine in zip(signals.names, usable, strict=True) if not fine]

@@ -37,7 +37,7 @@ def explain_failure(error: FmilinError, model: Model, point: OperatingPoint) -> 
     return error
 
 
-AHEAD = 1e-6  # seconds that the model is followed, times the size of its time
+LOOKAHEAD_SECONDS = 1e-6  # seconds that the model is followed, times the size of its time
 
 
 def describe_chattering(model: Model, point: OperatingPoint) -> str:
@@ -47,7 +47,7 @@ def describe_chattering(model: Model, point: OperatingPoint) -> str:
     from fmilin.simulation.integration_loop import ChatteringError
     from fmilin.simulation.run import RunRequest, simulate_at
 
-    ahead = AHEAD * max(abs(point.time), 1.0)
+    ahead = LOOKAHEAD_SECONDS * max(abs(point.time), 1.0)
     try:
         simulate_at(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
     except ChatteringError:

@@ -24,7 +24,7 @@ from fmilin.model.capabilities import can_be_described, is_quick_in_batches
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.memory import memory_of
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import DOUBTFUL
+from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER
 
 MAX_PLANS = 8  # requests of one model
 MAX_PAUSE = 64  # calls without a batch, however often one was in vain
@@ -108,7 +108,7 @@ def would_be_chosen(at: LinearizedBatch) -> bool:
     if rows != reference.rows:
         return False
     if reference.request.independent or model.independent:
-        return bool(at.geometry.condition_number[0] <= DOUBTFUL)
+        return bool(at.geometry.condition_number[0] <= DOUBTFUL_CONDITION_NUMBER)
     is_position, pairs = reference.is_position_level[rows], reference.facts.pairs or {}
     Hs, x = every_row[rows], at.points.states[0]
     manifold = Manifold(model.states, H[rows], Hs, is_position, lambda: reference.linear_states, pairs, sizes, x)

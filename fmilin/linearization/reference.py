@@ -43,7 +43,7 @@ from fmilin.support.dataclass import dataclass
 
 Mask = NDArray[np.bool_]
 
-AGREEMENT_OF_MATRICES = 1e-9
+MATRIX_AGREEMENT_TOLERANCE = 1e-9
 """Relative difference of matrices from the two ways that a model answers, beyond which no batch is computed."""
 
 TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched", "unchecked"})
@@ -209,7 +209,7 @@ class Reference:
             matrix, single = getattr(self.tangents_at_point, name)[0], getattr(self.linear, name)
             if single.shape != matrix.shape:
                 return False
-            if not np.abs(matrix - single).max(initial=0.0) <= AGREEMENT_OF_MATRICES * max(
+            if not np.abs(matrix - single).max(initial=0.0) <= MATRIX_AGREEMENT_TOLERANCE * max(
                 np.abs(single).max(initial=0.0), 1e-12
             ):
                 return False

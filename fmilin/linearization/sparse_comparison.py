@@ -15,14 +15,21 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.branches import require_no_joint_kink
-from fmilin.manifold.comparison import LEFT_OUT, SMALL_STEP, random_direction
+from fmilin.manifold.comparison import SMALL_STEP, TRUNCATION_ERROR_FACTOR, random_direction
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.differences import Differences
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
-from fmilin.tolerances import AGREEMENT, COMPARED, EPS, KINK, PRECISE, ROUNDING
+from fmilin.tolerances import (
+    DERIVATIVE_AGREEMENT_TOLERANCE,
+    EPS,
+    KINK_TOLERANCE,
+    LARGE_MODEL_AGREEMENT_TOLERANCE,
+    NOISE_FREE_ERROR,
+    ROUNDING_TOLERANCE,
+)
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -60,13 +67,13 @@ def _compare_groups(
     exact = (J @ moved).toarray()
     sizes = reduce_rows(np.maximum, np.abs(J.data) * scales[J.indices], J.indptr)
     terms = nearby.terms(np.abs(measured).max(axis=1, initial=0.0))
-    agreement = np.where(np.abs(measured) <= measured_errors, 0.0, AGREEMENT * sizes[:, None])
+    agreement = np.where(np.abs(measured) <= measured_errors, 0.0, DERIVATIVE_AGREEMENT_TOLERANCE * sizes[:, None])
     deviation = np.abs(exact - measured)
-    is_suspicious = deviation > 10 * measured_errors + agreement + ROUNDING * terms[:, None]
+    is_suspicious = deviation > 10 * measured_errors + agreement + ROUNDING_TOLERANCE * terms[:, None]
     # A sum over many columns is curved as many times as one of them is.
     members = np.ones(exact.shape)
     members[derivatives.full_rows] = np.maximum(_count_entries(J[derivatives.full_rows], group_of, len(groups)), 1)
-    is_bent = quick.bend * units > KINK * float(sizes.max(initial=0.0)) * members
+    is_bent = quick.bend * units > KINK_TOLERANCE * float(sizes.max(initial=0.0)) * members
     if is_suspicious.any() or is_bent.any() or not _agrees_along_all(nearby, J, measured_errors):
         return None
     visible = np.where(deviation > 10 * measured_errors, deviation, 0.0)
@@ -75,7 +82,7 @@ def _compare_groups(
     largest = measured_errors.max(axis=1, initial=0.0)
     whole = sizes + np.abs(nearby.base)
     precision = np.where(whole > 0, largest / np.where(whole > 0, whole, 1.0), 0.0)
-    is_precise = bool((precision <= PRECISE).all())
+    is_precise = bool((precision <= NOISE_FREE_ERROR).all())
     facts = replace(facts, precision=np.maximum(precision, EPS / SMALL_STEP) if is_precise else None)
     require_no_joint_kink(nearby, sizes)
     return errors, facts
@@ -101,7 +108,7 @@ def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_err
     gap = np.abs((ahead - behind) / (2 * AGREEMENT_STEP) - J @ direction)
     size = abs(J) @ direction
     size += 1e-3 * size.max(initial=0.0)
-    return bool((gap <= 10 * COMPARED * size + 10 * group_errors.sum(axis=1)).all())
+    return bool((gap <= 10 * LARGE_MODEL_AGREEMENT_TOLERANCE * size + 10 * group_errors.sum(axis=1)).all())
 
 
 def _compare_along_one_direction(
@@ -124,10 +131,13 @@ def _compare_along_one_direction(
     sizes = reduce_rows(np.maximum, np.abs(J.data) * scales[J.indices], J.indptr)
     # The error of a sum grows with its terms: a row of a large model has few, however many columns there are.
     visible = 10 * np.diff(J.indptr) * precision * (sizes + np.abs(base))
-    allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
+    allowed = np.maximum(
+        np.maximum(visible, floor),
+        np.maximum(TRUNCATION_ERROR_FACTOR * SMALL_STEP * bend, DERIVATIVE_AGREEMENT_TOLERANCE * sizes),
+    )
     members = np.ones(len(base))  # a sum over many columns is curved as many times as one of them is
     members[derivatives.full_rows] = np.diff(J.indptr)[derivatives.full_rows]
-    is_straight = bend <= KINK / 4 * sizes.max(initial=0.0) * members
+    is_straight = bend <= KINK_TOLERANCE / 4 * sizes.max(initial=0.0) * members
     if not ((gap <= allowed) & is_straight).all():
         return None
     shown = np.where(gap > visible, gap, 0.0)

@@ -18,7 +18,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.sparse_rank import equilibrate, find_left_null_space
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EQUILIBRIUM, RANK, ROUNDING
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, RANK, ROUNDING_TOLERANCE
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -48,12 +48,12 @@ def find_visible_entries(linear: SparseLinearModel, sizes: FloatArray) -> sparse
     rows = np.repeat(np.arange(len(sizes)), np.diff(both.indptr))
     factors = units[both.indices] / sizes[rows]
     entries = np.abs(both.data) * factors
-    rounding = ROUNDING * reduce_rows(np.maximum, entries, both.indptr)
+    rounding = ROUNDING_TOLERANCE * reduce_rows(np.maximum, entries, both.indptr)
     is_visible = entries > np.maximum(errors.data * factors, rounding[rows])
     both.data = np.where(is_visible, both.data * factors, 0.0)
     rates = linear.f0 / sizes
     fastest = float(np.abs(rates).max(initial=0.0))
-    if fastest > EQUILIBRIUM:
+    if fastest > EQUILIBRIUM_RATE_TOLERANCE:
         column = sparse.csr_array(np.where(np.abs(rates) > RANK * fastest, rates, 0.0)[:, None])
         both = sparse.hstack((both, column), format="csr")
     both.eliminate_zeros()

@@ -31,12 +31,12 @@ from fmilin.model.equations import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, ON_MANIFOLD
+from fmilin.tolerances import EPS, MANIFOLD_DISTANCE_TOLERANCE
 
-LARGEST_DESCRIPTOR = 1_000  # states up to which a descriptor system, of full matrices, is carried along
+MAX_DESCRIPTOR_STATES = 1_000  # states up to which a descriptor system, of full matrices, is carried along
 REFINEMENTS = 2
-CORRECTIONS = 2.0  # errors of an entry, in units of what the last step of iterative refinement changes
-ROUNDINGS = 4.0  # errors that entries have at least, in units of EPS
+CORRECTION_ERROR_FACTOR = 2.0  # errors of an entry, in units of what the last step of iterative refinement changes
+ROUNDING_ERROR_FACTOR = 4.0  # errors that entries have at least, in units of EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class LargeManifold:
 
     def require_point(self) -> None:
         """Raise ConstraintError if the point is not on the manifold."""
-        if not self.residual <= ON_MANIFOLD:
+        if not self.residual <= MANIFOLD_DISTANCE_TOLERANCE:
             raise not_on_manifold(_residuals(self.model, self.equations, self.point))
 
 
@@ -143,7 +143,7 @@ def _compute_on_manifold(
 
 def _attach_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model with the descriptor system where one is requested, and the model is not too large."""
-    if not request.descriptor or len(model.states) > LARGEST_DESCRIPTOR:
+    if not request.descriptor or len(model.states) > MAX_DESCRIPTOR_STATES:
         return linear
     from fmilin.formulations.descriptor import with_descriptor
 
@@ -179,7 +179,7 @@ def _solve_refined(W: Any, solver: Any, S: Any, directions: FloatArray) -> tuple
         residual = exact_right - exact_W @ X.astype(np.longdouble)
         correction = solver.solve(np.asarray(residual, dtype=np.float64))
         X = X + correction
-    return X, np.asarray(CORRECTIONS * np.abs(correction) + ROUNDINGS * EPS * np.abs(X))
+    return X, np.asarray(CORRECTION_ERROR_FACTOR * np.abs(correction) + ROUNDING_ERROR_FACTOR * EPS * np.abs(X))
 
 
 def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) -> dict[str, float]:
@@ -188,7 +188,7 @@ def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) 
     names = model.constraints.names
     every = (*names, *(f"hidden rate of {name}" for name in names))
     order = np.argsort(-np.abs(values), kind="stable")
-    least = ON_MANIFOLD * float(np.max(np.abs(values), initial=0.0))
+    least = MANIFOLD_DISTANCE_TOLERANCE * float(np.max(np.abs(values), initial=0.0))
     return {every[i]: float(values[i]) for i in order if not abs(values[i]) <= least}
 
 

@@ -21,10 +21,10 @@ from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.uniform import (
     COMPARISON_TIME,
-    EQUALLY_FAST,
-    LATEST,
-    LATEST_CURVED,
-    SLOW_ROW,
+    EQUAL_SPEED_RATIO,
+    LATEST_CURVED_TIME_FACTOR,
+    LATEST_TIME_FACTOR,
+    SLOW_ROW_RATIO,
     SLOWEST_RATE,
     Change,
 )
@@ -32,13 +32,20 @@ from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.learned_structure import compute_sparse_derivatives
-from fmilin.numerics.balanced import UNTOLD
+from fmilin.numerics.balanced import HIDDEN_ROUNDING_RATE
 from fmilin.numerics.sparse_equilibrium import is_sparse_equilibrium
 from fmilin.numerics.sparse_rank import factorize
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.tolerances import (
+    CONSTANT_JACOBIAN_TOLERANCE,
+    EQUILIBRIUM_RATE_TOLERANCE,
+    EXACT_BALANCE_TOLERANCE,
+    ROUNDING_TOLERANCE,
+    STEADY_RATE_TOLERANCE,
+    UNIFORM_RATE_TOLERANCE,
+)
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -97,7 +104,7 @@ class SparseMotion:
             return motion
         soon, later = self.compute_comparison_times()
         is_curved = ((self.accelerations != 0) & leading).any()
-        times = [LATEST_CURVED * soon] if is_curved else [soon, later, LATEST * later]
+        times = [LATEST_CURVED_TIME_FACTOR * soon] if is_curved else [soon, later, LATEST_TIME_FACTOR * later]
         return replace(motion, change=self.compare(self.rates, times, leading))
 
     def find_fastest_state(self) -> int:
@@ -105,8 +112,8 @@ class SparseMotion:
         J, scales, sizes, speeds = self.J, self.scales, self.sizes, np.abs(self.rates)
         in_sizes = J.data * scales[J.indices]
         terms = reduce_rows(np.add, np.abs(in_sizes), J.indptr)
-        is_moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
-        is_small = (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all()
+        is_moving = speeds > np.maximum(HIDDEN_ROUNDING_RATE * sizes, ROUNDING_TOLERANCE * terms)
+        is_small = (speeds <= np.maximum(EQUILIBRIUM_RATE_TOLERANCE * sizes, EXACT_BALANCE_TOLERANCE * terms)).all()
         if is_moving.any() and is_small:
             slopes, errors = J.copy(), self.errors.copy()
             slopes.data, errors.data = in_sizes, errors.data * scales[errors.indices]
@@ -114,16 +121,16 @@ class SparseMotion:
         if not is_moving.any():
             return -1
         relative = np.where(is_moving, speeds / sizes, -1.0)
-        return int(np.argmax(relative >= EQUALLY_FAST * relative.max()))
+        return int(np.argmax(relative >= EQUAL_SPEED_RATIO * relative.max()))
 
     @cached_property
     def accelerations(self) -> FloatArray:
         """The second derivatives x'' beyond their rounding and errors, else 0."""
-        is_moving = np.abs(self.rates) > STEADY * self.fastest_rate * self.sizes
+        is_moving = np.abs(self.rates) > STEADY_RATE_TOLERANCE * self.fastest_rate * self.sizes
         moving = np.where(is_moving, self.rates, 0.0)
         second, speeds = self.A @ moving, np.abs(moving)
-        noise = 10 * (self.errors[:, : self.count] @ speeds) + ROUNDING * self.fastest_rate**2 * self.sizes
-        return np.where(np.abs(second) > UNIFORM * (abs(self.A) @ speeds) + noise, second, 0.0)
+        noise = 10 * (self.errors[:, : self.count] @ speeds) + ROUNDING_TOLERANCE * self.fastest_rate**2 * self.sizes
+        return np.where(np.abs(second) > UNIFORM_RATE_TOLERANCE * (abs(self.A) @ speeds) + noise, second, 0.0)
 
     def compute_comparison_times(self) -> tuple[float, float]:
         """Return when the motion is compared, in s: soon, and when its slowest part has moved far enough."""
@@ -143,7 +150,7 @@ class SparseMotion:
         entries = np.abs(A.data) * sizes[A.indices]
         largest = reduce_rows(np.maximum, entries, A.indptr)
         rows = np.repeat(np.arange(count), np.diff(A.indptr))
-        depends = entries > 10 * E.data * sizes[A.indices] + ROUNDING * largest[rows]
+        depends = entries > 10 * E.data * sizes[A.indices] + ROUNDING_TOLERANCE * largest[rows]
         pattern = sparse.csr_array((depends.astype(np.float64), A.indices, A.indptr), shape=A.shape).T.tocsr()
         leading = pattern @ np.ones(count) > 0
         while not leading.all():
@@ -152,8 +159,8 @@ class SparseMotion:
                 break
             leading = fewer
         counts = np.bincount(rows[depends], minlength=count)
-        moves = np.abs(self.rates) > STEADY * self.fastest_rate * sizes
-        is_copy = depends & (np.abs(A.data - 1.0) <= UNIFORM) & (A.indices != rows)
+        moves = np.abs(self.rates) > STEADY_RATE_TOLERANCE * self.fastest_rate * sizes
+        is_copy = depends & (np.abs(A.data - 1.0) <= UNIFORM_RATE_TOLERANCE) & (A.indices != rows)
         has_speed = moves & (counts == 1) & (np.bincount(rows[is_copy], minlength=count) == 1)
         return leading, bool(has_speed.any()) or not ((self.accelerations != 0) & leading).any()
 
@@ -169,13 +176,13 @@ class SparseMotion:
             if ahead is None:
                 continue
             later, derivatives = ahead
-            sizes = np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW * rate * self.sizes)
+            sizes = np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW_RATIO * rate * self.sizes)
             gaps = np.abs(derivatives - first)
             is_different = leading & (gaps > 0)
             change = float(np.max(gaps[is_different] / sizes[is_different], initial=0.0))
             # The last time at which A is the same, else the first at which it changes most.
-            still_same = change <= SAME_ALONG and not part > SAME_ALONG
-            if still_same or (change > SAME_ALONG and not change <= part):
+            still_same = change <= CONSTANT_JACOBIAN_TOLERANCE and not part > CONSTANT_JACOBIAN_TOLERANCE
+            if still_same or (change > CONSTANT_JACOBIAN_TOLERANCE and not change <= part):
                 part, when = change, later
         return Change(np.array([part]), np.array([when]), np.zeros(1, dtype=bool))
 
@@ -191,9 +198,9 @@ class SparseMotion:
         still = replace(self, rates=np.zeros(self.count))
         vars(still).update(fastest_rate=fastest or 1.0, A=self.A, accelerations=np.zeros(self.count))
         later = 3 * COMPARISON_TIME / slowest
-        times = [COMPARISON_TIME / (fastest or 1.0), later, LATEST * later]
+        times = [COMPARISON_TIME / (fastest or 1.0), later, LATEST_TIME_FACTOR * later]
         change = still.compare(still.rates, times, np.ones(self.count, dtype=bool))
-        return change if change.part[0] > SAME_ALONG else nothing
+        return change if change.part[0] > CONSTANT_JACOBIAN_TOLERANCE else nothing
 
     def _differentiate_ahead(
         self, path: FloatArray, time: float, direction: FloatArray

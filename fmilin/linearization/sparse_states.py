@@ -45,7 +45,7 @@ from fmilin.model.learned_structure import compute_sparse_derivatives
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, INACCURATE
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -201,7 +201,7 @@ def is_doubtful(nearby: Neighbourhood, J: sparse.csr_array[Any], errors: FloatAr
     sizes, rates = nearby.scales[:n], np.abs(nearby.base[:n])
     fastest = max(1.0, float(np.max(np.maximum(largest[:n], rates) / sizes, initial=0.0)))
     terms = np.concatenate((sizes * fastest, nearby.model.outputs.scales(nearby.base[n:])))
-    return bool((worst > INACCURATE * comparable_sizes(largest, worst, terms)).any())
+    return bool((worst > INACCURATE_ENTRY_ERROR * comparable_sizes(largest, worst, terms)).any())
 
 
 def assemble_sparsely(

@@ -15,17 +15,19 @@ DEGREES = 360.0
 TURNS_WITHOUT_UNIT = (2 * np.pi, DEGREES)
 # atan2(...)/(2 pi), in revolutions without a unit, wraps at half a turn. A switch between 0 and 1 changes by 1 as well:
 # only what stands at half a turn, and still moves behind the wrap, is an angle.
-REVOLUTION = 1.0
-HALF_TURN = 1e-9  # by which it may miss that
+FULL_TURN_VALUE = 1.0
+HALF_TURN_TOLERANCE = 1e-9  # by which it may miss that
 # 2 atan2(...) changes by two turns. Multiples of 2 pi are hardly met by chance, those of 360 are.
 MOST_TURNS = {2 * np.pi: 64, 360.0: 2, 1.0: 2}
-LEAST_CHANGE = 0.75  # of the smallest turn, 1 revolution
-NEAR_TURN = 0.25  # part of a turn by which a change may miss a turn and still ask for a look close to the point
+MIN_TURN_FRACTION = 0.75  # of the smallest turn, 1 revolution
+NEAR_TURN_FRACTION = (
+    0.25  # part of a turn by which a change may miss a turn and still ask for a look close to the point
+)
 # Displacement, in sizes of the variables, at which a wrapped angle still changes by one turn, and a smooth function by
 # nothing that counts. Looser: steep functions count as angles.
-CLOSE = 2.0**-40
-EXACT_TURN = 1e-6  # part of a turn by which the change may miss it there
-MOST_LOOKS = 4  # at one row: a function that changes by a turn by chance does so rarely
+NEAR_STEP_SIZE = 2.0**-40
+EXACT_TURN_TOLERANCE = 1e-6  # part of a turn by which the change may miss it there
+MAX_LOOKS = 4  # at one row: a function that changes by a turn by chance does so rarely
 
 
 def list_turns(unit: str) -> tuple[float, ...]:
@@ -62,24 +64,29 @@ class AngleUnwrapper:
         return {i: jump for i, jump in self._jumps.items() if i not in self.find_doubtful()}
 
     def unwrap(self, values: FloatArray, look_closer: Callable[[], FloatArray]) -> FloatArray:
-        """Return outputs without the turns; ``look_closer`` gives them in the same direction at :data:`CLOSE`."""
+        """Return outputs without the turns; ``look_closer`` gives them in the same direction near the point.
+
+        Near is :data:`NEAR_STEP_SIZE`.
+        """
         if not self._watches:
             return values
         change = values - self._base
         candidates = {
             i: turn
-            for i in np.flatnonzero(np.abs(change) > LEAST_CHANGE).tolist()
+            for i in np.flatnonzero(np.abs(change) > MIN_TURN_FRACTION).tolist()
             for turn in self._turns[i]
-            if _is_near_turns(float(change[i]), turn, NEAR_TURN)
+            if _is_near_turns(float(change[i]), turn, NEAR_TURN_FRACTION)
         }
-        unknown = [i for i in candidates if i not in self._wrapping and self._looks[i] < MOST_LOOKS]
+        unknown = [i for i in candidates if i not in self._wrapping and self._looks[i] < MAX_LOOKS]
         if unknown:
             close = look_closer() - self._base
             for i in unknown:
                 self._looks[i] += 1
                 for turn in self._turns[i]:
-                    is_switch = self._is_plain[i] and turn == REVOLUTION and not _moves_beyond_turns(float(close[i]))
-                    if _is_near_turns(float(close[i]), turn, EXACT_TURN) and not is_switch:
+                    is_switch = (
+                        self._is_plain[i] and turn == FULL_TURN_VALUE and not _moves_beyond_turns(float(close[i]))
+                    )
+                    if _is_near_turns(float(close[i]), turn, EXACT_TURN_TOLERANCE) and not is_switch:
                         self._wrapping[i] = turn
                         self._jumps[i] = turn * abs(round(float(close[i]) / turn))
         for i, turn in self._wrapping.items():
@@ -91,8 +98,8 @@ class AngleUnwrapper:
 def _list_possible_turns(unit: str, value: float) -> tuple[float, ...]:
     """Return the turns of a unit; without a unit also a revolution where the value is half of one."""
     turns = list_turns(unit)
-    if unit in ("", "1") and abs(abs(value) - REVOLUTION / 2) <= HALF_TURN:
-        return (*turns, REVOLUTION)
+    if unit in ("", "1") and abs(abs(value) - FULL_TURN_VALUE / 2) <= HALF_TURN_TOLERANCE:
+        return (*turns, FULL_TURN_VALUE)
     return turns
 
 

@@ -16,11 +16,13 @@ from fmilin.errors import KinkError, ModelError, NumericalError
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.numerics.differences.differences import Differences, Slopes, slopes
 from fmilin.signals import FloatArray
-from fmilin.tolerances import KINK
+from fmilin.tolerances import KINK_TOLERANCE
 
 WIDTHS = (0.5, 0.125)  # how far directions are turned towards one variable, as a part of its share
 SEEDS = (1897, 1915, 1933)  # of directions that are tried one after the other, as one may graze a further kink
-SURE = 10.0  # times its estimated error, beyond which a difference of slopes is a difference of branches
+CERTAIN_DIFFERENCE_FACTOR = (
+    10.0  # times its estimated error, beyond which a difference of slopes is a difference of branches
+)
 
 
 def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Differences) -> tuple[Slopes, tuple[Remark, ...]]:
@@ -53,13 +55,15 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
     raise _no_branch(nearby, measured, along[:, 0], first, mixed)
 
 
-PATTERNS = 2  # of signs with which variables are moved together, to find kinks that no variable shows alone
+SIGN_PATTERN_COUNT = 2  # of signs with which variables are moved together, to find kinks that no variable shows alone
 STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink like them
-SHORTEST = 2.0**-50
+MIN_STEP_SIZE = 2.0**-50
 CANCELLING_ROW_TOLERANCE = (
     1e-10  # of the terms of a row that cancel, below which a change of slopes is what their rounding leaves
 )
-ALIKE = 0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
+SIMILAR_CURVATURE_RATIO = (
+    0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
+)
 
 
 def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
@@ -81,18 +85,20 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
         far = _bend(nearby, direction, STEPS[0])
         if far is None:
             continue
-        bent = (np.abs(far) > KINK * np.maximum(sizes, np.abs(far))) & (np.abs(far) > SURE * rounding / STEPS[-1])
+        bent = (np.abs(far) > KINK_TOLERANCE * np.maximum(sizes, np.abs(far))) & (
+            np.abs(far) > CERTAIN_DIFFERENCE_FACTOR * rounding / STEPS[-1]
+        )
         bent &= np.abs(far) > least
         near = far
         # what is smooth over the shortest way on which a bend is larger than rounding is no kink, however sharp it is
-        shortest = float(np.min(SURE * rounding[bent] / np.abs(far[bent]), initial=STEPS[-1]))
-        for step in (*STEPS[1:], max(shortest, SHORTEST)):
+        shortest = float(np.min(CERTAIN_DIFFERENCE_FACTOR * rounding[bent] / np.abs(far[bent]), initial=STEPS[-1]))
+        for step in (*STEPS[1:], max(shortest, MIN_STEP_SIZE)):
             bend = _bend(nearby, direction, step) if bent.any() else None
             if bend is None:
                 bent[:] = False
                 break
             near = bend
-            bent &= np.abs(near - far) <= ALIKE * np.abs(far)
+            bent &= np.abs(near - far) <= SIMILAR_CURVATURE_RATIO * np.abs(far)
         if bent.any():
             i = int(np.argmax(np.where(bent, np.abs(far), 0.0)))
             names = ", ".join(f"{'+' if sign > 0 else '-'}{n}" for sign, n in zip(signs, nearby.columns, strict=True))
@@ -120,7 +126,7 @@ def _sign_patterns(count: int) -> FloatArray:
         rows = np.arange(2)
         bits = (rows[:, None] >> np.arange(count)) & 1
         return np.asarray(1.0 - 2.0 * bits)
-    return np.random.default_rng(SEEDS[1]).choice([-1.0, 1.0], (PATTERNS, count))
+    return np.random.default_rng(SEEDS[1]).choice([-1.0, 1.0], (SIGN_PATTERN_COUNT, count))
 
 
 def _weights(seed: int, count: int) -> FloatArray:
@@ -140,7 +146,7 @@ def _slope_along(nearby: Neighbourhood, directions: FloatArray, options: Differe
 def _differs(nearby: Neighbourhood, measured: Slopes, gap: FloatArray, error: FloatArray) -> FloatArray:
     """Whether slopes along one direction differ by more than errors explain, shape (r,)."""
     sizes = (np.abs(measured.J) * nearby.scales).max(axis=1, initial=0.0)
-    return np.asarray(np.abs(gap) > SURE * error + KINK * sizes)
+    return np.asarray(np.abs(gap) > CERTAIN_DIFFERENCE_FACTOR * error + KINK_TOLERANCE * sizes)
 
 
 def _measure_branch(

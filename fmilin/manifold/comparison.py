@@ -23,12 +23,12 @@ from fmilin.manifold.verification import VerifiedFacts
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import AGREEMENT, EPS, KINK, PRECISE, ROUNDING
+from fmilin.tolerances import DERIVATIVE_AGREEMENT_TOLERANCE, EPS, KINK_TOLERANCE, NOISE_FREE_ERROR, ROUNDING_TOLERANCE
 
 random_direction = partial(fixed_direction, 1848, 0.5)
 SMALL_STEP = 2.0**-17  # for one direction through all columns, in sizes of the variables
-LEFT_OUT = 4.0  # times step squared and second derivative: a central difference's own error at a zero
-SOLVED = 8.0  # times the rounding of all states: what solving for constraints may leave of them
+TRUNCATION_ERROR_FACTOR = 4.0  # times step squared and second derivative: a central difference's own error at a zero
+SOLUTION_ROUNDING_FACTOR = 8.0  # times the rounding of all states: what solving for constraints may leave of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,9 @@ def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts:
     exact, is_finite = jacobians.slopes, jacobians.is_exact
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
     # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
-    inexact = np.where(np.abs(quick.J) <= quick.error, 0.0, AGREEMENT * row_sizes(exact.J, nearby.scales))
+    inexact = np.where(
+        np.abs(quick.J) <= quick.error, 0.0, DERIVATIVE_AGREEMENT_TOLERANCE * row_sizes(exact.J, nearby.scales)
+    )
     allowed = inexact + estimate_cancellation(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
     suspicious = (deviation > 10 * quick.error + allowed) & is_finite
@@ -100,7 +102,7 @@ def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts:
     visible = (deviation > 10 * quick.error) & is_finite & ~suspicious
     errors[visible] = np.maximum(errors[visible], deviation[visible])
     largest = float(np.max(np.abs(exact.J) * nearby.scales, initial=0.0))
-    bent = quick.bend * nearby.scales > KINK * largest
+    bent = quick.bend * nearby.scales > KINK_TOLERANCE * largest
     columns = np.flatnonzero((suspicious | bent).any(axis=0)).tolist()
     clean = is_finite.all() and not columns
     facts = replace(facts, precision=_find_precision(nearby, exact, quick) if clean else None)
@@ -139,8 +141,11 @@ def compare_slopes(
     bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
     sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
     visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
-    allowed = np.maximum(np.maximum(visible, floor), np.maximum(LEFT_OUT * SMALL_STEP * bend, AGREEMENT * sizes))
-    straight = bend <= KINK / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
+    allowed = np.maximum(
+        np.maximum(visible, floor),
+        np.maximum(TRUNCATION_ERROR_FACTOR * SMALL_STEP * bend, DERIVATIVE_AGREEMENT_TOLERANCE * sizes),
+    )
+    straight = bend <= KINK_TOLERANCE / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
     return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
 
 
@@ -150,13 +155,13 @@ def _find_precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> Floa
     sizes = np.max(np.abs(exact.J) * nearby.scales, axis=1, initial=0.0) + np.abs(nearby.base)
     precision: FloatArray = np.where(sizes > 0, error / np.where(sizes > 0, sizes, 1.0), 0.0)
     rounding = EPS / SMALL_STEP  # also of exact rows
-    return np.maximum(precision, rounding) if (precision <= PRECISE).all() else None
+    return np.maximum(precision, rounding) if (precision <= NOISE_FREE_ERROR).all() else None
 
 
 def estimate_cancellation(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
     slope = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
-    return ROUNDING * nearby.terms(slope)[:, None] / nearby.scales
+    return ROUNDING_TOLERANCE * nearby.terms(slope)[:, None] / nearby.scales
 
 
 def estimate_solving(nearby: Neighbourhood) -> FloatArray:
@@ -167,4 +172,4 @@ def estimate_solving(nearby: Neighbourhood) -> FloatArray:
     if answer is None or not nearby.frame.parametrization.rows:
         return np.zeros(len(nearby.base))
     off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)
-    return np.asarray(SOLVED * EPS / SMALL_STEP * np.nan_to_num(off))
+    return np.asarray(SOLUTION_ROUNDING_FACTOR * EPS / SMALL_STEP * np.nan_to_num(off))

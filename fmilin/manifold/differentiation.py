@@ -20,7 +20,7 @@ from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.numerics.rounding import move_some_bits
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS, INACCURATE, ROUNDING
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, ROUNDING_TOLERANCE
 
 
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
@@ -284,7 +284,7 @@ def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Re
         for (i, j), (_, beyond) in measured.narrow.items()
         if sizes[i, j] > 0 and i not in written_rows
     }
-    if not parts or max(parts.values()) <= INACCURATE:
+    if not parts or max(parts.values()) <= INACCURATE_ENTRY_ERROR:
         return ()
     i, j = max(parts, key=lambda entry: parts[entry])
     far, beyond = measured.narrow[i, j]
@@ -307,7 +307,7 @@ def change_coordinates(
     J, error = derivatives.J[0], derivatives.errors[0] / derivatives.scales
     along_y = J[:, :p] @ S
     terms = np.abs(J[:, :p]) @ size
-    cancelled = np.abs(along_y) <= ROUNDING * terms  # a zero that is none spreads double eigenvalues
+    cancelled = np.abs(along_y) <= ROUNDING_TOLERANCE * terms  # a zero that is none spreads double eigenvalues
     J[:, :p] = np.where(cancelled, 0.0, along_y)
     error[:, :p] = error[:, :p] @ size + eps * terms
     moved = nearby.in_frame(other)

@@ -30,7 +30,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import DOUBTFUL
+from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _chosen(
         return _selected(manifold, named, kind, parameters), ()
     with suppress(NumericalError):
         selection = _selected(manifold, advised, kind, parameters)
-        if selection.condition_number <= DOUBTFUL:
+        if selection.condition_number <= DOUBTFUL_CONDITION_NUMBER:
             return selection, ()
     alternative = _selected(manifold, (), kind, parameters)
     text = (

@@ -24,9 +24,9 @@ from fmilin.support.dataclass import dataclass
 
 EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
 STEP = 2.0**-8  # of the length on which F changes: truncation h^8/630 and rounding eps/h are then both below 1e-13
-DISPLACEMENT = 1e-2  # how far from a point, in sizes of the states, the usual sizes of the rows of G are read
-SUSPICIOUS = 1e-9  # a row of G smaller than this part of the largest may be rounding of terms that cancel
-BEYOND_ROUNDING = 1e-13  # larger noise of the rates is the model's own: iterations or tables inside it
+DISPLACEMENT_SIZE = 1e-2  # how far from a point, in sizes of the states, the usual sizes of the rows of G are read
+SUSPICIOUS_ROW_RATIO = 1e-9  # a row of G smaller than this part of the largest may be rounding of terms that cancel
+MIN_MODEL_NOISE_RATIO = 1e-13  # larger noise of the rates is the model's own: iterations or tables inside it
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,10 @@ class Invariants:
 
     def _sizes_nearby(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
         """Return how large the rows of G are nearby, (m,), where terms do not cancel; zeros where no row is small."""
-        displaced = x + DISPLACEMENT * self.scales * fixed_direction(1736, -1.0, len(x))
+        displaced = x + DISPLACEMENT_SIZE * self.scales * fixed_direction(1736, -1.0, len(x))
         if self._analytic:
             G = self.model.constraints.partials(t, displaced, u, np.empty(0)).states
-        elif (here > SUSPICIOUS * here.max(initial=0.0)).all():
+        elif (here > SUSPICIOUS_ROW_RATIO * here.max(initial=0.0)).all():
             return np.zeros(self.declared)
         else:
             G = np.zeros((self.declared, len(x)))
@@ -266,7 +266,7 @@ class Invariants:
             noise = noise_level(lambda s: self.evaluator.evaluate(t, s, u).derivatives, x, self.scales)
             noise[self._paired] = 0.0
             terms = np.maximum(terms, self.scales * np.max(terms / self.scales))
-            self._noise = np.where(noise > BEYOND_ROUNDING * terms, noise, 0.0)
+            self._noise = np.where(noise > MIN_MODEL_NOISE_RATIO * terms, noise, 0.0)
         return self._noise
 
     def _input_rates(self, u: FloatArray) -> FloatArray:

@@ -12,20 +12,20 @@ import numpy as np
 
 from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
-from fmilin.manifold.position import ROUNDED_SLOPES, ROUNDED_VALUES
+from fmilin.manifold.position import GRADIENT_ROUNDING_TOLERANCE, ROUNDED_VALUES
 from fmilin.manifold.projection import ProjectedPoints, Some, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, RealArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import REACHED
+from fmilin.tolerances import PROJECTION_TOLERANCE
 
-CORRECTIONS = 8
-AT_ONCE = 512  # points that are computed together
-SQUARED = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
-ROUNDED = 1e-12  # distance from the manifold below which a step may lead anywhere
-RIDGE = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
+MAX_CORRECTIONS = 8
+MAX_BATCH_POINTS = 512  # points that are computed together
+QUADRATIC_STEP_SIZE = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
+ROUNDING_DISTANCE = 1e-12  # distance from the manifold below which a step may lead anywhere
+RIDGE_FACTOR = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
 
 def points_with(
@@ -43,7 +43,7 @@ def points_with(
     held = {name: column for name, column in columns.items() if model.states.has(name)}
     targets = np.stack(list(held.values()), axis=1) if held else np.empty((count, 0))
     follow = FollowedFromStart(model, first.time, [model.states.positions[name] for name in held])
-    for some in (slice(i, i + AT_ONCE) for i in range(0, count if follow.possible else 0, AT_ONCE)):
+    for some in (slice(i, i + MAX_BATCH_POINTS) for i in range(0, count if follow.possible else 0, MAX_BATCH_POINTS)):
         states[some] = follow(inputs[some], targets[some])
     points, previous = [], first.states
     for number, (x, u, target) in enumerate(zip(states, inputs, targets.tolist(), strict=True)):
@@ -191,27 +191,32 @@ class _Batch:
         """
         size, direct = np.full(len(x), np.inf), np.ones(len(x), dtype=bool)
         h, H = self._constraints(x, u)
-        for _ in range(CORRECTIONS):
+        for _ in range(MAX_CORRECTIONS):
             step, rows = self._least((h, H), D), _row_sizes(H, sizes)
             before = np.linalg.norm(h / rows, axis=1)
             x = x + step
             h, H = self._constraints(x, u)
             after = np.linalg.norm(h / rows, axis=1)
-            direct &= (after < before) | (after < ROUNDED)
+            direct &= (after < before) | (after < ROUNDING_DISTANCE)
             size = np.max(np.abs(step) / sizes, axis=1)
-            if not (size > SQUARED).any():  # what is left is the square of that: rounding
+            if not (size > QUADRATIC_STEP_SIZE).any():  # what is left is the square of that: rounding
                 break
         distance = np.max(np.abs(h) / _row_sizes(H, sizes), axis=1, initial=0.0)
         # Both are false for what is not a number. Constraints that are nearly parallel are close long before the steps
         # are short. Points that are not reached here are searched alone: a stricter limit costs time, not accuracy.
-        reached = (size <= 1e-6) & (distance <= REACHED) & self._find_determined(h, H, D) & self._agree(x, h, H, sizes)
+        reached = (
+            (size <= 1e-6)
+            & (distance <= PROJECTION_TOLERANCE)
+            & self._find_determined(h, H, D)
+            & self._agree(x, h, H, sizes)
+        )
         return x, reached, reached & direct
 
     def _find_determined(self, h: FloatArray, H: FloatArray, D: FloatArray) -> np.ndarray:
         """Return where the ridge did not shorten the steps, (points,): rows may be nearly parallel there."""
         A, right = _normalize(H[:, self.rows] * D[:, None], h[:, self.rows])
         right = np.where(A.any(axis=-1), right, 0.0)  # nothing that may move changes such a row
-        left_by_ridge = RIDGE * np.linalg.norm(_multipliers(A, right), axis=-1)
+        left_by_ridge = RIDGE_FACTOR * np.linalg.norm(_multipliers(A, right), axis=-1)
         return np.asarray(left_by_ridge <= 0.5 * np.linalg.norm(right, axis=-1))
 
     def _agree(self, x: FloatArray, h: FloatArray, H: FloatArray, sizes: FloatArray) -> np.ndarray:
@@ -223,9 +228,9 @@ class _Batch:
             return np.ones(len(x), dtype=bool)
         U, sigma, _ = np.linalg.svd(H * sizes[:, None] / rows[..., None], full_matrices=False)
         parts = np.abs((np.swapaxes(U, -1, -2) @ (h / rows)[..., None])[..., 0])
-        weak = (sigma > ROUNDED_SLOPES * sigma[:, :1]) & (parts > ROUNDED_VALUES)
+        weak = (sigma > GRADIENT_ROUNDING_TOLERANCE * sigma[:, :1]) & (parts > ROUNDED_VALUES)
         distances = np.divide(parts, sigma, out=np.zeros_like(parts), where=weak)
-        return np.asarray((distances <= REACHED).all(axis=1))
+        return np.asarray((distances <= PROJECTION_TOLERANCE).all(axis=1))
 
 
 def _normalize(A: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -236,7 +241,7 @@ def _normalize(A: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray
 
 def _multipliers(A: FloatArray, right: FloatArray) -> FloatArray:
     """Return w (points, m) with A A' w = right, up to the ridge."""
-    square = A @ np.swapaxes(A, -1, -2) + RIDGE * np.eye(A.shape[-2])
+    square = A @ np.swapaxes(A, -1, -2) + RIDGE_FACTOR * np.eye(A.shape[-2])
     return np.asarray(np.linalg.solve(square, right[..., None])[..., 0])
 
 

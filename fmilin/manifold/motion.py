@@ -41,9 +41,9 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import SAME_ALONG
+from fmilin.tolerances import CONSTANT_JACOBIAN_TOLERANCE
 
-DEPENDENT = 1e-13  # square of a singular value, over the largest: below it states are not coordinates
+DEPENDENT_STATE_TOLERANCE = 1e-13  # square of a singular value, over the largest: below it states are not coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +298,7 @@ class _MotionSearch:
             scaled = self.T[rest] / self.at.sizes[rest, :, None]
             tangents = np.linalg.qr(scaled)[0] * straight[rest][..., None]
             values = np.linalg.eigvalsh(np.swapaxes(tangents, 1, 2) @ tangents)
-            is_open[rest] = values[:, 0] > DEPENDENT * values[:, -1]
+            is_open[rest] = values[:, 0] > DEPENDENT_STATE_TOLERANCE * values[:, -1]
         return np.asarray(is_open)
 
     @cached_property
@@ -331,7 +331,7 @@ class _MotionSearch:
 
     def find_turning_bodies(self, change: Change) -> Mask:
         """Return where A changes, and bodies turn so that it may stay in coordinates that do not turn with them."""
-        changing = np.asarray(change.part > SAME_ALONG)
+        changing = np.asarray(change.part > CONSTANT_JACOBIAN_TOLERANCE)
         if not changing.any():
             return changing
         structure, rates = self.model.constraints.structure, self.at.rates
@@ -362,7 +362,7 @@ class _MotionSearch:
         at, still = replace(self.at, relative_rates=rates), np.zeros_like(self.at.y_rates)
         uniform = UniformMotion(still, at.y_sizes, self.A, np.ones(still.shape, dtype=bool))
         change = compare_along(at, uniform, still, self.alone, np.array([self.spectra]))
-        return change if change.part[0] > SAME_ALONG else Change.not_compared(len(self.x))
+        return change if change.part[0] > CONSTANT_JACOBIAN_TOLERANCE else Change.not_compared(len(self.x))
 
 
 def _continue_some(source: ContinuedMotion, some: Some) -> ContinuedMotion:

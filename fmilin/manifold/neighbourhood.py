@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.manifold.angles import CLOSE, AngleUnwrapper
+from fmilin.manifold.angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.tangent_patterns import TangentPattern, find_tangent_pattern
 from fmilin.model.capabilities import read_event_indicators
@@ -28,19 +28,23 @@ from fmilin.numerics.differences.richardson import (
 from fmilin.numerics.differences.sweep import finite_values
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import GROUPS_AGREE
+from fmilin.tolerances import GROUP_AGREEMENT_TOLERANCE
 
-FAR = 2.0**-3  # in sizes of the variables: from there the point is visited again
-BEYOND = 8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
-CLOSEST = 2.0**-44  # in sizes of the variables: there a solver inside with a looser tolerance has not moved
-FURTHER = 8.0
-ABRUPT = 8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
-LEAST = 1e-150  # of an indicator's way to zero
+FAR_STEP_SIZE = 2.0**-3  # in sizes of the variables: from there the point is visited again
+FARTHER_FACTOR = (
+    8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
+)
+MIN_STEP_SIZE = 2.0**-44  # in sizes of the variables: there a solver inside with a looser tolerance has not moved
+STEP_GROWTH_FACTOR = 8.0
+ABRUPT_RATE_FACTOR = (
+    8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
+)
+MIN_INDICATOR_DISTANCE = 1e-150  # of an indicator's way to zero
 CONFIRMED_OVER = 1e-4  # step, in sizes of the variables, along which a declared structure is confirmed,
 STEP_IN_NOISE = 3e-2  # and where values are noisy
 CLOSER = 2.0**-10  # of these steps, others at which rows may agree as well
 SMALL_ROW = 1e-3  # of the largest row, a row that counts as so large there: large terms may cancel in it
-FAR_ALONE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
+MAX_UNTRIED_STEP_SIZE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
 @dataclass(eq=False)
@@ -160,12 +164,15 @@ class Neighbourhood:
         if observations.change_on_return is not None:
             if direction is not None and not np.array_equal(d, observations.revisited_direction):
                 # Columns that are moved in groups have another direction: they are compared with values along theirs.
-                visits_beside = [self._visit_beside(step, d) for step in (FAR, -FAR)]
+                visits_beside = [self._visit_beside(step, d) for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE)]
                 observations.revisits = {step: visits[0] for step, visits in visits_beside if visits}
                 observations.revisited_direction = d
             return observations.change_on_return, observations.revisits
         change, values = np.zeros(len(self.base)), {}
-        for step, times in ((FAR, 1), (-FAR, 2)):  # the point, and the last visit, after odd and even numbers of visits
+        for step, times in (
+            (FAR_STEP_SIZE, 1),
+            (-FAR_STEP_SIZE, 2),
+        ):  # the point, and the last visit, after odd and even numbers of visits
             where, visits = self._visit_beside(step, d, times)
             if visits:
                 values[where] = visits[0]
@@ -173,7 +180,7 @@ class Neighbourhood:
                     change = np.maximum(change, np.abs(visits[-1] - visits[0]))
                 if where > 0:
                     with np.errstate(all="ignore"):
-                        finite_values(self.at, -where * BEYOND * d)
+                        finite_values(self.at, -where * FARTHER_FACTOR * d)
             change = np.maximum(change, self.change_at_point())
         observations.change_on_return, observations.revisits = change, values
         observations.revisited_direction = d
@@ -194,14 +201,19 @@ class Neighbourhood:
         # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
         # well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
         change, values = self._revisit()
-        lag, d, again, step = np.zeros(len(self.base)), direction_of(self.scales), partial(self.at, again=True), CLOSEST
+        lag, d, again, step = (
+            np.zeros(len(self.base)),
+            direction_of(self.scales),
+            partial(self.at, again=True),
+            MIN_STEP_SIZE,
+        )
         last = self._again()
         for far in values:
-            while step < abs(far) / FURTHER and (lag.any() or step <= CLOSEST * FURTHER):
+            while step < abs(far) / STEP_GROWTH_FACTOR and (lag.any() or step <= MIN_STEP_SIZE * STEP_GROWTH_FACTOR):
                 if finite_values(again, far * d, -np.sign(far) * step * d) is not None:
                     before, last = last, self._again()
                     lag = np.fmax(lag, np.abs(last - before))  # a drift from call to call is none
-                step *= FURTHER
+                step *= STEP_GROWTH_FACTOR
         self.observations.change_on_return = np.maximum(change, lag)
         return lag
 
@@ -251,12 +263,12 @@ class Neighbourhood:
                     raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
             outputs = visit.outputs
             if unwrapped:
-                part = min(CLOSE / max(float(self._sizes(displacement).max(initial=0.0)), CLOSE), 1.0)
+                part = min(NEAR_STEP_SIZE / max(float(self._sizes(displacement).max(initial=0.0)), NEAR_STEP_SIZE), 1.0)
                 close = partial(self.at, part * displacement, unwrapped=False)
                 outputs = self.observations.angles.unwrap(outputs.copy(), lambda: close()[self.n :])
             return np.concatenate((visit.derivatives, outputs))
         except ModelError as error:
-            if error.costs_start and (size := float(self._sizes(displacement).max())) >= FAR_ALONE:
+            if error.costs_start and (size := float(self._sizes(displacement).max())) >= MAX_UNTRIED_STEP_SIZE:
                 self.observations.border = min(border, size)
             raise
 
@@ -289,11 +301,13 @@ class Neighbourhood:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
         sizes = self._sizes(displacement)
         observations = self.observations
-        if (sizes <= ABRUPT * observations.reach).all() and ABRUPT * (observations.approach @ sizes) < 1.0:
+        if (sizes <= ABRUPT_RATE_FACTOR * observations.reach).all() and ABRUPT_RATE_FACTOR * (
+            observations.approach @ sizes
+        ) < 1.0:
             return []
         values, at_point = read_event_indicators(self.model, *point), self._indicators
         if np.count_nonzero(sizes) == 1:
-            j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), LEAST)
+            j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), MIN_INDICATOR_DISTANCE)
             pace = (np.abs(values - at_point) / way).max() / sizes[j]
             observations.approach[j] = max(observations.approach[j], pace)
             observations.reach[j] = max(observations.reach[j], sizes[j])
@@ -380,7 +394,7 @@ class Neighbourhood:
             has_value = True
             bend = np.abs(measured.curvature) / np.where(size > 0, size, 1.0)
             truncation = size * truncation_error(bend, measured.h, extrapolating)
-            allowed = GROUPS_AGREE * size + 10 * error
+            allowed = GROUP_AGREEMENT_TOLERANCE * size + 10 * error
             is_confirmed |= np.abs(measured.D - slope) <= allowed + np.minimum(10 * truncation, allowed)
             if is_confirmed.all():
                 return True

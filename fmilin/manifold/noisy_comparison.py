@@ -24,7 +24,7 @@ from fmilin.numerics.decompositions import null_space
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import AGREEMENT, HIDDEN_BY_NOISE
+from fmilin.tolerances import DERIVATIVE_AGREEMENT_TOLERANCE, MAX_ERROR_HIDDEN_BY_NOISE
 
 STEPS = (2.0**-17, 2.0**-14, 2.0**-11)  # in sizes of the variables; the next one bounds what each leaves out
 NOISE_STEP = 2.0**-27  # between the points of the line on which noise is measured
@@ -40,10 +40,10 @@ def confirm_within_noise(nearby: Neighbourhood, exact: Slopes, floor: FloatArray
     ``floor`` (r,) is what rounding leaves of slopes that cancel.
     """
     sizes = (np.abs(exact.J) * nearby.scales).max(axis=1, initial=0.0)
-    limit = HIDDEN_BY_NOISE * np.maximum(sizes, nearby.terms(sizes))
+    limit = MAX_ERROR_HIDDEN_BY_NOISE * np.maximum(sizes, nearby.terms(sizes))
     # Slopes are not better than they claim to be: their errors are stated with the linear model.
     claimed = np.linalg.norm(exact.error * nearby.scales, axis=1)
-    least = np.maximum(np.maximum(floor, claimed), AGREEMENT * sizes)
+    least = np.maximum(np.maximum(floor, claimed), DERIVATIVE_AGREEMENT_TOLERANCE * sizes)
     hidden = np.full(len(sizes), np.inf)
     try:
         for comparison in _compare(nearby, exact):

@@ -22,7 +22,7 @@ from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import REFUSED
+from fmilin.tolerances import MAX_COORDINATE_CONDITION_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
     coordinates = _built(manifold, chosen, parameters)
     y0 = coordinates.values(manifold.x0)
     condition = conditioning(coordinates.R, manifold.H, manifold.scales) if np.isfinite(y0).all() else np.inf
-    if condition > REFUSED:
+    if condition > MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             f"The coordinates {', '.join(names)} are not one-to-one on the manifold at this point: different motions "
             f"give them the same change (condition number {condition:.3g}). "
@@ -116,10 +116,12 @@ def _with_rates(manifold: Manifold, chosen: list[_Coordinate]) -> list[_Coordina
     return [*chosen, *rates]
 
 
-SAME_STATE = 1e-6  # gap, relative, up to which a state is what a quaternion says
-STRAIGHT = 1e-6  # change of a body's rates, beside their square, that is none: its axis stays where it is
-CONE = 1e-3  # gap, relative, up to which its rates go round a cone; the search confirms it more sharply
-ABSENT = 1e-12  # component of a direction that rounding left
+SAME_STATE_TOLERANCE = 1e-6  # gap, relative, up to which a state is what a quaternion says
+CONSTANT_AXIS_TOLERANCE = (
+    1e-6  # change of a body's rates, beside their square, that is none: its axis stays where it is
+)
+CONE_TOLERANCE = 1e-3  # gap, relative, up to which its rates go round a cone; the search confirms it more sharply
+ABSENT_COMPONENT_TOLERANCE = 1e-12  # component of a direction that rounding left
 
 Mask = NDArray[np.bool_]
 Vector = Sequence[str] | FloatArray  # its components, as texts or numbers
@@ -136,7 +138,7 @@ class Turn(NamedTuple):
         w, change, bend = (part[:, self.w] for part in (x, f, second))
         nu = _cone(change, bend)
         gaps = ((np.cross(nu, w) - change, change), (np.cross(nu, change) - bend, bend))
-        conical = [np.linalg.norm(gap, axis=1) <= CONE * np.linalg.norm(a, axis=1) for gap, a in gaps]
+        conical = [np.linalg.norm(gap, axis=1) <= CONE_TOLERANCE * np.linalg.norm(a, axis=1) for gap, a in gaps]
         return np.asarray(w.any(axis=1) & (_straight(w, change) | np.logical_and(*conical)))
 
 
@@ -150,13 +152,16 @@ def turns_of(
     for row in np.flatnonzero(structure.sum(axis=1) == 4):
         four = np.flatnonzero(structure[row])
         across = H[row, four] - (H[row, four] @ x[four]) * x[four]
-        if abs(np.linalg.norm(x[four]) - 1) > SAME_STATE or np.abs(across).max() > SAME_STATE * np.abs(H[row]).max():
+        if (
+            abs(np.linalg.norm(x[four]) - 1) > SAME_STATE_TOLERANCE
+            or np.abs(across).max() > SAME_STATE_TOLERANCE * np.abs(H[row]).max()
+        ):
             continue
         for e in (four, np.roll(four, 1)):  # the real part stands first, or last
             values, slopes = 2 * _inside(x[e]) @ f[e], 2 * (_inside(x[e]) @ f_y[e] - _inside(f[e]) @ T[e])
             gaps = np.abs(T[:, None] - slopes).max(axis=2, initial=0.0) + np.abs(x[:, None] - values)
             w = gaps.argmin(axis=0)
-            if slopes.any(axis=1).all() and (gaps[w, range(3)] <= SAME_STATE * (1 + np.abs(values))).all():
+            if slopes.any(axis=1).all() and (gaps[w, range(3)] <= SAME_STATE_TOLERANCE * (1 + np.abs(values))).all():
                 turns.append(Turn(e.tolist(), w.tolist()))
                 break
     return turns
@@ -250,7 +255,7 @@ class _Body:
 
 def _straight(w: FloatArray, change: FloatArray) -> Mask:
     """Return where rates (..., 3) stay in the body."""
-    return np.asarray(np.linalg.norm(change, axis=-1) <= STRAIGHT * (w * w).sum(axis=-1))
+    return np.asarray(np.linalg.norm(change, axis=-1) <= CONSTANT_AXIS_TOLERANCE * (w * w).sum(axis=-1))
 
 
 def _cone(change: FloatArray, bend: FloatArray) -> FloatArray:
@@ -275,8 +280,10 @@ def _dot(a: Vector, b: Vector) -> str:
     for pair in zip(a, b, strict=True):
         factor = float(np.prod([p for p in pair if not isinstance(p, str)]))
         parts = [f"({p})" if " " in p else p for p in pair if isinstance(p, str)]
-        if abs(factor) > ABSENT:
-            terms.append("*".join([*([] if abs(factor - 1) <= ABSENT else [f"({factor!r})"]), *parts]))
+        if abs(factor) > ABSENT_COMPONENT_TOLERANCE:
+            terms.append(
+                "*".join([*([] if abs(factor - 1) <= ABSENT_COMPONENT_TOLERANCE else [f"({factor!r})"]), *parts])
+            )
     return " + ".join(terms) or "0"
 
 

@@ -15,7 +15,7 @@ from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, ModelError, NumericalError, quote_first
 from fmilin.manifold.invariants import Invariants
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CANCELLED, ROUNDING
+from fmilin.tolerances import CANCELLATION_TOLERANCE, ROUNDING_TOLERANCE
 
 
 class _Sized(NamedTuple):
@@ -75,12 +75,14 @@ def vanishes(expression: Expression, points: Sequence[Mapping[str, float]]) -> b
     """Return whether an expression is zero up to rounding at all random points where it is defined, two at least."""
     numbers = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in point.items()}) for point in points]
     defined = [x for x in numbers if not (math.isnan(x.value) or math.isnan(x.size))]
-    return len(defined) > 1 and all(abs(x.value) <= CANCELLED * x.size < math.inf for x in defined)
+    return len(defined) > 1 and all(abs(x.value) <= CANCELLATION_TOLERANCE * x.size < math.inf for x in defined)
 
 
-DISPLACEMENTS = (1e-2, 0.3, 3.0)  # in sizes of the states: x^400 is nothing where x is small
-SUSPICIOUS = 1e-6  # residuals above this part of the largest number in them, anywhere, do not vanish
-FLAT = 1e-8  # smaller gradients of computed residuals, over the sizes of states, are looked at farther off
+DISPLACEMENT_SIZES = (1e-2, 0.3, 3.0)  # in sizes of the states: x^400 is nothing where x is small
+NONVANISHING_RESIDUAL_RATIO = 1e-6  # residuals above this part of the largest number in them, anywhere, do not vanish
+FLAT_GRADIENT_TOLERANCE = (
+    1e-8  # smaller gradients of computed residuals, over the sizes of states, are looked at farther off
+)
 
 
 def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> None:
@@ -105,7 +107,7 @@ def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> Non
 def _directions(invariants: Invariants, x: FloatArray) -> list[FloatArray]:
     random = np.random.default_rng(1789)
     signs = random.choice([-1.0, 1.0], len(x))
-    return [x + far * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for far in DISPLACEMENTS]
+    return [x + far * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for far in DISPLACEMENT_SIZES]
 
 
 def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
@@ -120,7 +122,7 @@ def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     steps = (constraints.rows[i].expression.steps for i in rows)
     written = np.array([max((abs(float(s.value)) for s in t if s.operation == "number"), default=0.0) for t in steps])
     largest = np.maximum(written, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in displaced)))
-    small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= SUSPICIOUS * largest
+    small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= NONVANISHING_RESIDUAL_RATIO * largest
     if not small.any():
         return []
     inputs = dict(zip(model.inputs.names, invariants.inputs.tolist(), strict=True))
@@ -142,8 +144,8 @@ def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
         H = invariants.gradient(t, x).H[rows]
     except (ModelError, NumericalError):  # start values may be none of the model's; its point is verified again
         return []
-    rows = rows[np.linalg.norm(H * invariants.scales, axis=1) <= FLAT * size]
-    limit, seen = ROUNDING * size, 0
+    rows = rows[np.linalg.norm(H * invariants.scales, axis=1) <= FLAT_GRADIENT_TOLERANCE * size]
+    limit, seen = ROUNDING_TOLERANCE * size, 0
     for s in _directions(invariants, x) if len(rows) else []:
         try:
             g = invariants.evaluator.evaluate(t, s, invariants.inputs).residuals[rows]

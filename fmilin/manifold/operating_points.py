@@ -23,9 +23,9 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import memory_of
 from fmilin.signals import FloatArray, Signals, as_numbers
-from fmilin.tolerances import CONSISTENT, DOUBTFUL
+from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER, START_GAP_TOLERANCE
 
-AS_GIVEN = 1e-3  # of a size: a smaller change of what was given is its rounding
+START_VALUE_TOLERANCE = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"
 STEP_OF_MOTION = 0.1  # how far a prescribed input goes at once, in its size
 STEPS = 1000
@@ -101,7 +101,9 @@ def assemble_point(
     if model.constraints.prescribing and not (held or project):
         x = _followed(evaluator, t, x, u)
     if not held and not project:
-        projection.require_on_manifold(invariants, t, x, nearer=CONSISTENT, otherwise=WRONG, advice=_advice(model))
+        projection.require_on_manifold(
+            invariants, t, x, nearer=START_GAP_TOLERANCE, otherwise=WRONG, advice=_advice(model)
+        )
     remarks: tuple[Remark, ...] = ()
     if held:
         projected, remarks = _assembled(invariants, t, model.start.states, x, held)
@@ -219,7 +221,7 @@ def kept_besides(model: Model, Hs: FloatArray, held: Sequence[int]) -> list[int]
     def rank(free: np.ndarray) -> int:
         """Return how many constraints these states can follow easily."""
         sigma = singular_values(Hs[:, free]) if free.any() and len(Hs) else np.zeros(0)
-        return int(np.count_nonzero(sigma * DOUBTFUL > np.max(sigma, initial=0.0)))
+        return int(np.count_nonzero(sigma * DOUBTFUL_CONDITION_NUMBER > np.max(sigma, initial=0.0)))
 
     free, kept = np.ones(Hs.shape[1], dtype=bool), []
     free[list(held)] = False
@@ -249,7 +251,7 @@ def _describe_moved_states(
 ) -> tuple[Remark, ...]:
     """Return the remark on states that were given and moved."""
     sizes = model.states.scales(given)
-    moved = [i for i in states if abs(became[i] - given[i]) > AS_GIVEN * sizes[i]]
+    moved = [i for i in states if abs(became[i] - given[i]) > START_VALUE_TOLERANCE * sizes[i]]
     listed = "; ".join(f"given {model.states.names[i]} = {given[i]:.6g}, became {became[i]:.6g}" for i in moved)
     return (Remark("moved", f"{why}, start values had to move: {listed}."),) if moved else ()
 
@@ -297,7 +299,7 @@ def consistent_states(
     """Return the states of a large model on its manifold, nearest to x."""
     if not held and not project:
         distance = sparse.distance(x, u, t)
-        if not distance <= CONSISTENT:
+        if not distance <= START_GAP_TOLERANCE:
             gaps = sparse.residuals(t, x, u)
             i = int(np.argmax(np.abs(gaps)))
             away = f"The nearest point is {distance:.3g} sizes of the states away."

@@ -30,10 +30,10 @@ from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
-VANISHING_ROW = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
+VANISHING_ROW_TOLERANCE = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
 MAX_NEWTON_ITERATIONS = 30
 LAST_STEP = 1e-9  # of Newton's method, in sizes of the states, by the gradient of its own point: its square is rounding
-SLOW_CONTRACTION = 0.25  # contraction rate above which the gradient is computed anew
+SLOW_CONTRACTION_RATIO = 0.25  # contraction rate above which the gradient is computed anew
 SMALLEST_STEP = 1e-100  # to divide by
 FARTHEST_STEP = 1e3  # in sizes of the states: it has left every neighbourhood of the point
 CHEAP_CONDITIONING = 20_000
@@ -140,7 +140,7 @@ class LocalParametrization:
         scaled = self.H * self.sizes[:, None]
         norms = np.sqrt(np.einsum("kmn,kmn->km", scaled, scaled))
         largest = norms.max(axis=1, initial=0.0, keepdims=True)
-        return np.where(norms > VANISHING_ROW * largest, norms, np.where(largest > 0, largest, 1.0))
+        return np.where(norms > VANISHING_ROW_TOLERANCE * largest, norms, np.where(largest > 0, largest, 1.0))
 
     @cached_property
     def _normalized(self) -> FloatArray:
@@ -305,7 +305,7 @@ class LocalParametrization:
             remaining = ~(converged | failed)
             if not remaining.any():
                 break
-            if (rho[remaining] > SLOW_CONTRACTION).any():
+            if (rho[remaining] > SLOW_CONTRACTION_RATIO).any():
                 inverse = None
             previous = size
         else:

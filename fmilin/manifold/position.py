@@ -14,18 +14,18 @@ from fmilin.manifold.invariants import Gradient, Invariants
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import DETERMINED, EPS, POSITION_KNOWN, REACHED
+from fmilin.tolerances import EPS, POSITION_KNOWN, PROJECTION_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 
 ROUNDED_VALUES = 16 * EPS  # of the terms of a residual
-ROUNDED_SLOPES = 64 * EPS  # singular values of an exact gradient, beside the largest
-SOLVED_FOR = 1e-12
+GRADIENT_ROUNDING_TOLERANCE = 64 * EPS  # singular values of an exact gradient, beside the largest
+NEWTON_SINGULAR_VALUE_TOLERANCE = 1e-12
 """Singular values of an exact gradient, beside the largest, that a Newton step may use at a point that satisfies the
 other equations: below, rounding of redundant constraints would move the point."""
 ERRORS = 10.0  # times the stated error of a measured gradient, which a singular value must exceed to be more than that
-NAMED = 0.1  # part of the largest component from which a constraint or a state is named
+MIN_NAMED_FRACTION = 0.1  # part of the largest component from which a constraint or a state is named
 MOST_STEPS = 20
-CONTRACTS = 0.7  # ratio of two steps of a Newton iteration that converges, the second of which counts
-LONGEST = 1.0  # step, in sizes of the states, beyond which another configuration would be found
+MAX_CONTRACTION_RATIO = 0.7  # ratio of two steps of a Newton iteration that converges, the second of which counts
+MAX_STEP_SIZE = 1.0  # step, in sizes of the states, beyond which another configuration would be found
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +91,15 @@ def solve_weak_directions(invariants: Invariants, t: float, x: FloatArray, D: Fl
     """
     start, first, previous = x, 0.0, np.inf
     for count in range(MOST_STEPS):
-        position = locate(invariants.gradient(t, x), invariants.values(t, x), x, D, least=SOLVED_FOR)
+        position = locate(
+            invariants.gradient(t, x), invariants.values(t, x), x, D, least=NEWTON_SINGULAR_VALUE_TOLERANCE
+        )
         if position is None:
             return x if count == 0 else _polish(invariants, t, x, D)
         distance = position.distance
         first = first or distance
-        if distance > LONGEST or (count > 1 and distance > CONTRACTS * previous):
-            return x if distance <= REACHED else start
+        if distance > MAX_STEP_SIZE or (count > 1 and distance > MAX_CONTRACTION_RATIO * previous):
+            return x if distance <= PROJECTION_TOLERANCE else start
         x = x + invariants.scales * position.step
         if float(np.max(np.abs(x - start) / invariants.scales)) > 2 * first:
             return start
@@ -107,21 +109,23 @@ def solve_weak_directions(invariants: Invariants, t: float, x: FloatArray, D: Fl
 
 def _polish(invariants: Invariants, t: float, x: FloatArray, D: FloatArray) -> FloatArray:
     """Return x after one more Newton step: mostly residuals are more accurate than the bound on their noise."""
-    last = locate(invariants.gradient(t, x), invariants.values(t, x), x, D, least=SOLVED_FOR, times=0.0)
-    return x if last is None or last.distance > DETERMINED else x + invariants.scales * last.step
+    last = locate(
+        invariants.gradient(t, x), invariants.values(t, x), x, D, least=NEWTON_SINGULAR_VALUE_TOLERANCE, times=0.0
+    )
+    return x if last is None or last.distance > TRIM_DISTANCE_TOLERANCE else x + invariants.scales * last.step
 
 
 def position_remarks(invariants: Invariants, t: float, x: FloatArray) -> tuple[Remark, ...]:
     """Return a remark where a point that satisfies all constraints may be far from the one that is meant."""
     gradient = invariants.gradient(t, x)
-    position = locate(gradient, invariants.values(t, x), x, invariants.scales, least=ROUNDED_SLOPES)
+    position = locate(gradient, invariants.values(t, x), x, invariants.scales, least=GRADIENT_ROUNDING_TOLERANCE)
     if position is None or position.distance <= POSITION_KNOWN:
         return ()
     names, states = invariants.names, invariants.model.states.names
     weights = np.abs(position.rows)
-    parallel = [f"'{names[i]}'" for i in np.flatnonzero(weights > NAMED * weights.max())][:6]
+    parallel = [f"'{names[i]}'" for i in np.flatnonzero(weights > MIN_NAMED_FRACTION * weights.max())][:6]
     size = np.abs(position.step)
-    moved = [states[i] for i in np.flatnonzero(size > NAMED * size.max())][:6]
+    moved = [states[i] for i in np.flatnonzero(size > MIN_NAMED_FRACTION * size.max())][:6]
     # One number for each state, in its own unit.
     listed = ", ".join(
         f"{name} is known to +-{size[i] * invariants.scales[i]:.2g} only"

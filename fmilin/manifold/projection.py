@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, NumericalError, join_first
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.position import SOLVED_FOR, smallest_usable, solve_weak_directions
+from fmilin.manifold.position import NEWTON_SINGULAR_VALUE_TOLERANCE, smallest_usable, solve_weak_directions
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.numerics.decompositions import null_space
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, ON_MANIFOLD, RANK, REACHED
+from fmilin.tolerances import EPS, MANIFOLD_DISTANCE_TOLERANCE, PROJECTION_TOLERANCE, RANK
 
 ITERATIONS = 100
-NEARLY_CONVERGED = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
+QUADRATIC_STEP_SIZE = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
 
@@ -37,9 +37,9 @@ def project(
         if restarted is None:
             raise
         return restarted[0]
-    if restart and not (remaining <= REACHED).all():
+    if restart and not (remaining <= PROJECTION_TOLERANCE).all():
         x, h, remaining = _restarted_nearby(invariants, t, start, D) or (x, h, remaining)
-    bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= REACHED}
+    bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= PROJECTION_TOLERANCE}
     if bad:
         held_names = [invariants.model.states.names[i] for i in held]
         what = f"with {', '.join(held_names)} held" if held_names else "from the start values"
@@ -50,7 +50,7 @@ def project(
             residuals=bad,
         )
     # Where the last step has left rounding only, nothing can be parallel enough to make a distance of it.
-    return solve_weak_directions(invariants, t, x, D) if (remaining > REACHED**2).any() else x
+    return solve_weak_directions(invariants, t, x, D) if (remaining > PROJECTION_TOLERANCE**2).any() else x
 
 
 def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int], moved: FloatArray) -> FloatArray:
@@ -62,7 +62,7 @@ def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[in
         return x + moved
     Hs = gradient.scaled
     # x is on the manifold: singular values of redundant constraints are rounding here.
-    zero = min(gradient.threshold, smallest_usable(gradient, SOLVED_FOR))
+    zero = min(gradient.threshold, smallest_usable(gradient, NEWTON_SINGULAR_VALUE_TOLERANCE))
     inverse = pseudo_inverse(Hs * (D / invariants.scales), zero)
     return np.asarray(x + moved - D * (inverse @ (Hs @ (moved / invariants.scales))))
 
@@ -114,8 +114,8 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
         limit = 8 * EPS * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
-        converges = gradient.is_exact and size <= NEARLY_CONVERGED and size <= 1e-3 * previous
-        if converges and (np.abs(h) <= REACHED**2 * sizes).all():
+        converges = gradient.is_exact and size <= QUADRATIC_STEP_SIZE and size <= 1e-3 * previous
+        if converges and (np.abs(h) <= PROJECTION_TOLERANCE**2 * sizes).all():
             return x, h, np.abs(h) / sizes  # each step squares the last one: the next would be rounding
         previous = size
     return x, h, distance_beyond_noise(invariants, t, x)
@@ -132,7 +132,7 @@ def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: Fl
             for _ in range(3):  # the perturbation has moved what need not move: go back along the manifold
                 x = solution[0]
                 solution = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
-            reached = bool((solution[2] <= REACHED).all())
+            reached = bool((solution[2] <= PROJECTION_TOLERANCE).all())
         except NumericalError:  # the model cannot be evaluated there: another perturbation may lead elsewhere
             continue
         if reached:
@@ -163,7 +163,7 @@ def require_on_manifold(
     t: float,
     x: FloatArray,
     *,
-    nearer: float = ON_MANIFOLD,
+    nearer: float = MANIFOLD_DISTANCE_TOLERANCE,
     otherwise: str = OFF,
     advice: str = ASSEMBLE,
 ) -> float:
@@ -226,8 +226,10 @@ def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
 # Loops close in several ways. Followed along the manifold from the start values, in steps that the tangent predicts
 # well, a point stays on the start's own branch. Many are followed together, each with its own length of step.
 
-BENT = 0.25  # how far a point may lie from its prediction, relative to the step: beyond, the step is halved
-SHORTEST = 1e-3  # of a step, relative to the whole path
+MAX_DEVIATION_RATIO = (
+    0.25  # how far a point may lie from its prediction, relative to the step: beyond, the step is halved
+)
+MIN_STEP_FRACTION = 1e-3  # of a step, relative to the whole path
 STEPS = 200
 
 Some = NDArray[np.intp]  # numbers of the points that are still on their way
@@ -267,9 +269,12 @@ def follow(
         ahead[:, held] = np.where(further[:, None] == 1.0, targets[some], start[held] + further[:, None] * path[some])
         corrected, reached, given_up = correct(some, ahead)
         deviation = np.max(np.abs(corrected - ahead) / sizes[some], axis=1)
-        good = reached & (deviation <= BENT * np.max(np.abs(ahead - x[some]) / sizes[some], axis=1) + REACHED)
+        good = reached & (
+            deviation
+            <= MAX_DEVIATION_RATIO * np.max(np.abs(ahead - x[some]) / sizes[some], axis=1) + PROJECTION_TOLERANCE
+        )
         x[some[good]], done[some[good]] = corrected[good], further[good]
-        shorter = np.where(step <= SHORTEST, 0.0, step / np.where(reached, 2.0, 4.0))
+        shorter = np.where(step <= MIN_STEP_FRACTION, 0.0, step / np.where(reached, 2.0, 4.0))
         length[some] = np.where(good, 2.0 * step, shorter)
         length[some[given_up]] = done[some[given_up]] = 0.0
     return np.where((done >= 1.0)[:, None], x, np.nan), done

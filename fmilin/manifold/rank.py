@@ -22,8 +22,10 @@ from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import CLEAR_GAP, RANK, RANK_MEASURED, RANK_UNKNOWN
 
-ROW_ROUNDING = 1e-12  # part of its terms up to which a row of a gradient is rounding
-REGULAR = 1e-3 / RANK  # condition number up to which a matrix is regular beyond doubt: singular values need not tell
+ROW_ROUNDING_TOLERANCE = 1e-12  # part of its terms up to which a row of a gradient is rounding
+MAX_REGULAR_CONDITION_NUMBER = (
+    1e-3 / RANK
+)  # condition number up to which a matrix is regular beyond doubt: singular values need not tell
 TINY = float(np.finfo(float).tiny)
 
 
@@ -51,7 +53,7 @@ def scaled(H: FloatArray, scales: FloatArray, terms: FloatArray, error: FloatArr
     """Return H (m, N), columns scaled and rows normalized (0 where rounding), and what each was divided by (m,)."""
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
-    floor = np.maximum(ROW_ROUNDING * terms, TINY)
+    floor = np.maximum(ROW_ROUNDING_TOLERANCE * terms, TINY)
     if error.any():
         floor = np.maximum(floor, 10 * np.linalg.norm(error * scales, axis=1))
     keep = norms > floor
@@ -66,7 +68,7 @@ def row_sizes(H: FloatArray, terms: FloatArray) -> FloatArray:
     |q|^2 = 1 along rates that keep it has a gradient of 1e-17, which a norm would make a constraint of.
     """
     norms = np.linalg.norm(H, axis=1)
-    return np.where(norms > np.maximum(ROW_ROUNDING * terms, TINY), norms, np.inf)
+    return np.where(norms > np.maximum(ROW_ROUNDING_TOLERANCE * terms, TINY), norms, np.inf)
 
 
 def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
@@ -150,7 +152,7 @@ def is_regular(matrix: FloatArray) -> bool:
         inverse = np.linalg.inv(scaled)
     except np.linalg.LinAlgError:
         return False
-    return bool(np.vdot(scaled, scaled) * np.vdot(inverse, inverse) <= REGULAR**2)
+    return bool(np.vdot(scaled, scaled) * np.vdot(inverse, inverse) <= MAX_REGULAR_CONDITION_NUMBER**2)
 
 
 def singularity_of(model: Model, point: OperatingPoint) -> str:

@@ -20,9 +20,9 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.decompositions import decompose_by_singular_values
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import DOUBTFUL, EPS, REFUSED
+from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER, EPS, MAX_COORDINATE_CONDITION_NUMBER
 
-PERTURBATION = 1e-6  # of sizes: tells equal from equal by chance, and stays in the model's domain
+PERTURBATION_SIZE = 1e-6  # of sizes: tells equal from equal by chance, and stays in the model's domain
 
 
 def kinematic_pairs(model: Model, point: OperatingPoint) -> Mapping[int, int]:
@@ -37,7 +37,7 @@ def find_kinematic_pairs(evaluator: PointEvaluator, point: OperatingPoint) -> Ma
     scales = evaluator.model.states.scales(point.states)
     points = [
         point.states + amount * scales * rng.uniform(0.5, 1.0, len(scales)) * rng.choice([-1.0, 1.0], len(scales))
-        for amount in (0.0, PERTURBATION, PERTURBATION)
+        for amount in (0.0, PERTURBATION_SIZE, PERTURBATION_SIZE)
     ]
     evaluator.evaluate_ahead([(point.time, x, point.inputs) for x in points])
     rates = []
@@ -145,7 +145,7 @@ def selected(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
     if named:
         return select_named(manifold, named)
     selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)
-    if selection.condition_number > REFUSED:
+    if selection.condition_number > MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             "No choice of coordinates is regular at this point (condition number "
             f"{selection.condition_number:.3g}): the configuration is singular or very nearly so. "
@@ -169,7 +169,7 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
     if len(chosen) != manifold.order:
         chosen = _with_velocities(manifold, chosen)
     selection = select_states(manifold, chosen, "named")
-    if selection.condition_number > REFUSED:
+    if selection.condition_number > MAX_COORDINATE_CONDITION_NUMBER:
         better = select_partition(manifold)
         raise NumericalError(
             f"The coordinates {', '.join(names)} do not determine the other states at this point (condition number "
@@ -242,7 +242,7 @@ def _dependent_columns(manifold: Manifold) -> list[int]:
     remaining = Hs[~position]
     if len(partners) == len(dependent) == len(remaining) and dependent:
         matrix = remaining[:, partners]
-        if np.linalg.cond(matrix) < DOUBTFUL:
+        if np.linalg.cond(matrix) < DOUBTFUL_CONDITION_NUMBER:
             return sorted([*dependent, *partners])
     # Take the chosen positions out of the velocity rows before the speeds are chosen.
     reduced = remaining

@@ -26,7 +26,12 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import DOUBTFUL, EQUILIBRIUM, ROUNDING, UNIFORM
+from fmilin.tolerances import (
+    DOUBTFUL_CONDITION_NUMBER,
+    EQUILIBRIUM_RATE_TOLERANCE,
+    ROUNDING_TOLERANCE,
+    UNIFORM_RATE_TOLERANCE,
+)
 
 MOVING_WEIGHT = 1e-2  # of states that move beside states at rest, which are preferred
 MAX_ATTEMPTS = 3  # choices of coordinates that are tried
@@ -58,7 +63,7 @@ class FunctionsOfStates:
     def compute_accelerations(self, at: MovingBatch) -> FloatArray:
         """Return y'' (1, P), zero where it is rounding."""
         second, terms = self.compute_second_derivatives(at)
-        rounding = UNIFORM * terms + ROUNDING * at.fastest_rate[0] ** 2 * at.y_sizes[0]
+        rounding = UNIFORM_RATE_TOLERANCE * terms + ROUNDING_TOLERANCE * at.fastest_rate[0] ** 2 * at.y_sizes[0]
         return np.where(np.abs(second) <= rounding, 0.0, second)[None]
 
     def compute_errors(self, at: MovingBatch) -> FloatArray:
@@ -124,7 +129,7 @@ class SteadyCoordinates:
             if selection is None:
                 return None
             steady, changed = self._confirm(with_selection(self._frame, self._point, selection))
-            moving = np.abs(self._rates) > EQUILIBRIUM * self._sizes
+            moving = np.abs(self._rates) > EQUILIBRIUM_RATE_TOLERANCE * self._sizes
             refuted = changed & allowed & ~self._free & moving
             if steady is not None or not refuted.any():
                 return steady
@@ -154,10 +159,10 @@ class SteadyCoordinates:
     def _select_states(self, allowed: Mask) -> Selection | None:
         """Return well-conditioned coordinates among the allowed states, states at rest first; None without any."""
         candidates = np.flatnonzero(allowed)
-        at_rest = np.abs(self._rates[candidates]) <= EQUILIBRIUM * self._sizes[candidates]
+        at_rest = np.abs(self._rates[candidates]) <= EQUILIBRIUM_RATE_TOLERANCE * self._sizes[candidates]
         for choice in _choose(self._tangents[candidates], at_rest):
             selection = select_states(self._frame.manifold, candidates[choice].tolist(), "partition")
-            if selection.condition_number <= DOUBTFUL:
+            if selection.condition_number <= DOUBTFUL_CONDITION_NUMBER:
                 return selection
         return None
 
@@ -168,14 +173,17 @@ class SteadyCoordinates:
         )
         R, (second, terms) = functions.coordinates.R, functions.compute_second_derivatives(self._at)
         sizes, rates = np.abs(R) @ self._sizes, R @ self._rates
-        uniform = np.abs(second) <= UNIFORM * terms + ROUNDING * self._at.fastest_rate[0] ** 2 * sizes
+        uniform = (
+            np.abs(second)
+            <= UNIFORM_RATE_TOLERANCE * terms + ROUNDING_TOLERANCE * self._at.fastest_rate[0] ** 2 * sizes
+        )
         candidates = np.flatnonzero(uniform | find_free_names(texts, self._model.states, self._free))
         rows = ((R * self._sizes) @ self._tangents / sizes[:, None])[candidates]
-        for choice in _choose(rows, (np.abs(rates) <= EQUILIBRIUM * sizes)[candidates]):
+        for choice in _choose(rows, (np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * sizes)[candidates]):
             with suppress(NumericalError):
                 chosen = [texts[i] for i in candidates[choice]]
                 selection = replace(select_expressions(self._frame.manifold, chosen, {}), kind=NOT_TURNING)
-                if selection.condition_number <= DOUBTFUL:
+                if selection.condition_number <= DOUBTFUL_CONDITION_NUMBER:
                     return selection
         return None
 
@@ -206,7 +214,7 @@ def _choose(rows: FloatArray, at_rest: Mask) -> Iterator[list[int]]:
     if len(rows) < p:
         return
     diagonal, order = pivoted_qr(rows.T)
-    if diagonal[p - 1] * DOUBTFUL < diagonal[0]:
+    if diagonal[p - 1] * DOUBTFUL_CONDITION_NUMBER < diagonal[0]:
         return
     weights = np.where(at_rest, 1.0, MOVING_WEIGHT)
     yield sorted(int(i) for i in pivoted_qr((rows * weights[:, None]).T)[1][:p])

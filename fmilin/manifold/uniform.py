@@ -19,29 +19,36 @@ from numpy.typing import NDArray
 from fmilin.manifold.continued_motion import SHORT_STEP, ContinuedMotion, Mask, Some
 from fmilin.manifold.derivatives import NUMBERS_IN_CACHE, TangentDerivatives
 from fmilin.manifold.rank import fixed_direction
-from fmilin.numerics.balanced import UNTOLD, is_equilibrium
+from fmilin.numerics.balanced import HIDDEN_ROUNDING_RATE, is_equilibrium
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM, ROUNDING, SAME_ALONG, STEADY, UNIFORM
+from fmilin.tolerances import (
+    CONSTANT_JACOBIAN_TOLERANCE,
+    EQUILIBRIUM_RATE_TOLERANCE,
+    EXACT_BALANCE_TOLERANCE,
+    ROUNDING_TOLERANCE,
+    STEADY_RATE_TOLERANCE,
+    UNIFORM_RATE_TOLERANCE,
+)
 
 COMPARISON_TIME = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
 that of the slowest state."""
 
 SLOWEST_RATE = 1e-3  # below this fraction of the fastest rate a state is not waited for
-OFFSET = 0.3  # sizes by which states that nothing depends on are moved, less than a quaternion's components
-SIDES = (1.0, -1.0, 1.0)  # of the motion, to which it is displaced at three moments
-LATEST = 2.2  # times as late until A is compared for the last time along a motion that is not curved
-LATEST_CURVED = 2.0  # the same where it is curved: an expansion to second order leads no further
+OFFSET_SIZE = 0.3  # sizes by which states that nothing depends on are moved, less than a quaternion's components
+DISPLACEMENT_SIGNS = (1.0, -1.0, 1.0)  # of the motion, to which it is displaced at three moments
+LATEST_TIME_FACTOR = 2.2  # times as late until A is compared for the last time along a motion that is not curved
+LATEST_CURVED_TIME_FACTOR = 2.0  # the same where it is curved: an expansion to second order leads no further
 MAX_TURNING_COORDINATES = 40  # with more the eigenvalues are not compared: that may take an evaluation for each
-TURNING_POWER = 0.1  # of the terms of x' x'' in one unit: what is left of them where vectors turn
+TURNING_POWER_TOLERANCE = 0.1  # of the terms of x' x'' in one unit: what is left of them where vectors turn
 EIGENVALUE_CHANGE = 1e-2  # gap of eigenvalues that is none, over the change of A
 EIGENVALUE_ROUNDING = 1e-7  # gap of eigenvalues that is none, over their size
 SMALL_EIGENVALUE = 1e-3  # over the largest: it may be a multiple zero
-DEFECTIVE_SPREAD = 1e-4  # over the largest: how far a multiple zero is spread
-SLOW_ROW = 1e-2  # of the motion's own rate: slower rows may change as they like, the motion sees their mean
+DEFECTIVE_SPREAD_RATIO = 1e-4  # over the largest: how far a multiple zero is spread
+SLOW_ROW_RATIO = 1e-2  # of the motion's own rate: slower rows may change as they like, the motion sees their mean
 NOISE_MARGIN = 10.0  # times the error of a difference at the point: a smaller change is none
-EQUALLY_FAST = 1 - 1e-9  # speeds above this part of the largest are as large
+EQUAL_SPEED_RATIO = 1 - 1e-9  # speeds above this part of the largest are as large
 
 
 def find_fastest_states(derivatives: TangentDerivatives, sizes: FloatArray) -> NDArray[np.intp]:
@@ -51,8 +58,10 @@ def find_fastest_states(derivatives: TangentDerivatives, sizes: FloatArray) -> N
     """
     rates, terms = derivatives.rates, derivatives.rate_sizes.terms
     speeds = np.abs(rates)
-    moving = speeds > np.maximum(UNTOLD * sizes, ROUNDING * terms)
-    small = moving.any(axis=1) & (speeds <= np.maximum(EQUILIBRIUM * sizes, BALANCED_EXACTLY * terms)).all(axis=1)
+    moving = speeds > np.maximum(HIDDEN_ROUNDING_RATE * sizes, ROUNDING_TOLERANCE * terms)
+    small = moving.any(axis=1) & (
+        speeds <= np.maximum(EQUILIBRIUM_RATE_TOLERANCE * sizes, EXACT_BALANCE_TOLERANCE * terms)
+    ).all(axis=1)
     for k in np.flatnonzero(small) if small.any() else ():
         in_sizes = derivatives.f[k] * derivatives.scales[k]
         errors = np.broadcast_to(derivatives.errors[k, : rates.shape[1]], in_sizes.shape)
@@ -60,7 +69,7 @@ def find_fastest_states(derivatives: TangentDerivatives, sizes: FloatArray) -> N
     if not moving.any():
         return np.full(len(rates), -1, dtype=np.intp)
     speeds_moving = np.where(moving, speeds / sizes, -1.0)
-    first = np.argmax(speeds_moving >= EQUALLY_FAST * speeds_moving.max(axis=1, keepdims=True), axis=1)
+    first = np.argmax(speeds_moving >= EQUAL_SPEED_RATIO * speeds_moving.max(axis=1, keepdims=True), axis=1)
     return np.asarray(np.where(moving.any(axis=1), first, -1))
 
 
@@ -70,7 +79,7 @@ def find_uninfluential(derivatives: FloatArray, errors: FloatArray, sizes: Float
     ``errors`` are those of derivatives times sizes.
     """
     effects, noise = np.abs(derivatives) * sizes[:, None], 10 * errors
-    rounding = ROUNDING * effects.max(axis=2, initial=0.0, keepdims=True)
+    rounding = ROUNDING_TOLERANCE * effects.max(axis=2, initial=0.0, keepdims=True)
     return np.asarray((effects <= rounding + noise).all(axis=1))
 
 
@@ -104,19 +113,21 @@ class MovingBatch:
         Rates that a trim leaves where it seeks rest have no part in them.
         """
         fastest = self.fastest_rate[:, None]
-        moving = np.where(np.abs(self.y_rates) > STEADY * fastest * self.y_sizes, self.y_rates, 0.0)[..., None]
+        moving = np.where(np.abs(self.y_rates) > STEADY_RATE_TOLERANCE * fastest * self.y_sizes, self.y_rates, 0.0)[
+            ..., None
+        ]
         second = (self.f_y @ moving)[..., 0]
         in_sizes = np.abs(moving) / self.y_sizes[..., None]
         total = in_sizes.sum(axis=1)
         is_same_in_rows = self.f_y_error.shape[2] == 1
         errors = self.f_y_error[..., 0] * total if is_same_in_rows else (self.f_y_error @ in_sizes)[..., 0]
-        size, noise = np.abs(second), 10 * errors + ROUNDING * fastest**2 * self.sizes
+        size, noise = np.abs(second), 10 * errors + ROUNDING_TOLERANCE * fastest**2 * self.sizes
         # The terms of a row are at most its largest entry times the total: most rows are decided without their sum.
-        is_significant = size > UNIFORM * self.largest * total + noise
+        is_significant = size > UNIFORM_RATE_TOLERANCE * self.largest * total + noise
         points = ((size > noise) & ~is_significant).any(axis=1)
         if points.any():
             terms = (np.abs(self.f_y[points]) @ np.abs(moving[points]))[..., 0]
-            is_significant[points] = size[points] > UNIFORM * terms + noise[points]
+            is_significant[points] = size[points] > UNIFORM_RATE_TOLERANCE * terms + noise[points]
         return np.where(is_significant, second, 0.0)
 
     def compute_comparison_times(self) -> tuple[FloatArray, FloatArray]:
@@ -176,31 +187,31 @@ class Confirmation(NamedTuple):
 def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: ContinuedMotion) -> Confirmation:
     """Continue uniformly, and find out whether rates and A stay what they are."""
     fastest, leading = at.fastest_rate[:, None], uniform.leading
-    limit = UNIFORM * fastest * uniform.sizes
+    limit = UNIFORM_RATE_TOLERANCE * fastest * uniform.sizes
     steady, same = np.ones(len(limit), dtype=bool), np.ones(limit.shape, dtype=bool)
     changed, good = np.zeros(at.rates.shape, dtype=bool), np.ones(len(limit), dtype=bool)
     # Nothing depends on the states that need not be steady, wherever they are.
     path, times = np.where(leading, uniform.rates, 0.0), at.compute_comparison_times()
     direction = _direction(uniform.sizes)
     steps = continued.list_displacements(direction)
-    offset = None if leading.all() else np.where(leading, 0.0, OFFSET * uniform.sizes)
+    offset = None if leading.all() else np.where(leading, 0.0, OFFSET_SIZE * uniform.sizes)
     evaluated = continued.advance_and_displace(path, times, steps, offset)
     accelerations = []
     for ahead in islice(evaluated, len(times)):
         accelerations.append((ahead.rates - uniform.rates) / np.maximum(ahead.later, 1e-300)[:, None])
-        changed |= ahead.good[:, None] & ~(np.abs(ahead.f - at.rates) <= UNIFORM * fastest * at.sizes)
+        changed |= ahead.good[:, None] & ~(np.abs(ahead.f - at.rates) <= UNIFORM_RATE_TOLERANCE * fastest * at.sizes)
         same &= np.abs(ahead.rates - uniform.rates) <= limit
         good &= ahead.good
         steady &= good & (same | ~leading).all(axis=1)
         if not steady.any():
             return Confirmation(steady, ~same, ahead.later, changed, np.zeros_like(steady), good)
     # Accelerations of bodies that turn change further on, those of bodies that fall do not.
-    falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM * np.abs(accelerations[-1]))
+    falls = ~same & (np.abs(np.ptp(accelerations, axis=0)) <= UNIFORM_RATE_TOLERANCE * np.abs(accelerations[-1]))
     falling = steady & falls.any(axis=1)
     steady &= ~falling
     at_point = (uniform.A @ direction[..., None])[..., 0]
     largest = (np.abs(uniform.A) * uniform.sizes[:, None]).max(axis=2, initial=0.0)
-    tolerance = SAME_ALONG * np.maximum(largest, fastest * uniform.sizes)
+    tolerance = CONSTANT_JACOBIAN_TOLERANCE * np.maximum(largest, fastest * uniform.sizes)
     derivatives, differentiated = continued.differentiate(ahead, list(islice(evaluated, len(steps))))
     same &= np.abs(derivatives - at_point) <= tolerance
     good &= differentiated
@@ -238,10 +249,10 @@ def compare_along(
         relative = np.where((gap > noise) & uniform.leading, gap / _row_sizes(at, uniform, derivatives), 0.0)
         observed = np.where(good & points.good, relative.max(axis=1, initial=0.0), np.nan)
         # The last time at which A is the same, else the first at which it changes most.
-        still_same = (observed <= SAME_ALONG) & ~(part > SAME_ALONG)
-        better = still_same | (observed > SAME_ALONG) & ~(observed <= part)
+        still_same = (observed <= CONSTANT_JACOBIAN_TOLERANCE) & ~(part > CONSTANT_JACOBIAN_TOLERANCE)
+        better = still_same | (observed > CONSTANT_JACOBIAN_TOLERANCE) & ~(observed <= part)
         part, when = np.where(better, observed, part), np.where(better, points.later, when)
-    changing = turns & (part > SAME_ALONG)
+    changing = turns & (part > CONSTANT_JACOBIAN_TOLERANCE)
     if changing.any() and curvature.shape[1] <= MAX_TURNING_COORDINATES:
         A = uniform.A[changing] if at_point is None else continued.compute_A(at_point, uniform.sizes, changing)
         A_ahead = continued.compute_A(points, uniform.sizes, changing)
@@ -255,7 +266,7 @@ def _comparison_times(at: MovingBatch, curvature: FloatArray, leading: Mask) -> 
     """Return when A is compared, in s, each (k,)."""
     soon, later = at.compute_comparison_times()
     straight = is_straight(curvature, leading)
-    last = np.where(straight, LATEST * later, LATEST_CURVED * soon)
+    last = np.where(straight, LATEST_TIME_FACTOR * later, LATEST_CURVED_TIME_FACTOR * soon)
     return [soon, np.where(straight, later, last), last] if straight.any() else [last]
 
 
@@ -265,7 +276,7 @@ def _row_sizes(at: MovingBatch, uniform: UniformMotion, derivatives: FloatArray 
     # A long way travelled hides no change.
     rate = np.where(rates > SLOWEST_RATE * at.fastest_rate, rates, at.fastest_rate)[:, None]
     terms = (np.abs(uniform.A) @ _direction(uniform.sizes)[..., None])[..., 0]
-    return np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW * rate * uniform.sizes)
+    return np.maximum(np.maximum(terms, np.abs(derivatives)), SLOW_ROW_RATIO * rate * uniform.sizes)
 
 
 def detect_falls(at: MovingBatch, uniform: UniformMotion, curvature: FloatArray, continued: ContinuedMotion) -> Change:
@@ -273,16 +284,16 @@ def detect_falls(at: MovingBatch, uniform: UniformMotion, curvature: FloatArray,
     step, times = SHORT_STEP * _direction(uniform.sizes), _comparison_times(at, curvature, uniform.leading)
     gaps, good = [], np.ones(len(curvature), dtype=bool)
     # Alternating sides distinguish another A from the error of a difference, which is the same on both sides.
-    offsets = [sign * step for sign in SIDES]
+    offsets = [sign * step for sign in DISPLACEMENT_SIGNS]
     for ahead, t, offset in zip(
         continued.advance(uniform.rates, times, curvature, offsets), times, offsets, strict=True
     ):
         displacement = t[:, None] * uniform.rates + t[:, None] ** 2 / 2 * curvature + offset
         gaps.append(ahead.rates - uniform.rates - (uniform.A @ displacement[..., None])[..., 0])
-        as_predicted = np.abs(gaps[-1]) <= UNIFORM * at.fastest_rate[:, None] * uniform.sizes
+        as_predicted = np.abs(gaps[-1]) <= UNIFORM_RATE_TOLERANCE * at.fastest_rate[:, None] * uniform.sizes
         good &= ahead.good & as_predicted.all(axis=1)
     part = (np.ptp(gaps, axis=0) / _row_sizes(at, uniform)).max(axis=1, initial=0.0) / SHORT_STEP
-    falls = good & (part <= SAME_ALONG)
+    falls = good & (part <= CONSTANT_JACOBIAN_TOLERANCE)
     return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros_like(falls))
 
 
@@ -291,7 +302,7 @@ def may_turn(at: MovingBatch, kept: Sequence[int], leading: Mask, units: Sequenc
     power = at.rates * at.accelerations
     power[:, list(kept)] = np.where(leading, power[:, list(kept)], 0.0)
     of_units = _sort_by_unit(tuple(units))
-    return np.asarray((np.abs(power @ of_units) <= TURNING_POWER * (np.abs(power) @ of_units)).all(axis=1))
+    return np.asarray((np.abs(power @ of_units) <= TURNING_POWER_TOLERANCE * (np.abs(power) @ of_units)).all(axis=1))
 
 
 @cache
@@ -308,13 +319,13 @@ def _same_spectrum(A: FloatArray, B: FloatArray, part: FloatArray) -> Mask:
     first, last = (np.linalg.eigvals(np.where(same[:, None, None], M, 0.0)) for M in (A, B))
     # Most pairs of spectra differ in their moduli.
     moduli = np.sort(np.abs(first), axis=1), np.sort(np.abs(last), axis=1)
-    most = (EIGENVALUE_CHANGE * part + EIGENVALUE_ROUNDING + DEFECTIVE_SPREAD) * moduli[0].max(axis=1)
+    most = (EIGENVALUE_CHANGE * part + EIGENVALUE_ROUNDING + DEFECTIVE_SPREAD_RATIO) * moduli[0].max(axis=1)
     same &= np.abs(moduli[0] - moduli[1]).max(axis=1) <= most
     for k in np.flatnonzero(same):
         a, b = first[k], last[k]
         gaps, sizes = np.abs(a[:, None] - b), np.abs(a)
         pairs = linear_sum_assignment(gaps)
-        defective = np.where(sizes < SMALL_EIGENVALUE * sizes.max(), DEFECTIVE_SPREAD * sizes.max(), 0.0)
+        defective = np.where(sizes < SMALL_EIGENVALUE * sizes.max(), DEFECTIVE_SPREAD_RATIO * sizes.max(), 0.0)
         allowed = (EIGENVALUE_CHANGE * part[k] + EIGENVALUE_ROUNDING) * sizes + defective
         same[k] = bool((gaps[pairs] <= allowed).all())
     return same
@@ -341,10 +352,10 @@ def find_comparable(at: MovingBatch, curvature: FloatArray, A: FloatArray, error
     dependence = find_dependence(A, errors, at.y_sizes)
     leading = _influential(dependence)
     # A motion that begins from rest does not move yet; a curved one without a speed is on its way to a rest.
-    moving = np.abs(at.y_rates) > STEADY * at.fastest_rate[:, None] * at.y_sizes
+    moving = np.abs(at.y_rates) > STEADY_RATE_TOLERANCE * at.fastest_rate[:, None] * at.y_sizes
     first = dependence.argmax(axis=2)  # that each row depends on
     rows = np.arange(A.shape[1])
-    is_one = np.abs(A[np.arange(len(A))[:, None], rows, first] - 1.0) <= UNIFORM
+    is_one = np.abs(A[np.arange(len(A))[:, None], rows, first] - 1.0) <= UNIFORM_RATE_TOLERANCE
     speeds = moving & is_one & (first != rows)
     points, some = np.nonzero(speeds)
     speeds[points, some] = dependence[points, some].sum(axis=1) == 1
@@ -358,7 +369,7 @@ def find_dependence(A: FloatArray, errors: FloatArray, y_sizes: FloatArray) -> M
     for begin in range(0, len(A), step):
         some = slice(begin, begin + step)
         entries = np.abs(A[some]) * y_sizes[some, None]
-        noise = 10 * errors[some] + ROUNDING * entries.max(axis=2, initial=0.0, keepdims=True)
+        noise = 10 * errors[some] + ROUNDING_TOLERANCE * entries.max(axis=2, initial=0.0, keepdims=True)
         dependence[some] = entries > noise
     return dependence
 

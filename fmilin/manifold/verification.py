@@ -16,9 +16,9 @@ from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import INVARIANT, INVARIANT_MEASURED
+from fmilin.tolerances import INVARIANT_TOLERANCE, MEASURED_INVARIANT_TOLERANCE
 
-DISPLACEMENT = 1e-3  # how far from the point the motion is checked, in sizes of the states
+DISPLACEMENT_SIZE = 1e-3  # how far from the point the motion is checked, in sizes of the states
 SAMPLES = 3
 
 
@@ -93,7 +93,7 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
     samples = _samples(parametrization)
     measured = not all(s.g.is_exact for s in samples)
     ranks = [decide_rank(s.g.scaled, s.g.threshold).rank for s in samples]
-    tolerance = INVARIANT_MEASURED if measured else INVARIANT
+    tolerance = MEASURED_INVARIANT_TOLERANCE if measured else INVARIANT_TOLERANCE
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if max(ranks) == ranks[0] and not (violation <= tolerance).all():
         # At rest, noise is all that there is of the rates. It is measured at every sample: at x = 0 there is none.
@@ -126,7 +126,7 @@ def is_kept_at_point(parametrization: PointParametrization, facts: VerifiedFacts
     here = _sample(parametrization, x, invariants.inputs)
     typical = np.maximum(np.abs(here.f), facts.rates)
     off, size = drift(here.g.H, here.f, typical, invariants.scales, here.g.reference, here.moving)
-    return bool((off <= INVARIANT * size).all())
+    return bool((off <= INVARIANT_TOLERANCE * size).all())
 
 
 def drift(
@@ -177,7 +177,7 @@ def _samples(parametrization: PointParametrization) -> list[_Sample]:
     samples = [_sample(parametrization, parametrization.x0, u0)]
     for _ in range(SAMPLES if p or invariants.prescribing else 0):
         dy, du = random.uniform(-1.0, 1.0, p) * parametrization.y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
-        for size in (DISPLACEMENT, DISPLACEMENT / 16, DISPLACEMENT / 256):
+        for size in (DISPLACEMENT_SIZE, DISPLACEMENT_SIZE / 16, DISPLACEMENT_SIZE / 256):
             u = u0 + size * du
             try:
                 x = parametrization.psi(parametrization.y0 + size * dy, inputs=u)
@@ -227,7 +227,7 @@ def _refuse_singular(parametrization: PointParametrization, rank: int, rank_near
 def verify_inputs(parametrization: PointParametrization, f_u: FloatArray, error: FloatArray) -> None:
     """Check H f_u = 0, of independent rows: no input moves states off the manifold. ``error`` is that of f_u."""
     invariants, rows, g = parametrization.invariants, parametrization.rows, parametrization.gradient
-    tolerance = INVARIANT if g.is_exact else INVARIANT_MEASURED
+    tolerance = INVARIANT_TOLERANCE if g.is_exact else MEASURED_INVARIANT_TOLERANCE
     if not f_u.size:
         return
     H, H_error, sizes = g.H[rows], g.error[rows], np.abs(f_u)

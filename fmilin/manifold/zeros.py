@@ -22,7 +22,9 @@ from fmilin.signals import FloatArray
 
 Pattern = NDArray[np.bool_]
 
-GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables: far beyond rounding, rarely beyond a limit
+GENERAL_DISPLACEMENT_SIZE = (
+    2.0**-7
+)  # how far the other point is, in sizes of the variables: far beyond rounding, rarely beyond a limit
 
 
 def find_structural_zeros(
@@ -79,5 +81,5 @@ def _evaluate_in_general_position(
 
 def _move(values: FloatArray, sizes: FloatArray, random: np.random.Generator) -> FloatArray:
     signs = random.choice([-1.0, 1.0], len(values))
-    distances = GENERAL * np.maximum(sizes, np.abs(values)) * random.uniform(0.5, 1.0, len(values))
+    distances = GENERAL_DISPLACEMENT_SIZE * np.maximum(sizes, np.abs(values)) * random.uniform(0.5, 1.0, len(values))
     return np.asarray(values + signs * distances)

@@ -113,10 +113,10 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
 
     def sparse_equations(self) -> SparseEquations | None:
         """Return sparse equations of a large model with constraints on positions alone, without time; else None."""
-        from fmilin.models import large
+        from fmilin.numerics.factors import MAX_DENSE_ROWS
 
         system = self.engine.system
-        if len(system.unknowns) <= large.LARGEST_DENSE or type(self.engine) is not SystemEngine:
+        if len(system.unknowns) <= MAX_DENSE_ROWS or type(self.engine) is not SystemEngine:
             return None
         moving = {"time", *(str(s) for s in system.inputs)}
         if not self._has_own_constraints or any(

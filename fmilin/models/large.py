@@ -12,10 +12,10 @@ from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import cse_option, jacobian
 from fmilin.constraints.declared import Constraints
 from fmilin.models.sparse.manifold import SparseManifold
-from fmilin.numerics.factors import LARGEST_DENSE, Factors, regular_factors
+from fmilin.numerics.factors import Factors, regular_factors
 from fmilin.signals import FloatArray
 
-__all__ = ["LARGEST_DENSE", "LargeEquations", "SparseFunctions"]
+__all__ = ["LargeEquations", "SparseFunctions"]
 
 Sparse = Any  # scipy.sparse.csc_array
 

@@ -28,7 +28,7 @@ from fmilin.numerics.factors import Factors
 from fmilin.numerics.null_space import MultiplierFactors, NullSpaceFactors
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import kinds_checked
-from fmilin.tolerances import PSEUDO_INVERSE
+from fmilin.tolerances import PSEUDOINVERSE_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class NullSpaceModel(_SaddlePointModel):
     """
 
     @kinds_checked
-    def __init__(self, model: SymbolicModel, *, threshold: float = PSEUDO_INVERSE) -> None:
+    def __init__(self, model: SymbolicModel, *, threshold: float = PSEUDOINVERSE_TOLERANCE) -> None:
         if not 0 <= threshold < 1:
             raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
         coordinates = model.states[: len(model.states) // 2]

@@ -34,7 +34,7 @@ from fmilin.models.declaration import (
 from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.support.kinds import containers_checked, require_containers
-from fmilin.tolerances import EPS, RANK, ROUNDED_COEFFICIENT
+from fmilin.tolerances import COEFFICIENT_ROUNDING_FACTOR, EPS, RANK
 
 if TYPE_CHECKING:
     from sympy import Matrix
@@ -237,10 +237,10 @@ def _value_without_rounding(entry: Any, values: Mapping[str, float]) -> float:
     """Return the value of an entry of E; 0 where it is rounding of its terms, or a number that may be what is left."""
     numbers = {s: sympy.Float(values[str(s)]) for s in entry.free_symbols}
     value = float(entry.xreplace(numbers))
-    if abs(value) <= ROUNDED_COEFFICIENT * EPS * _sum_of_moduli(entry, numbers):
+    if abs(value) <= COEFFICIENT_ROUNDING_FACTOR * EPS * _sum_of_moduli(entry, numbers):
         return 0.0
     # Such a number makes a DaeModel, which says so where it decides.
-    return 0.0 if abs(value) <= ROUNDED_COEFFICIENT * EPS and math.frexp(value)[0] * 2**12 % 1 == 0 else value
+    return 0.0 if abs(value) <= COEFFICIENT_ROUNDING_FACTOR * EPS and math.frexp(value)[0] * 2**12 % 1 == 0 else value
 
 
 def _sum_of_moduli(entry: Any, numbers: Mapping[Any, Any]) -> float:

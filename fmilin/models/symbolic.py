@@ -167,8 +167,9 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
         """Return the functions of a system, sparse ones of a large one."""
         from fmilin.codegen.functions import SystemFunctions
         from fmilin.models import large
+        from fmilin.numerics.factors import MAX_DENSE_ROWS
 
-        return (large.SparseFunctions if len(system.unknown_names) > large.LARGEST_DENSE else SystemFunctions)(system)
+        return (large.SparseFunctions if len(system.unknown_names) > MAX_DENSE_ROWS else SystemFunctions)(system)
 
     def numeric(self, quantities: Sequence[Quantity]) -> SystemFunctions:
         """Return the equations with these outputs as functions; they are made once, whatever the parameters."""

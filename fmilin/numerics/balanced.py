@@ -5,7 +5,15 @@ import numpy as np
 from fmilin.numerics.decompositions import decompose_by_singular_values
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import BALANCED_EXACTLY, CLEAR_GAP, DETERMINED, EPS, EQUILIBRIUM, RANK, ROUNDING
+from fmilin.tolerances import (
+    CLEAR_GAP,
+    EPS,
+    EQUILIBRIUM_RATE_TOLERANCE,
+    EXACT_BALANCE_TOLERANCE,
+    RANK,
+    ROUNDING_TOLERANCE,
+    TRIM_DISTANCE_TOLERANCE,
+)
 
 TERMS_ROUNDED = 64 * EPS
 """Rounding of a sum of terms, relative to the sum of their absolute values."""
@@ -41,7 +49,7 @@ class Balanced:
             return 0
         large = int(np.count_nonzero(sigma > limit * sigma[0]))
         if large < len(sigma) and sigma[large] > 0.0 and sigma[large - 1] < CLEAR_GAP * sigma[large]:
-            return int(np.count_nonzero(sigma > ROUNDING * sigma[0]))
+            return int(np.count_nonzero(sigma > ROUNDING_TOLERANCE * sigma[0]))
         return large
 
     def step(self, r: FloatArray, damping: float = 0.0, drop: float = 0.0) -> FloatArray:
@@ -91,9 +99,11 @@ def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
     return Balanced(E, rows, columns, U, sigma, Vt)
 
 
-UNTOLD = 1e-13  # of a size per second: rates that may be rounding of terms which no slope shows
-MEASURED = 1e-3  # of a size: the longest steps over which slopes are measured, whose errors tell the noise of rates
-SEEN = 10.0  # times its error, that an entry of the slopes is no zero
+HIDDEN_ROUNDING_RATE = 1e-13  # of a size per second: rates that may be rounding of terms which no slope shows
+MAX_DIFFERENCE_STEP = (
+    1e-3  # of a size: the longest steps over which slopes are measured, whose errors tell the noise of rates
+)
+NONZERO_ERROR_FACTOR = 10.0  # times its error, that an entry of the slopes is no zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +125,7 @@ def newton_step(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, errors
     most, noise = terms.max(axis=1, initial=0.0), _noise(sizes, slopes, errors)
     if (np.abs(rates) <= noise).all():
         return NewtonStep(np.zeros(slopes.shape[1]), np.zeros(slopes.shape[1]), balances=True)
-    form = balanced(np.where(terms > SEEN * errors + ROUNDING * most[:, None], slopes, 0.0))
+    form = balanced(np.where(terms > NONZERO_ERROR_FACTOR * errors + ROUNDING_TOLERANCE * most[:, None], slopes, 0.0))
     blurred = float(np.linalg.norm(form.rows[:, None] * errors * form.columns))
     P = form.inverse(form.rank(max(RANK, blurred / max(float(form.sigma.max(initial=0.0)), 1e-300))))
     step = -P @ rates
@@ -129,17 +139,19 @@ def is_equilibrium(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, err
     """
     if not np.isfinite(slopes).all():
         return False
-    slow = bool((np.abs(rates) <= EQUILIBRIUM * sizes).all())
-    if slow and newton_step(rates, sizes, slopes[:, :states], errors[:, :states]).is_within(DETERMINED / 2):
+    slow = bool((np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * sizes).all())
+    if slow and newton_step(rates, sizes, slopes[:, :states], errors[:, :states]).is_within(
+        TRIM_DISTANCE_TOLERANCE / 2
+    ):
         return True
     noise = _noise(sizes, slopes, errors)
     rows = 1.0 / np.maximum(np.abs(slopes).sum(axis=1), noise)
     step = np.linalg.lstsq(slopes * rows[:, None], -rates * rows, rcond=RANK)[0]
-    return bool((np.abs(step) <= BALANCED_EXACTLY).all() and (np.abs(rates + slopes @ step) <= noise).all())
+    return bool((np.abs(step) <= EXACT_BALANCE_TOLERANCE).all() and (np.abs(rates + slopes @ step) <= noise).all())
 
 
 def _noise(sizes: FloatArray, slopes: FloatArray, errors: FloatArray) -> FloatArray:
     """Return the rates that say nothing, shape (N,)."""
-    rounding = np.maximum(UNTOLD * sizes, ROUNDING * np.abs(slopes).sum(axis=1))
-    noise: FloatArray = np.maximum(rounding, MEASURED * errors.max(axis=1, initial=0.0))
+    rounding = np.maximum(HIDDEN_ROUNDING_RATE * sizes, ROUNDING_TOLERANCE * np.abs(slopes).sum(axis=1))
+    noise: FloatArray = np.maximum(rounding, MAX_DIFFERENCE_STEP * errors.max(axis=1, initial=0.0))
     return noise

@@ -13,7 +13,7 @@ from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.tolerances import DETERMINED
+from fmilin.tolerances import TRIM_DISTANCE_TOLERANCE
 
 NOTICEABLE_DISTANCE = 1e-8
 """Distance of the solution, in sizes of an unknown, from which tables show it."""
@@ -39,7 +39,7 @@ class CertifiedZero:
 
     def is_near(self, sizes: FloatArray) -> bool:
         """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
-        return bool((self.distance <= DETERMINED * sizes).all())
+        return bool((self.distance <= TRIM_DISTANCE_TOLERANCE * sizes).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

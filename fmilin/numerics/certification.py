@@ -16,30 +16,33 @@ from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.certificate import CertifiedZero
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DETERMINED, EPS, RANK, RANK_MEASURED
+from fmilin.tolerances import EPS, RANK, RANK_MEASURED, TRIM_DISTANCE_TOLERANCE
 
 STEPS = 60  # of Newton's method behind a residual that passes for zero
-SETTLED = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
-FALLS = 0.9  # part of the residual that a step may leave: more is noise
-FADING = 0.92  # ratio of two steps; at a root of order m it is 1 - 1/m
-IN_A_ROW = 6  # so many such ratios are a runaway
-ALIKE = 0.05  # by how much two ratios differ at most that stand for a multiple root
-PROBED = 1e-5  # how far away, at least, the second Jacobian is taken, in sizes of the unknowns
-LADDER = (DETERMINED, 1e-2, 0.1, 0.3, 1.0)  # how far the residual is followed along a direction in doubt
-CLEARLY = 10.0  # times its noise, that a residual has left it
-FAINT = 1e-7  # a residual that has left its noise, and is fading nevertheless
-LOOSE = 1e-13  # singular values that a step may still use where it need not be believed
-NEARBY = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
-NOTHING = 1e-26  # a residual that is none, where it leaves that level at once
-NARROW = 1e-20  # an interval for a root, in sizes of the unknowns
-CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
-LINEAR_OVER, LINEAR_WITHIN = 10.0, 0.25  # times where a residual leaves its noise; part by which it may bend there
-LEAST_ROUNDING = 4 * EPS  # of the terms of a residual, where its noise was measured
+STEP_TOLERANCE = 1e-12  # of a step, in sizes of the unknowns: no more is asked for
+MAX_RESIDUAL_REDUCTION_RATIO = 0.9  # part of the residual that a step may leave: more is noise
+FADING_STEP_RATIO = 0.92  # ratio of two steps; at a root of order m it is 1 - 1/m
+MIN_FADING_COUNT = 6  # so many such ratios are a runaway
+SIMILAR_RATIO_TOLERANCE = 0.05  # by how much two ratios differ at most that stand for a multiple root
+MIN_PROBE_DISTANCE = 1e-5  # how far away, at least, the second Jacobian is taken, in sizes of the unknowns
+LADDER = (TRIM_DISTANCE_TOLERANCE, 1e-2, 0.1, 0.3, 1.0)  # how far the residual is followed along a direction in doubt
+CLEAR_RESIDUAL_FACTOR = 10.0  # times its noise, that a residual has left it
+FAINT_RESIDUAL_SIZE = 1e-7  # a residual that has left its noise, and is fading nevertheless
+LOOSE_SINGULAR_VALUE_TOLERANCE = 1e-13  # singular values that a step may still use where it need not be believed
+NEARBY_DISTANCE = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
+ZERO_RESIDUAL_SIZE = 1e-26  # a residual that is none, where it leaves that level at once
+ROOT_INTERVAL_WIDTH = 1e-20  # an interval for a root, in sizes of the unknowns
+MAX_CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
+LINEAR_RANGE_FACTOR, LINEARITY_TOLERANCE = (
+    10.0,
+    0.25,
+)  # times where a residual leaves its noise; part by which it may bend there
+MIN_ROUNDING_ERROR = 4 * EPS  # of the terms of a residual, where its noise was measured
 
 
 def _fade(ratios: list[float]) -> bool:
     """Whether steps of such ratios of lengths run away: they shrink, and ever more slowly."""
-    return len(ratios) >= IN_A_ROW and min(ratios[-IN_A_ROW:]) > FADING
+    return len(ratios) >= MIN_FADING_COUNT and min(ratios[-MIN_FADING_COUNT:]) > FADING_STEP_RATIO
 
 
 class _Slopes:
@@ -49,7 +52,9 @@ class _Slopes:
         form = balanced(J, seen)
         self.J, self.form, self.rank = J, form, form.rank(limit)
         self.P = form.inverse(self.rank)
-        loose_rank = int(np.count_nonzero(form.sigma > LOOSE * np.max(form.sigma, initial=0.0)))
+        loose_rank = int(
+            np.count_nonzero(form.sigma > LOOSE_SINGULAR_VALUE_TOLERANCE * np.max(form.sigma, initial=0.0))
+        )
         self.loose, self.determines_all = form.inverse(loose_rank), loose_rank == J.shape[1]
         self.null = form.columns[:, None] * form.null_space(limit)
         self.rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
@@ -59,7 +64,7 @@ class _Slopes:
         form, k = self.form, self.rank
         U, V = form.U[:, :k], form.columns[:, None] * form.Vt[:k].T
         reached = (np.abs(U.T @ (form.rows * r)) + np.abs(U.T) @ (form.rows * noise)) / form.sigma[:k]
-        return V[:, reached * np.max(np.abs(V) / sizes[:, None], axis=0, initial=0.0) > 0.1 * DETERMINED]
+        return V[:, reached * np.max(np.abs(V) / sizes[:, None], axis=0, initial=0.0) > 0.1 * TRIM_DISTANCE_TOLERANCE]
 
 
 class Sized(Protocol):
@@ -163,7 +168,7 @@ class _ZeroSearch:
     def _entry_sizes(self) -> FloatArray:
         """Return the largest modulus of each entry of the Jacobian (m, n), here or nearby."""
         if self._nearby is None or self._nearby[0] is not self.z:
-            sizes = self.equations.entry_sizes(self.z + NEARBY * np.cos(np.arange(len(self.z)) + 1.0))
+            sizes = self.equations.entry_sizes(self.z + NEARBY_DISTANCE * np.cos(np.arange(len(self.z)) + 1.0))
             self._nearby = self.z, sizes
         return np.asarray(np.fmax(np.abs(self.J), self._nearby[1]))
 
@@ -174,13 +179,13 @@ class _ZeroSearch:
         length they would be an equation like any other, and its noise an error in all unknowns.
         """
         change = self._entry_sizes() @ self.sizes
-        empty = (change > 0) & (change <= FAINT * np.max(change, initial=0.0))
+        empty = (change > 0) & (change <= FAINT_RESIDUAL_SIZE * np.max(change, initial=0.0))
         noise = self._measure_noise() if empty.any() else None
         if noise is None:
             return np.zeros(len(change), dtype=bool)
         phase = np.arange(len(self.z)) + 1.0
         for direction in (np.cos(phase), -np.cos(phase), np.sin(phase), -np.sin(phase)):
-            nearby = self.equations.values(self.z + NEARBY * self.sizes * direction)
+            nearby = self.equations.values(self.z + NEARBY_DISTANCE * self.sizes * direction)
             empty &= np.abs(nearby - self.r) <= noise  # NaN is not
         return np.asarray(empty)
 
@@ -194,17 +199,26 @@ class _ZeroSearch:
             if len(lengths) > 1:
                 ratios.append(lengths[-1] / lengths[-2])
             floor = np.abs(self.slopes.loose) @ self.slopes.rounding
-            if _fade(ratios) or lengths[-1] <= SETTLED or (np.abs(d) <= floor).all() or not self._advance(d, ratios):
+            if (
+                _fade(ratios)
+                or lengths[-1] <= STEP_TOLERANCE
+                or (np.abs(d) <= floor).all()
+                or not self._advance(d, ratios)
+            ):
                 break
         left = np.abs(self.r + self.slopes.J @ d)
-        self.settled = bool(d.any()) and lengths[-1] <= SETTLED and bool((left <= 0.1 * np.abs(self.r)).all())
+        self.settled = bool(d.any()) and lengths[-1] <= STEP_TOLERANCE and bool((left <= 0.1 * np.abs(self.r)).all())
         return ratios
 
     def _advance(self, d: FloatArray, ratios: list[float]) -> bool:
         """Go along d, further where steps shrink as they do at a multiple root; False where nothing is gained."""
         unknowns, before = self.equations.unknowns, float(np.linalg.norm(self.weights * self.r))
-        fractions = [(1.0, FALLS), (0.5, FALLS), (0.1, 1.0 - 1e-2)]
-        if len(ratios) > 1 and 0.3 < ratios[-1] < FADING and abs(ratios[-1] - ratios[-2]) < ALIKE:
+        fractions = [(1.0, MAX_RESIDUAL_REDUCTION_RATIO), (0.5, MAX_RESIDUAL_REDUCTION_RATIO), (0.1, 1.0 - 1e-2)]
+        if (
+            len(ratios) > 1
+            and 0.3 < ratios[-1] < FADING_STEP_RATIO
+            and abs(ratios[-1] - ratios[-2]) < SIMILAR_RATIO_TOLERANCE
+        ):
             fractions.insert(0, (1.0 / (1.0 - ratios[-1]), 0.1))
         for fraction, falls in fractions:
             z = np.clip(self.z + fraction * d, unknowns.low, unknowns.high)
@@ -229,7 +243,7 @@ class _ZeroSearch:
             # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
             step = -self.slopes.loose @ self.r
             bound = self._bound(step, uncertainty)
-            if bound is not None and (bound <= DETERMINED * self.sizes).all():
+            if bound is not None and (bound <= TRIM_DISTANCE_TOLERANCE * self.sizes).all():
                 return CertifiedZero(self.z, bound, step, self.seen, is_isolated=True)
         doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
         if not doubtful.shape[1]:
@@ -243,7 +257,7 @@ class _ZeroSearch:
         measured = self.allowed if noise is None else noise
         most = np.maximum(self.slopes.rounding, measured)
         # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
-        least = LEAST_ROUNDING * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
+        least = MIN_ROUNDING_ERROR * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
         uncertainty = np.maximum(least, measured) if is_measured else most
         first = self.equations.first_order
         return np.where(first, uncertainty, np.maximum(uncertainty, self.allowed)), np.where(
@@ -255,7 +269,7 @@ class _ZeroSearch:
         if not self.equations.measures_noise:
             return None
         noise = measure_noise(self.equations, self.z)
-        return None if noise is None else CLEARLY * noise
+        return None if noise is None else CLEAR_RESIDUAL_FACTOR * noise
 
     def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:
         """Return 2 |d|, rounding included, where K |d| <= 1/2; None where it is not."""
@@ -263,12 +277,12 @@ class _ZeroSearch:
         step = float(np.max(np.abs(d) / sizes))
         along = d / step if step > 0 else sizes * np.where(np.arange(len(d)) % 2, -1.0, 1.0)
         length = float(np.max((np.abs(d) + blurred) / sizes))
-        probe = min(max(length, PROBED), DETERMINED)
+        probe = min(max(length, MIN_PROBE_DISTANCE), TRIM_DISTANCE_TOLERANCE)
         change = self._jacobian(self.z + probe * along) - (self.J if self.exact else self._jacobian(self.z))
         relative = (self.slopes.loose @ change) * sizes / sizes[:, None]
         h = float(np.linalg.norm(relative, np.inf)) / probe * length
         # Whether the residual changes on a way as the slopes say: those measured over long steps may not.
-        way = max(4 * length, SETTLED)
+        way = max(4 * length, STEP_TOLERANCE)
         change = self.equations.values(self.z + way * along) - self.r
         missing = np.abs(self.slopes.loose @ (change - self.slopes.J @ (way * along)))
         if not (h <= 0.5 and (missing <= 0.5 * way * sizes + 2 * blurred).all()):  # NaN is not
@@ -311,13 +325,13 @@ class _ZeroSearch:
 
     def _leaves_linearly(self, v: FloatArray, s: float, P: FloatArray) -> bool:
         """Whether the residual changes its sign along v, and grows in proportion, from where it leaves its noise."""
-        far = min(LINEAR_OVER * s, 1.0)
+        far = min(LINEAR_RANGE_FACTOR * s, 1.0)
         nothing = np.zeros(len(self.r))
         ahead, behind, half = (self._residual_at(k * far, v, P, nothing)[1] for k in (1.0, -1.0, 0.5))
         row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.seen) @ np.abs(v), 1e-300)))
         slope = (ahead[row] - behind[row]) / 2
-        is_odd = abs(ahead[row] + behind[row]) <= LINEAR_WITHIN * abs(slope)
-        return bool(is_odd and abs(half[row] - slope / 2) <= LINEAR_WITHIN * abs(slope))  # NaN is not
+        is_odd = abs(ahead[row] + behind[row]) <= LINEARITY_TOLERANCE * abs(slope)
+        return bool(is_odd and abs(half[row] - slope / 2) <= LINEARITY_TOLERANCE * abs(slope))  # NaN is not
 
     def _followed(
         self, v: FloatArray, P: FloatArray, noise: FloatArray
@@ -334,25 +348,25 @@ class _ZeroSearch:
         for sign in (1.0, -1.0):
             for s in LADDER:
                 times, size, helps = left(sign * s)
-                if times > CLEARLY:
+                if times > CLEAR_RESIDUAL_FACTOR:
                     break
             else:
                 continue
             if s > LADDER[0]:
-                fades = size < FAINT and not helps
-                if fades and s < LADDER[-1] and left(sign * LADDER[-1])[1] > CLEARLY * size:
+                fades = size < FAINT_RESIDUAL_SIZE and not helps
+                if fades and s < LADDER[-1] and left(sign * LADDER[-1])[1] > CLEAR_RESIDUAL_FACTOR * size:
                     return "fades", s
                 continue
-            while s > SETTLED and left(sign * s / 10)[0] > CLEARLY:
+            while s > STEP_TOLERANCE and left(sign * s / 10)[0] > CLEAR_RESIDUAL_FACTOR:
                 s /= 10
             nearest = min(nearest, s)
         if nearest == np.inf:
             return "family", 0.0
         times, size, _ = left(0.0)
-        if self.settled or times <= CLEARLY:
+        if self.settled or times <= CLEAR_RESIDUAL_FACTOR:
             return "multiple", nearest
-        if size <= NOTHING and (noise < NOTHING).any():
-            end, nearest = self._followed(v, P, np.maximum(noise, NOTHING))
+        if size <= ZERO_RESIDUAL_SIZE and (noise < ZERO_RESIDUAL_SIZE).any():
+            end, nearest = self._followed(v, P, np.maximum(noise, ZERO_RESIDUAL_SIZE))
             return ("multiple" if end == "multiple" else "fades"), nearest
         return "nowhere", nearest
 
@@ -363,8 +377,8 @@ class _ZeroSearch:
         z = self.z + s * v
         around = np.maximum(noise + TERMS_ROUNDED * np.abs(self.J) @ np.abs(s * v), 1e-300)
         r, helps = self.equations.values(z), True
-        for _ in range(CORRECTIONS):
-            if not (helps and (np.abs(r) > CLEARLY * around).any()):
+        for _ in range(MAX_CORRECTIONS):
+            if not (helps and (np.abs(r) > CLEAR_RESIDUAL_FACTOR * around).any()):
                 break
             z, before = z - P @ r, float(np.max(np.abs(r)))
             r = self.equations.values(z)
@@ -381,11 +395,11 @@ class _ZeroSearch:
         def left(s: float) -> float:
             return float(self._residual_at(s, v, P, noise)[1][row])
 
-        for s in (sign * DETERMINED * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
+        for s in (sign * TRIM_DISTANCE_TOLERANCE * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
             end = left(s)
             if np.isfinite(end) and end * r[row] < 0:
                 try:
-                    root = float(bisect(left, 0.0, s, xtol=NARROW))
+                    root = float(bisect(left, 0.0, s, xtol=ROOT_INTERVAL_WIDTH))
                 except ValueError:  # the model is not defined in between
                     continue
                 return self._residual_at(root, v, P, noise)[0]

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
-from fmilin.numerics.newton import UNDAMPED_SHRINKAGE, BoolArray, IntArray
+from fmilin.numerics.newton import UNDAMPED_SHRINKAGE_FACTOR, BoolArray, IntArray
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY
+from fmilin.tolerances import EXACT_BALANCE_TOLERANCE
 
 WEAK_SINGULAR_VALUE = 1e-9
 """Singular values of an equilibrated Jacobian below this part of the largest: the first steps do without them."""
 ROUNDED_SINGULAR_VALUE = 1e-14
 """Singular values of an equilibrated Jacobian, whose largest is near one, that are rounding."""
-DAMPINGS = (1e-6, 1e-4, 1e-2, 1.0, 1e2)
+DAMPING_FACTORS = (1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
-DAMPED_SHRINKAGE = 4.0
+DAMPED_SHRINKAGE_FACTOR = 4.0
 """Divisor of the trust radius after a damped step that did not help."""
 
 
@@ -114,7 +114,7 @@ class DenseSystem(ABC):
 
     def allow(self, point: int, J: FloatArray, z: FloatArray) -> FloatArray:
         """Return what counts as zero, (m,): a limit, and the rounding of the terms of each row of J (m, n)."""
-        return np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+        return np.maximum(EXACT_BALANCE_TOLERANCE, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
 
     def first_reduction(self, points: IntArray) -> FloatArray:
         """Return 1; 1/2 where weak singular values are left out.
@@ -133,10 +133,10 @@ class DenseSystem(ABC):
         """Yield steps with Marquardt's damping, behind one with weak singular values where there are any."""
         form = self._forms[point]
         if self._is_stiff(point):
-            yield form.step(r, drop=ROUNDED_SINGULAR_VALUE), UNDAMPED_SHRINKAGE
-            yield form.step(r, drop=WEAK_SINGULAR_VALUE), UNDAMPED_SHRINKAGE
-        for damping in DAMPINGS:
-            yield form.step(r, damping, WEAK_SINGULAR_VALUE), DAMPED_SHRINKAGE
+            yield form.step(r, drop=ROUNDED_SINGULAR_VALUE), UNDAMPED_SHRINKAGE_FACTOR
+            yield form.step(r, drop=WEAK_SINGULAR_VALUE), UNDAMPED_SHRINKAGE_FACTOR
+        for damping in DAMPING_FACTORS:
+            yield form.step(r, damping, WEAK_SINGULAR_VALUE), DAMPED_SHRINKAGE_FACTOR
 
     def correct_weakly(self, point: int, r: FloatArray) -> FloatArray:
         """Return the correction with all singular values that are not rounding."""

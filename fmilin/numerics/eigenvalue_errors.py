@@ -38,20 +38,22 @@ BACKWARD_ERROR = 2.0
 FIRST_ORDER_SEPARATION = 10.0
 # Separation of clusters in their own block: the circles themselves are rigorous there, and only the coupling to the
 # rest is of first order.
-CLUSTER_SEPARATION = 2.0
-ANGLES = 16  # points on a circle at which the spectral radius is looked at
+CLUSTER_SEPARATION_FACTOR = 2.0
+ANGLE_COUNT = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
 POWERS = 4  # of a matrix without negative entries, which mostly tell on which side of 1 its spectral radius is
 SMALLEST_PART, SMALLEST_SIZE = 1e-9, 1e-200  # of vectors that are to stay positive
-COARSE = 2  # such steps at once, as long as circles fail
-CIRCLES: FloatArray = GROWTH ** (COARSE * np.arange(8.0))  # radii that are looked at together, in units of the first
+COARSE_STEP_COUNT = 2  # such steps at once, as long as circles fail
+CIRCLES: FloatArray = GROWTH ** (
+    COARSE_STEP_COUNT * np.arange(8.0)
+)  # radii that are looked at together, in units of the first
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
-REMEMBERED = 500  # matrices whose estimates are kept
+MAX_REMEMBERED_MATRICES = 500  # matrices whose estimates are kept
 MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
 # Errors of entries are estimates. Within so many of them of the stability limit the error of the growth is computed;
 # an entry of so many errors is certainly not zero.
 NEAR_LIMIT = 3.0
-CERTAIN = 3.0
+CERTAIN_ENTRY_FACTOR = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ def estimate_eigenvalues(
         values = compute_eigenvalues(A) if values is None else values
         kept = _estimate(A, E, values, sampled=sampled, structured=structured)
         _remembered.pop(key, None)
-        if len(_remembered) >= REMEMBERED:
+        if len(_remembered) >= MAX_REMEMBERED_MATRICES:
             del _remembered[next(iter(_remembered))]  # the oldest
         _remembered[key] = kept
     return EigenvalueEstimates(kept.values.copy(), kept.errors.copy(), kept.growth_errors.copy())
@@ -187,7 +189,7 @@ class UncertainMatrix:
         """
         sizes = np.abs(A) + E
         if by_certain_entries:
-            sizes = np.where(np.abs(A) > CERTAIN * E, np.abs(A), 0.0)
+            sizes = np.where(np.abs(A) > CERTAIN_ENTRY_FACTOR * E, np.abs(A), 0.0)
         np.fill_diagonal(sizes, 0.0)  # scales do not change the diagonal
         scale = balancing_scales(sizes)
         balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
@@ -273,7 +275,7 @@ def _refine_clusters(block: UncertainMatrix, values: Complex, errors: FloatArray
             for i in group:
                 own = own_values[int(np.abs(own_values - values[i]).argmin())]
                 refined[i] = abs(own - values[i]) + _find_radius(on_group, E_on_group, values[i])
-        joined = _connect(groups, values, CLUSTER_SEPARATION * refined)
+        joined = _connect(groups, values, CLUSTER_SEPARATION_FACTOR * refined)
         if len(joined) == len(groups):
             return refined
         groups = joined
@@ -305,7 +307,7 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     k = len(A)
     offsets = np.diag(A) - center
     elsewhere = np.angle(offsets[np.abs(offsets) > 0])
-    angles = 2 * np.pi * np.arange(ANGLES) / ANGLES
+    angles = 2 * np.pi * np.arange(ANGLE_COUNT) / ANGLE_COUNT
     # most circles fail at one of the first points, and the others need not be looked at
     directions = [np.exp(1j * part) for part in (angles[::4], np.concatenate((angles, elsewhere)))]
     largest = 2.0 * float(np.linalg.norm(A - center * np.eye(k)) + np.linalg.norm(E))
@@ -323,8 +325,8 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
             promising = separate(radius * CIRCLES).tolist()
         if promising.pop(0) and separates(radius):
             break
-        radius *= GROWTH**COARSE
-    for finer in range(COARSE - 1, 0, -1):
+        radius *= GROWTH**COARSE_STEP_COUNT
+    for finer in range(COARSE_STEP_COUNT - 1, 0, -1):
         smaller = radius / GROWTH**finer
         if smaller < largest and separates(smaller):
             return smaller

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from fmilin.errors import NumericalError, join_first
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
-from fmilin.tolerances import SINGULAR
+from fmilin.tolerances import MIN_RECIPROCAL_CONDITION_NUMBER
 
-SHOWN = 6  # names of undetermined unknowns in a message
-FEW = 3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned
-LARGE = 48  # rows from which each of a few matrices is factorized alone
-SMALL = 40_000
+MAX_LISTED_NAMES = 6  # names of undetermined unknowns in a message
+MAX_SEPARATE_MATRICES = (
+    3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned
+)
+MIN_SEPARATE_ROWS = 48  # rows from which each of a few matrices is factorized alone
+MAX_SINGLE_COLUMN_SIZE = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
 its threads, which takes microseconds on an idle machine and ten milliseconds on a busy one."""
 
@@ -44,7 +46,7 @@ class Factors(Protocol):
 
 def is_singular(rcond: float | FloatArray) -> bool | NDArray[np.bool_]:
     """Whether a matrix with this reciprocal condition number, scaled, is singular to working precision."""
-    singular = rcond <= SINGULAR
+    singular = rcond <= MIN_RECIPROCAL_CONDITION_NUMBER
     return singular if isinstance(singular, np.ndarray) else bool(singular)
 
 
@@ -72,7 +74,7 @@ def singular(
     if direction is not None and len(unknowns):
         order = np.argsort(-np.abs(direction), kind="stable")
         loose = [str(unknowns[i]) for i in order if abs(direction[i]) > 1e-6 * np.abs(direction).max()]
-    undetermined = f" and leaves {join_first(loose, SHOWN)} undetermined" if loose else ""
+    undetermined = f" and leaves {join_first(loose, MAX_LISTED_NAMES)} undetermined" if loose else ""
     return NumericalError(
         f"{subject} have no unique solution {when}: the matrix that multiplies the unknown rates and multipliers is "
         f"singular (reciprocal condition number {rcond:.1e}){undetermined}. "
@@ -92,7 +94,7 @@ class DenseFactors:
         self._row_scale, self._column_scale = _scales(W) if self._is_one and n else _scales_of_stack(W)
         self._scaled = W * self._row_scale[..., None] * self._column_scale[..., None, :]
         # A few large matrices are factorized one by one: their inverses take three times as long.
-        is_separate = 1 < math.prod(stack) <= FEW and n >= LARGE
+        is_separate = 1 < math.prod(stack) <= MAX_SEPARATE_MATRICES and n >= MIN_SEPARATE_ROWS
         self._each = [DenseFactors(one) for one in W.reshape(-1, n, n)] if is_separate else []
         if self._is_one and n:
             scaled = self._scaled.reshape(n, n)
@@ -124,7 +126,7 @@ class DenseFactors:
             not self._is_one and not self._each
         ):  # columns have length one: rcond is not below 1 / (n |W^-1|) in the Frobenius norm
             bound = self._scaled.shape[-1] * math.sqrt(np.vdot(self._inverse, self._inverse))
-            if bound * SINGULAR < 1.0:
+            if bound * MIN_RECIPROCAL_CONDITION_NUMBER < 1.0:
                 return np.zeros(self._scaled.shape[:-2], dtype=np.bool_)
         return is_singular(self.rcond)
 
@@ -136,8 +138,11 @@ class DenseFactors:
         """Return W^-1 right, for right (n,) or (n, k) or (..., n, k); NaN where W holds a NaN. No W may be singular."""
         if right.size == 0:
             return np.zeros_like(right)
-        if 1 < math.prod(self._scaled.shape[:-2]) <= FEW and right.shape[:-2] == self._scaled.shape[:-2]:
-            one_by_one = right.shape[-1] == 1 or math.prod(right.shape[-2:]) >= SMALL
+        if (
+            1 < math.prod(self._scaled.shape[:-2]) <= MAX_SEPARATE_MATRICES
+            and right.shape[:-2] == self._scaled.shape[:-2]
+        ):
+            one_by_one = right.shape[-1] == 1 or math.prod(right.shape[-2:]) >= MAX_SINGLE_COLUMN_SIZE
             if self._each and one_by_one:
                 return np.stack(
                     [one.solve(b) for one, b in zip(self._each, right.reshape(-1, *right.shape[-2:]), strict=True)]
@@ -166,7 +171,7 @@ class DenseFactors:
 
 def lu_solved(lu: FloatArray, pivots: NDArray[np.int32], right: FloatArray) -> FloatArray:
     """Return A^-1 right for the factors of A (n, n) by LAPACK's ``dgetrf``, and right (n,) or (n, k), not empty."""
-    if right.ndim == 1 or right.size >= SMALL:
+    if right.ndim == 1 or right.size >= MAX_SINGLE_COLUMN_SIZE:
         solution: FloatArray = lapack.dgetrs(lu, pivots, right)[0]
         return solution
     return np.array([lapack.dgetrs(lu, pivots, column)[0] for column in right.T]).T
@@ -205,9 +210,9 @@ def norms(W: FloatArray) -> FloatArray:
     return norm
 
 
-LARGEST_DENSE = 250  # rows up to which a dense factorization is the quicker one
-DENSITY = 0.05  # part of the entries up to which the factors of a matrix are sparse
-PIVOT = 0.1  # A pivot on the diagonal is kept when it is at least this fraction of the largest of its column
+MAX_DENSE_ROWS = 250  # rows up to which a dense factorization is the quicker one
+MAX_SPARSE_FRACTION = 0.05  # part of the entries up to which the factors of a matrix are sparse
+PIVOT_THRESHOLD = 0.1  # A pivot on the diagonal is kept when it is at least this fraction of the largest of its column
 
 
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
@@ -226,7 +231,7 @@ def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFact
 
 def mass_factors(M: FloatArray) -> DenseFactors | SparseFactors:
     """Return the factors of M (..., n, n): sparse ones of a single large matrix of free bodies, mostly zeros."""
-    is_sparse = M.ndim == 2 and len(M) > LARGEST_DENSE and np.count_nonzero(M) < DENSITY * M.size
+    is_sparse = M.ndim == 2 and len(M) > MAX_DENSE_ROWS and np.count_nonzero(M) < MAX_SPARSE_FRACTION * M.size
     if not is_sparse or not np.isfinite(M).all():
         return DenseFactors(M)
     from scipy.sparse import csc_array
@@ -256,7 +261,9 @@ class SparseFactors:
         self._norm = float(np.bincount(columns, np.abs(data), minlength=1).max())
         try:
             self._lu = splu(
-                csc_array((data, W.indices, W.indptr), shape=W.shape), permc_spec=order, diag_pivot_thresh=PIVOT
+                csc_array((data, W.indices, W.indptr), shape=W.shape),
+                permc_spec=order,
+                diag_pivot_thresh=PIVOT_THRESHOLD,
             )
         except (RuntimeError, ValueError) as error:
             raise NumericalError(f"{what[0].upper()}{what[1:]} is singular: {error}.") from None

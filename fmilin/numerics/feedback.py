@@ -17,7 +17,7 @@ from fmilin.tolerances import EPS
 Matrix = NDArray[Any]  # real or complex
 
 ROUNDING_FACTOR = 10.0  # times eps |A| (Frobenius): the backward error that an eigenvalue solver is granted
-NEAR_BOUNDARY = 1e-3  # relative to |A|: eigenvalues that are tested for rounding; the nearest three always are
+BOUNDARY_DISTANCE = 1e-3  # relative to |A|: eigenvalues that are tested for rounding; the nearest three always are
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def decide_stability(A: Matrix, sample_time: float, errors: FloatArray | None = 
     if errors is not None:
         rounding += float(np.linalg.norm(errors * scale / scale[:, None]))
     by_distance = np.argsort(np.abs(inside))
-    tested = [k for rank, k in enumerate(by_distance) if rank < 3 or abs(inside[k]) <= NEAR_BOUNDARY * size]
+    tested = [k for rank, k in enumerate(by_distance) if rank < 3 or abs(inside[k]) <= BOUNDARY_DISTANCE * size]
     for point in {complex(nearest[k].real, abs(nearest[k].imag)) for k in tested} | {
         complex(nearest[k].real, -abs(nearest[k].imag)) for k in tested if np.iscomplexobj(A)
     }:

@@ -34,9 +34,9 @@ from fmilin.signals import FloatArray
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
-UNDAMPED_SHRINKAGE = 2.0
+UNDAMPED_SHRINKAGE_FACTOR = 2.0
 """Divisor of the trust radius after a correction that did not help."""
-SLOW_REDUCTION = 0.9
+SLOW_REDUCTION_RATIO = 0.9
 """Part of the residual that a step leaves, above which the corrections are compared instead."""
 NATURAL_FRACTIONS = (1.0, 0.5, 0.25, 0.125)
 """Parts of a step that are tried until the next correction is shorter."""
@@ -284,7 +284,7 @@ class _DampedIteration(_Iteration):
         is_smaller = norm < system.first_reduction(points) * before
         grows = (fraction < 1.0) & (norm < before * (1 - 0.3 * fraction))
         new_radius = np.where(grows, radius * 4, np.maximum(radius, lengths))
-        accepted = is_smaller & (norm <= SLOW_REDUCTION * before)
+        accepted = is_smaller & (norm <= SLOW_REDUCTION_RATIO * before)
         self._move(points[accepted], trial[accepted], value[accepted], new_radius[accepted])
         for k in np.flatnonzero(~accepted & (before > 0.0)):
             point = int(points[k])
@@ -309,7 +309,7 @@ class _DampedIteration(_Iteration):
         one = np.array([point])
         radius = float(self.radius[point])
         if system.first_reduction(one)[0] == 1.0:  # else the first step says nothing of how far the others may go
-            radius = min(radius, length) / UNDAMPED_SHRINKAGE
+            radius = min(radius, length) / UNDAMPED_SHRINKAGE_FACTOR
         for step, shrinkage in system.alternatives(point, self.r[point]):
             longest = float(system.measure(one, step[None])[0])
             fraction = min(1.0, radius / longest) if longest > 0 else 1.0
@@ -319,7 +319,7 @@ class _DampedIteration(_Iteration):
             if norm < before:
                 grows = fraction < 1.0 and norm < before * (1 - 0.3 * fraction)
                 taken = trial[0], value[0], radius * 4 if grows else max(radius, longest)
-                natural = self._find_natural_step(point, radius) if norm > SLOW_REDUCTION * before else None
+                natural = self._find_natural_step(point, radius) if norm > SLOW_REDUCTION_RATIO * before else None
                 self._move_one(point, natural or taken)
                 return True
             radius = min(radius, longest) / shrinkage

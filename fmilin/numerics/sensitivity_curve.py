@@ -31,14 +31,16 @@ from fmilin.tolerances import EPS
 ComplexArray = NDArray[np.complex128]
 
 STEP = 0.12  # of a frequency grid, in distances to the nearest pole
-BEYOND = 1e4  # the grid reaches this much above the largest pole or zero, and below the smallest distance to a pole
+GRID_MARGIN_FACTOR = (
+    1e4  # the grid reaches this much above the largest pole or zero, and below the smallest distance to a pole
+)
 BELOW = np.geomspace(1e-6, 1.0, 25)[:-1]  # of the first step of the grid
 MOST_STEPS = 20_000
 MOST_STATES = 150  # of pencils: QZ of twice the order; beyond that the grid and closed-loop eigenvalues stand alone
-SIGNIFICANT = 30.0  # times the rounding of S or T that a value must exceed to be more than rounding
-NEAR_TOUCH = 1e-2  # of the curve's size: local minima of a distance to a line that are refined
-POSSIBLY_ROUNDING = 1e-8  # of the largest: values that are compared with their own rounding
-EXACT_PEAK = 1e-9  # relative: a peak by which two ways may differ
+SIGNIFICANT_ROUNDING_FACTOR = 30.0  # times the rounding of S or T that a value must exceed to be more than rounding
+NEAR_TOUCH_DISTANCE = 1e-2  # of the curve's size: local minima of a distance to a line that are refined
+POSSIBLE_ROUNDING_RATIO = 1e-8  # of the largest: values that are compared with their own rounding
+PEAK_TOLERANCE = 1e-9  # relative: a peak by which two ways may differ
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ class SensitivityCurve:
             top = math.pi
         else:
             sizes = np.concatenate((np.abs(self.poles), candidates[np.isfinite(candidates)]))
-            top = BEYOND * float(sizes.max(initial=0.0)) or 1.0
+            top = GRID_MARGIN_FACTOR * float(sizes.max(initial=0.0)) or 1.0
         steps = self._step_along(top)
         near = [candidates * (1.0 + d) for d in (-1e-2, -1e-4, -1e-6, 0.0, 1e-6, 1e-4, 1e-2)]
         first = steps[1] if len(steps) > 1 else top
@@ -203,7 +205,7 @@ class SensitivityCurve:
     def find_unit_loops(self) -> list[CurveCrossing]:
         """Return where |L| = 1; an end only where it is on the line."""
         crossings = self._find_crossings(self.find_zeros(1, -1.0), lambda T: T.real + 0.5, 0.5)
-        return [c for c in crossings if abs(c.S.real - 0.5) <= SIGNIFICANT * max(c.rounding, EPS)]
+        return [c for c in crossings if abs(c.S.real - 0.5) <= SIGNIFICANT_ROUNDING_FACTOR * max(c.rounding, EPS)]
 
     def _find_crossings(
         self, candidates: FloatArray, distance: Callable[[ComplexArray], FloatArray], offset: float
@@ -220,7 +222,7 @@ class SensitivityCurve:
 
         # Values that are rounding have signs of their own: next to a crossing that the pencil knows to the last digit,
         # next to an end that is on the line, and everywhere where the curve is a part of the line.
-        small = np.flatnonzero(np.abs(values) <= POSSIBLY_ROUNDING * np.abs(values).max(initial=0.0))
+        small = np.flatnonzero(np.abs(values) <= POSSIBLE_ROUNDING_RATIO * np.abs(values).max(initial=0.0))
         rounded = np.zeros(len(values), dtype=bool)
         rounded[small] = [not self._is_significant(abs(values[k]), angles[k]) for k in small]
         clear = np.flatnonzero(~rounded)
@@ -238,7 +240,7 @@ class SensitivityCurve:
         from scipy.optimize import minimize_scalar
 
         sizes = np.abs(values)
-        near = NEAR_TOUCH * float(sizes.max(initial=0.0))
+        near = NEAR_TOUCH_DISTANCE * float(sizes.max(initial=0.0))
         same = (values[:-2] * values[1:-1] > 0) & (values[1:-1] * values[2:] > 0)
         lowest = (sizes[1:-1] <= sizes[:-2]) & (sizes[1:-1] <= sizes[2:]) & (sizes[1:-1] <= near) & same
         touches = []
@@ -253,7 +255,7 @@ class SensitivityCurve:
         return touches
 
     def _is_significant(self, value: float, angle: float) -> bool:
-        return value > SIGNIFICANT * self.estimate_rounding(angle)
+        return value > SIGNIFICANT_ROUNDING_FACTOR * self.estimate_rounding(angle)
 
     def _cross(self, angle: float) -> CurveCrossing:
         T = complex(self.system.D[0, 0]) if math.isinf(angle) else complex(self.evaluate(angle)[0, 0, 0])
@@ -274,13 +276,13 @@ class SensitivityCurve:
         if not self.sample_time and far >= peak:
             peak, at = far, math.inf
         for _ in range(10):
-            angles = np.unique(self.find_levels(peak * (1.0 + EXACT_PEAK)))
+            angles = np.unique(self.find_levels(peak * (1.0 + PEAK_TOLERANCE)))
             angles = angles[angles <= self.last]
             if not len(angles):
                 break
             between = np.unique(np.concatenate((angles, (angles[1:] + angles[:-1]) / 2)))
             sizes = self._measure(between)
-            if sizes.max() <= peak * (1.0 + EXACT_PEAK):
+            if sizes.max() <= peak * (1.0 + PEAK_TOLERANCE):
                 break
             peak, at = self._refine_peak(between, sizes)
         return peak, self.to_frequency(at)

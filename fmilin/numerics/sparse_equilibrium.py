@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fmilin.numerics.balanced import MEASURED, UNTOLD, NewtonStep
+from fmilin.numerics.balanced import HIDDEN_ROUNDING_RATE, MAX_DIFFERENCE_STEP, NewtonStep
 from fmilin.numerics.sparse_rank import equilibrate, factorize
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM, ROUNDING
+from fmilin.tolerances import (
+    EQUILIBRIUM_RATE_TOLERANCE,
+    EXACT_BALANCE_TOLERANCE,
+    ROUNDING_TOLERANCE,
+    TRIM_DISTANCE_TOLERANCE,
+)
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -45,20 +50,22 @@ def is_sparse_equilibrium(
     along states and inputs, all in sizes of these.
     """
     count = len(rates)
-    is_slow = bool((np.abs(rates) <= EQUILIBRIUM * sizes).all())
+    is_slow = bool((np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * sizes).all())
     along_states = slopes[:, :count], errors[:, :count]
-    if is_slow and find_sparse_step(rates, sizes, *along_states).is_within(DETERMINED / 2):
+    if is_slow and find_sparse_step(rates, sizes, *along_states).is_within(TRIM_DISTANCE_TOLERANCE / 2):
         return True
     noise = _find_noise(sizes, slopes, errors)
     step = _find_shortest_step(rates, slopes, noise)
-    return bool((np.abs(step) <= BALANCED_EXACTLY).all() and (np.abs(rates + slopes @ step) <= noise).all())
+    return bool((np.abs(step) <= EXACT_BALANCE_TOLERANCE).all() and (np.abs(rates + slopes @ step) <= noise).all())
 
 
 def _find_noise(sizes: FloatArray, slopes: sparse.csr_array[Any], errors: sparse.csr_array[Any]) -> FloatArray:
     """Return the rates that say nothing, shape (N,)."""
     terms = reduce_rows(np.add, np.abs(slopes.data), slopes.indptr)
     measured = reduce_rows(np.maximum, errors.data, errors.indptr)
-    return np.maximum(np.maximum(UNTOLD * sizes, ROUNDING * terms), MEASURED * measured)
+    return np.maximum(
+        np.maximum(HIDDEN_ROUNDING_RATE * sizes, ROUNDING_TOLERANCE * terms), MAX_DIFFERENCE_STEP * measured
+    )
 
 
 def _find_shortest_step(rates: FloatArray, slopes: sparse.csr_array[Any], noise: FloatArray) -> FloatArray:

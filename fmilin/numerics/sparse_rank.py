@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 Factorization = Any  # scipy.sparse.linalg.SuperLU, of which SciPy's types do not know that it solves with A', too
 
-MOST_COMBINATIONS = 64  # that are sought; of more, arrays are to tell
-FIRST_COMBINATIONS = 4
-PERTURBATION = 1e-11  # of the diagonal of a part that is exactly singular: far below what counts as a rank
+MAX_COMBINATIONS = 64  # that are sought; of more, arrays are to tell
+FIRST_COMBINATION_COUNT = 4
+PERTURBATION_SIZE = 1e-11  # of the diagonal of a part that is exactly singular: far below what counts as a rank
 POWER_STEPS = 20
-START = 1911  # seed of the vector with which Lanczos' method begins
+START_VECTOR_SEED = 1911  # seed of the vector with which Lanczos' method begins
 
 
 def factorize(matrix: sparse.csc_array[Any]) -> Factorization | None:
@@ -58,7 +58,7 @@ def equilibrate(matrix: sparse.csr_array[Any], rounds: int = 3) -> tuple[sparse.
 
 def estimate_largest_singular_value(matrix: sparse.csr_array[Any]) -> float:
     """Return the largest singular value, to some parts in a hundred, by the power method."""
-    vector = np.random.default_rng(START).uniform(0.5, 1.0, matrix.shape[1])
+    vector = np.random.default_rng(START_VECTOR_SEED).uniform(0.5, 1.0, matrix.shape[1])
     size = 0.0
     transposed = matrix.T.tocsr()
     for _ in range(POWER_STEPS):
@@ -82,7 +82,7 @@ def find_left_null_space(matrix: sparse.csr_array[Any], relative: float) -> Floa
     m = matrix.shape[0]
     partners = maximum_bipartite_matching(matrix, perm_type="column")
     unmatched = np.flatnonzero(partners < 0)
-    if len(unmatched) > MOST_COMBINATIONS:
+    if len(unmatched) > MAX_COMBINATIONS:
         return None
     largest = estimate_largest_singular_value(matrix)
     own = sparse.csr_array((np.ones(len(unmatched)), (unmatched, np.arange(len(unmatched)))), shape=(m, len(unmatched)))
@@ -91,7 +91,7 @@ def find_left_null_space(matrix: sparse.csr_array[Any], relative: float) -> Floa
     part = sparse.hstack((matrix, own), format="csr")[:, columns].tocsc()
     factors = factorize(part)
     if factors is None:
-        part = (part + PERTURBATION * sparse.eye_array(m)).tocsc()  # the matching has put entries on the diagonal
+        part = (part + PERTURBATION_SIZE * sparse.eye_array(m)).tocsc()  # the matching has put entries on the diagonal
         factors = factorize(part)
     if factors is None:
         return None
@@ -120,14 +120,14 @@ def _find_small(factors: Factorization, m: int, limit: float) -> FloatArray | No
         right = np.asarray(b, dtype=np.float64).ravel()
         return np.asarray(factors.solve(factors.solve(right), trans="T"))
 
-    if m <= 2 * FIRST_COMBINATIONS:
+    if m <= 2 * FIRST_COMBINATION_COUNT:
         inverse = factors.solve(np.eye(m))
         sigma_inverse, left = np.linalg.svd(inverse.T)[1::-1]
         return np.asarray(left[:, sigma_inverse >= 1 / limit])
     operator = LinearOperator((m, m), matvec=apply, dtype=np.float64)
-    start = np.random.default_rng(START).uniform(-1.0, 1.0, m)
-    count = FIRST_COMBINATIONS
-    while count <= 2 * MOST_COMBINATIONS and count < m:
+    start = np.random.default_rng(START_VECTOR_SEED).uniform(-1.0, 1.0, m)
+    count = FIRST_COMBINATION_COUNT
+    while count <= 2 * MAX_COMBINATIONS and count < m:
         try:
             values, vectors = eigsh(operator, k=count, which="LM", v0=start, tol=1e-3)
         except ArpackError:

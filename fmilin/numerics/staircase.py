@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.signals import FloatArray
-from fmilin.tolerances import PENCIL_NOTHING, PENCIL_SOMETHING
+from fmilin.tolerances import PENCIL_NONZERO_THRESHOLD, PENCIL_ZERO_TOLERANCE
 
-ENLARGED = 0.01  # size that doubtful entries are given, to see whether they decide
+ENLARGED_ENTRY_SIZE = 0.01  # size that doubtful entries are given, to see whether they decide
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def is_order_doubtful(E: FloatArray, A: FloatArray) -> bool:
     """Return whether entries that may be rounding or meant (1e-17 with an unknown of 1e17) decide about the order."""
     E, A, unit = _equilibrate(E, A)
     orders = []
-    for size in (0.0, ENLARGED):
+    for size in (0.0, ENLARGED_ENTRY_SIZE):
         deflation = _deflate_scaled(_resize(E, size), _resize(A, size), unit)
         orders.append(None if deflation is None else deflation.order)
     return None in orders or orders[0] != orders[1]
@@ -53,7 +53,7 @@ def is_order_doubtful(E: FloatArray, A: FloatArray) -> bool:
 def _resize(matrix: FloatArray, size: float) -> FloatArray:
     """Return a matrix whose small entries have another size, with various factors so that none cancel."""
     factors = 0.75 + 0.25 * np.cos(np.arange(matrix.size) + 1.0).reshape(matrix.shape)
-    return np.where(np.abs(matrix) < PENCIL_SOMETHING, size * np.sign(matrix) * factors, matrix)
+    return np.where(np.abs(matrix) < PENCIL_NONZERO_THRESHOLD, size * np.sign(matrix) * factors, matrix)
 
 
 def _deflate_scaled(E: FloatArray, A: FloatArray, unit: float) -> Deflation | None:
@@ -78,9 +78,9 @@ def _deflate_scaled(E: FloatArray, A: FloatArray, unit: float) -> Deflation | No
 def _rank(sigma: FloatArray, size: float) -> int | None:
     """Return how many singular values are not rounding; None where one is neither clearly zero nor clearly not."""
     largest = max(size, float(sigma.max(initial=0.0)))
-    if ((sigma > PENCIL_NOTHING * largest) & (sigma < PENCIL_SOMETHING * largest)).any():
+    if ((sigma > PENCIL_ZERO_TOLERANCE * largest) & (sigma < PENCIL_NONZERO_THRESHOLD * largest)).any():
         return None
-    return int(np.count_nonzero(sigma >= PENCIL_SOMETHING * largest))
+    return int(np.count_nonzero(sigma >= PENCIL_NONZERO_THRESHOLD * largest))
 
 
 def _equilibrate(E: FloatArray, A: FloatArray) -> tuple[FloatArray, FloatArray, float]:

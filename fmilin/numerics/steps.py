@@ -22,11 +22,11 @@ def runge_kutta_step(f: Rates, t: float, y: FloatArray, h: float, k1: FloatArray
 
 Indicators = Callable[[float], FloatArray]  # time in seconds to event indicators, shape (ne,)
 Domains = NDArray[np.bool_]
-SUBINTERVALS = 4
+SUBINTERVAL_COUNT = 4
 """Parts of a step at whose ends the indicators are looked at: an indicator that dips below zero and comes back
 within a part is not seen."""
 
-AT_END = 1e-4  # of a part: where it is seen whether an indicator comes or goes
+END_FRACTION = 1e-4  # of a part: where it is seen whether an indicator comes or goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def first_crossing(
     if not before.size:
         return None
     a = start
-    for k in range(1, SUBINTERVALS + 1):
-        b = end if k == SUBINTERVALS else start + (end - start) * k / SUBINTERVALS
+    for k in range(1, SUBINTERVAL_COUNT + 1):
+        b = end if k == SUBINTERVAL_COUNT else start + (end - start) * k / SUBINTERVAL_COUNT
         if (domains(indicators(b)) != before).any():
             return _bisected(indicators, before, a, b)
         if last_turns and (domains(indicators(peak := _turn(indicators, before, a, b))) != before).any():
@@ -64,14 +64,17 @@ def first_crossing(
 
 def _turn(indicators: Indicators, before: Domains, a: float, b: float) -> float:
     """Return where the last indicator comes nearest to zero in a part that it enters towards it and leaves from it."""
-    away, h = (1.0 if before[-1] else -1.0), AT_END * (b - a)
+    away, h = (1.0 if before[-1] else -1.0), END_FRACTION * (b - a)
     first, second, third, last = (away * float(indicators(t)[-1]) for t in (a, a + h, b - h, b))
     if not (second < first and third < last):
         return b
     from scipy.optimize import minimize_scalar  # every linear model passes this module, few need that
 
     minimum = minimize_scalar(
-        lambda t: away * indicators(t)[-1], bounds=(a, b), method="bounded", options={"xatol": AT_END**2 * (b - a)}
+        lambda t: away * indicators(t)[-1],
+        bounds=(a, b),
+        method="bounded",
+        options={"xatol": END_FRACTION**2 * (b - a)},
     )
     return float(minimum.x)
 

@@ -30,24 +30,30 @@ from fmilin.numerics.decompositions import column_space, generalized_eigenvector
 from fmilin.numerics.eigenvalue_errors import BACKWARD_ERROR, estimate_eigenvalues, sort_eigenvalues
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS, PENCIL_NOTHING, PENCIL_SOMETHING, UNCERTIFIED_ZERO
+from fmilin.tolerances import EPS, PENCIL_NONZERO_THRESHOLD, PENCIL_ZERO_TOLERANCE, UNCERTIFIED_ZERO
 
 Complex = NDArray[np.complex128]
 Mask = NDArray[np.bool_]
 
-SWEEPS = 40  # of the equilibration; each halves the distance of rows and columns to equal norms
+MAX_SWEEPS = 40  # of the equilibration; each halves the distance of rows and columns to equal norms
 # An entry that is smaller than this part of both its row and its column may be what rounding left of a zero, and has no
 # part in the scales: a state that nothing drives would otherwise be scaled until its rounding is as large as the rest.
-POSSIBLY_ROUNDING = 8.0 * EPS
+POSSIBLE_ROUNDING_RATIO = 8.0 * EPS
 NOISE_MARGIN = 10.0  # times the norm of errors, above which a singular value is certainly not zero: as in `minimal`
-FLOORS = (1e-8, 1e-6, 1e-4)  # couplings taken for none where smaller limits give no zero that is certified
+COUPLING_TOLERANCES = (1e-8, 1e-6, 1e-4)  # couplings taken for none where smaller limits give no zero that is certified
 LARGEST_ERROR = 0.5  # of a zero, relative to it or to the unit of an equilibrated pencil
-UNRESOLVED = 4.0 * EPS  # singular value of Y' E X, about 1/z^2 of a far zero z, that may be nothing but rounding
+UNRESOLVED_SINGULAR_VALUE = (
+    4.0 * EPS
+)  # singular value of Y' E X, about 1/z^2 of a far zero z, that may be nothing but rounding
 NEAR_EIGENVALUE = 1e-3  # a zero farther from all eigenvalues, relative to it, belongs to no hidden mode
 REFINEMENTS = 4  # of the eigenvalue of a hidden mode
-PARALLEL = 1e-6  # sine of an angle between hidden modes below which they are one: rounding has split a double one
-DISAGREES = 10.0  # times its error, that the second way may correct a zero: errors are estimates
-ISOLATED = 10.0  # times its error, that an eigenvalue is away from others, for its correction to be of first order
+PARALLEL_MODE_TOLERANCE = (
+    1e-6  # sine of an angle between hidden modes below which they are one: rounding has split a double one
+)
+DISAGREEMENT_FACTOR = 10.0  # times its error, that the second way may correct a zero: errors are estimates
+ISOLATION_FACTOR = (
+    10.0  # times its error, that an eigenvalue is away from others, for its correction to be of first order
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +130,14 @@ def equilibrate(pencil: SystemPencil) -> EquilibratedPencil:
     n = pencil.n
     sizes = np.abs(pencil.S)
     limit = np.minimum(sizes.max(axis=1, initial=0.0)[:, None], sizes.max(axis=0, initial=0.0))
-    sizes = np.where((sizes > pencil.error) & (sizes > POSSIBLY_ROUNDING * limit), sizes, 0.0)
+    sizes = np.where((sizes > pencil.error) & (sizes > POSSIBLE_ROUNDING_RATIO * limit), sizes, 0.0)
     with np.errstate(divide="ignore"):
         logarithms = np.log2(sizes)
     # logarithms to base 2; the first ones bring all entries into the range in which squares do not overflow
     states, unit = np.zeros(n), float(_log2(sizes[:n, :n].max(initial=0.0)))
     outputs = -_log2(sizes[n:].max(axis=1, initial=0.0))
     inputs = -_log2(_scale(logarithms, states, np.zeros(pencil.m), outputs, unit)[:, n:].max(axis=0, initial=0.0))
-    for _ in range(SWEEPS):
+    for _ in range(MAX_SWEEPS):
         scaled = _scale(logarithms, states, inputs, outputs, unit)
         size = float(np.linalg.norm(scaled[:n, :n])) / np.sqrt(n) if n else 0.0
         unit += np.log2(size) if size > 0 else 0.0
@@ -207,8 +213,8 @@ class RankDecisions:
         """Return how many of the singular values of left' S right are not zero."""
         pencil = self.pencil
         noise = float(np.linalg.norm(np.abs(left).T @ pencil.error @ np.abs(right))) + pencil.rounding
-        lower = max(PENCIL_NOTHING, noise)
-        upper = NOISE_MARGIN * lower if pencil.errors_known else max(PENCIL_SOMETHING, NOISE_MARGIN * noise)
+        lower = max(PENCIL_ZERO_TOLERANCE, noise)
+        upper = NOISE_MARGIN * lower if pencil.errors_known else max(PENCIL_NONZERO_THRESHOLD, NOISE_MARGIN * noise)
         self.is_doubtful |= bool(((sigma > lower) & (sigma < upper)).any())
         limit = max({-1: upper, 0: np.sqrt(lower * upper), 1: lower}[self.side], self.floor)
         self.dropped = max(self.dropped, float(sigma[sigma <= limit].max(initial=0.0)))
@@ -362,7 +368,7 @@ def _compute_soundly(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
     first = _compute_scaled(pencil, side, 0.0)
     if first.is_sound:
         return first
-    for floor in FLOORS:
+    for floor in COUPLING_TOLERANCES:
         estimates = _compute_scaled(pencil, side, floor)
         if estimates.is_sound:
             return replace(estimates, unresolved=max(len(first.values) + first.unresolved - len(estimates.values), 1))
@@ -401,7 +407,7 @@ def _take_regular_part(pencil: SystemPencil, primal: OutputNulling, dual: Output
     n = pencil.n
     X, Y = primal.right_space(pencil), dual.right_space(pencil.transposed)
     U, sigma, Wt = np.linalg.svd(Y[:n].T @ X[:n])
-    resolved = int(np.count_nonzero(sigma[:count] > UNRESOLVED))
+    resolved = int(np.count_nonzero(sigma[:count] > UNRESOLVED_SINGULAR_VALUE))
     L, R = Y @ U[:, :count], X @ Wt[:count].T
     if resolved < count:  # there s has no part in the pencil, which determines these directions by the others
         K = L.T @ pencil.S @ R
@@ -442,7 +448,7 @@ def find_zero_motion(pencil: SystemPencil) -> ZeroMotion:
     space = np.vstack((V, inputs))
     dual = null_outputs(pencil.transposed).right_space(pencil.transposed)
     overlap = dual[:n].T @ V
-    if np.linalg.matrix_rank(overlap, tol=PENCIL_SOMETHING) == V.shape[1]:
+    if np.linalg.matrix_rank(overlap, tol=PENCIL_NONZERO_THRESHOLD) == V.shape[1]:
         left = dual @ np.linalg.pinv(overlap).T
     else:
         left = np.vstack((V, np.zeros((pencil.p, V.shape[1]))))
@@ -483,11 +489,11 @@ def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
     x, y = R @ right[:, order], L @ left[:, order]
     x, y = x / np.linalg.norm(x, axis=0), y / np.linalg.norm(y, axis=0)
     assessed = _assess(part, values, x, y)
-    if part.dropped > PENCIL_NOTHING or assessed.uncertified.any():
+    if part.dropped > PENCIL_ZERO_TOLERANCE or assessed.uncertified.any():
         gaps = np.abs(values[:, None] - values)
         np.fill_diagonal(gaps, np.inf)
         for i in range(k):
-            reach = gaps[i].min() / ISOLATED
+            reach = gaps[i].min() / ISOLATION_FACTOR
             values[i], x[:, i], y[:, i] = part.correct(complex(values[i]), x[:, i], y[:, i], reach)
         values = np.where(computed[order].imag == 0, values.real, values)
         assessed = _assess(part, values, x, y)
@@ -495,7 +501,7 @@ def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
     corrections = np.abs(steps)
     distances = np.abs(values[:, None] - values)
     np.fill_diagonal(distances, np.inf)
-    is_isolated = distances.min(axis=1) > ISOLATED * np.maximum(errors, corrections)
+    is_isolated = distances.min(axis=1) > ISOLATION_FACTOR * np.maximum(errors, corrections)
     if not is_isolated.all():
         ascending = np.lexsort((values.imag, values.real))
         clustered = np.empty(k)
@@ -503,7 +509,7 @@ def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
         clustered[ascending] = estimates.errors
         errors = np.where(is_isolated, errors, clustered)
     corrected = np.where(is_isolated & ~uncertified, values + steps, values)
-    disagreeing = is_isolated & (corrections > DISAGREES * errors)
+    disagreeing = is_isolated & (corrections > DISAGREEMENT_FACTOR * errors)
     errors = np.where(is_isolated, np.maximum(errors, corrections), errors)
     errors = np.where(uncertified, np.inf, errors)
     values = _pair_conjugates(values, corrected)
@@ -592,7 +598,7 @@ def _remove_hidden_modes(scaled: EquilibratedPencil, estimates: ZeroEstimates) -
     if not directions:
         return scaled
     U, sigma, _ = np.linalg.svd(np.column_stack(directions))
-    count = int(np.count_nonzero(sigma > PARALLEL * sigma[0]))
+    count = int(np.count_nonzero(sigma > PARALLEL_MODE_TOLERANCE * sigma[0]))
     rest = replace(pencil.restrict(U[:, count:]), rounding=rounding + 4 * EPS * float(np.linalg.norm(pencil.S)))
     return replace(scaled, pencil=rest)
 
@@ -603,7 +609,9 @@ def _find_hidden_mode(pencil: SystemPencil, z: complex, radius: float) -> tuple[
     A, C = pencil.S[:n, :n], pencil.S[n:, :n]
     noise = float(np.linalg.norm(pencil.error[:, :n])) + pencil.rounding
     # z itself is off by its error, and what is only as far from hidden cannot be told from it
-    limit = max(np.sqrt(PENCIL_NOTHING * PENCIL_SOMETHING), NOISE_MARGIN * noise, min(radius, NEAR_EIGENVALUE))
+    limit = max(
+        np.sqrt(PENCIL_ZERO_TOLERANCE * PENCIL_NONZERO_THRESHOLD), NOISE_MARGIN * noise, min(radius, NEAR_EIGENVALUE)
+    )
     best: tuple[Complex | None, float] = (None, np.inf)
     for _ in range(REFINEMENTS):
         sigma, Vh = np.linalg.svd(np.vstack((A - z * np.eye(n), C)))[1:]

@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.errors import REFUSALS, NumericalError
 from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.certificate import Certificate, CertifiedZero
-from fmilin.numerics.certification import CLEARLY, UnboundedUnknowns, certify_zero
+from fmilin.numerics.certification import CLEAR_RESIDUAL_FACTOR, UnboundedUnknowns, certify_zero
 from fmilin.periodic.orbit import OrbitProblem
 from fmilin.periodic.shooting import Arc, ShootingEquations, Shot
 from fmilin.signals import FloatArray
@@ -224,7 +224,7 @@ def _resolve_change(equations: OrbitEquations, noise: FloatArray) -> float:
     sigma = balanced(equations.J, equations.sizes).sigma
     from_slopes = float(np.min(sigma, initial=np.inf)) * float(np.max(np.abs(equations.J), initial=0.0))
     rounding = TERMS_ROUNDED * np.abs(equations.J).sum(axis=1)
-    return CLEARLY * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
+    return CLEAR_RESIDUAL_FACTOR * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
 
 
 def _integration_error(problem: OrbitProblem, equations: OrbitEquations) -> FloatArray:

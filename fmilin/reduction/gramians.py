@@ -24,7 +24,7 @@ from fmilin.linear_model.modes import lyapunov
 from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.signals import FloatArray
-from fmilin.tolerances import ROUNDING
+from fmilin.tolerances import ROUNDING_TOLERANCE
 
 _WIDTH = 1e-3  # relative distance between what was seen and what is certain
 _NEAR_AXIS = 1e-6
@@ -114,7 +114,9 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
             "fl.reduction.keep_frequencies(linear, LOW, HIGH)."
         )
     (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
-    coupled = np.count_nonzero(values > ROUNDING * values.max(initial=0.0))  # inputs reach these, and outputs show them
+    coupled = np.count_nonzero(
+        values > ROUNDING_TOLERANCE * values.max(initial=0.0)
+    )  # inputs reach these, and outputs show them
     r = min(order - rest, int(coupled))
     bound = 2 * float(values[r:].sum())
     names = [f"kept[{i + 1}]" for i in range(rest)] + [f"balanced[{i + 1}]" for i in range(r)]

@@ -19,7 +19,13 @@ from fmilin.reduction import transformation
 from fmilin.reduction.gramians import balanced_truncation
 from fmilin.reduction.modal import keep_frequencies, keep_states, modal_form
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CANCELLED, GROWS, INSEPARABLE, UNREACHED, UNTOUCHED
+from fmilin.tolerances import (
+    CANCELLATION_TOLERANCE,
+    GROWTH_RATE_TOLERANCE,
+    MAX_SEPARATION_CONDITION_NUMBER,
+    NO_RESPONSE_TOLERANCE,
+    UNCHANGED_STATE_TOLERANCE,
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,9 @@ def _krylov(pair: _Pair, tolerance: float | None) -> _SubspaceSplit:
     """Return orthonormal bases of span(B, AB, ...) and of its complement."""
     n = len(pair.A)
     basis = np.zeros((n, 0))
-    share = tolerance if tolerance is not None else CANCELLED if pair.errors_known else UNREACHED
+    share = (
+        tolerance if tolerance is not None else CANCELLATION_TOLERANCE if pair.errors_known else NO_RESPONSE_TOLERANCE
+    )
     news, terms, noise = pair.B, np.abs(pair.B), pair.B_error
     while news.shape[1] and basis.shape[1] < n and terms.any():
         outside = np.abs(np.eye(n) - basis @ basis.T)  # errors along what is found already do no harm
@@ -132,27 +140,27 @@ def _untouched(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
     """Return states that can be z = y[positions], in order: V independent, hidden N zero; None when too few can."""
     from scipy.linalg import qr
 
-    clean = np.flatnonzero(np.abs(N).max(axis=1, initial=0.0) <= UNTOUCHED)
+    clean = np.flatnonzero(np.abs(N).max(axis=1, initial=0.0) <= UNCHANGED_STATE_TOLERANCE)
     r = V.shape[1]
     if r == 0 or len(clean) < r:
         return None
     R, pivots = qr(V[clean].T, mode="r", pivoting=True)
     diagonal = np.abs(np.diag(R[:, :r]))
-    if diagonal[-1] * INSEPARABLE <= diagonal[0]:
+    if diagonal[-1] * MAX_SEPARATION_CONDITION_NUMBER <= diagonal[0]:
         return None
     return np.asarray(np.sort(clean[pivots[:r]]), dtype=np.intp)
 
 
 def _sentence(linear: LinearModel, unreached: NDArray[np.complex128], unseen: NDArray[np.complex128]) -> str:
     n = len(linear.states)
-    small = GROWS * float(np.abs(linear.eigenvalues()).max(initial=0.0))
+    small = GROWTH_RATE_TOLERANCE * float(np.abs(linear.eigenvalues()).max(initial=0.0))
     pieces = []
     if len(unreached):
         pieces.append(f"no input reaches the eigenvalues {_list_eigenvalues(unreached, small)}")
     if len(unseen):
         pieces.append(f"no output shows the eigenvalues {_list_eigenvalues(unseen, small)}")
     gone = np.concatenate((unreached, unseen))
-    grows = np.any(np.abs(gone) > 1 + GROWS) if linear.sample_time > 0 else np.any(gone.real > small)
+    grows = np.any(np.abs(gone) > 1 + GROWTH_RATE_TOLERANCE) if linear.sample_time > 0 else np.any(gone.real > small)
     warning = " A part of it grows, which no controller can stabilize." if grows else ""
     return f"{len(gone)} of {n} states were dropped: {'; '.join(pieces)}.{warning}"
 

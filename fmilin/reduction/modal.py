@@ -21,7 +21,7 @@ from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction.gramians import Peak, peak_gain
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
 from fmilin.signals import FloatArray
-from fmilin.tolerances import GROWS, INSEPARABLE
+from fmilin.tolerances import GROWTH_RATE_TOLERANCE, MAX_SEPARATION_CONDITION_NUMBER
 
 Complex = NDArray[np.complex128]
 
@@ -86,7 +86,7 @@ def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
     groups = [[i] for i in range(len(values)) if values[i].imag >= 0]
     while len(groups) > 1:
         bases = [_basis(scaled, values, vectors, group) for group in groups]
-        if np.linalg.cond(np.column_stack(bases)) <= INSEPARABLE:
+        if np.linalg.cond(np.column_stack(bases)) <= MAX_SEPARATION_CONDITION_NUMBER:
             break
         # Join the two groups whose subspaces are closest to each other.
         orthonormal = [np.linalg.qr(basis)[0] for basis in bases]
@@ -170,7 +170,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
 
 def _grows(block: Block, linear: LinearModel) -> bool:
     fastest = float(np.abs(linear.eigenvalues()).max(initial=0.0))
-    return bool(np.any(block.eigenvalues.real > GROWS * fastest))
+    return bool(np.any(block.eigenvalues.real > GROWTH_RATE_TOLERANCE * fastest))
 
 
 Bases = tuple[FloatArray, FloatArray]  # V, and the same rows of its inverse
@@ -240,7 +240,7 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     S = linear.full_states.scales(x0)
     shown = small.T / S[:, None]
     shown = shown / np.linalg.norm(shown, axis=0)
-    if np.linalg.cond(shown[rows]) > INSEPARABLE:
+    if np.linalg.cond(shown[rows]) > MAX_SEPARATION_CONDITION_NUMBER:
         from scipy.linalg import qr
 
         best = qr(shown.T, mode="r", pivoting=True)[1][: len(rows)]

@@ -17,7 +17,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
-from fmilin.tolerances import EPS, EQUILIBRIUM
+from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE
 
 
 def transformed(
@@ -83,7 +83,7 @@ def _declared(signals: Signals) -> list[float | None]:
 
 def is_at_rest(linear: LinearModel) -> bool:
     """Whether f0 is zero for all practical purposes: otherwise it drives the model as an input would."""
-    return bool(np.all(np.abs(linear.f0) <= EQUILIBRIUM * linear.states.scales(linear.y0)))
+    return bool(np.all(np.abs(linear.f0) <= EQUILIBRIUM_RATE_TOLERANCE * linear.states.scales(linear.y0)))
 
 
 def _free(name: str, taken: set[str]) -> str:

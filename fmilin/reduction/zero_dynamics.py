@@ -14,7 +14,7 @@ from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linear_model.system_zeros import build_pencil, select_channels
 from fmilin.numerics.system_pencil import equilibrate, find_zero_motion
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import EPS, EQUILIBRIUM
+from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE
 
 MOST_NAMES = 4  # in a remark
 
@@ -101,7 +101,7 @@ def _require_constant_outputs(linear: LinearModel, V: FloatArray) -> None:
         return
     rest = rate - basis @ np.linalg.lstsq(basis, rate)[0] if basis.shape[1] else rate
     worst = int(np.abs(rest).argmax())
-    if abs(rest[worst]) > EQUILIBRIUM:
+    if abs(rest[worst]) > EQUILIBRIUM_RATE_TOLERANCE:
         raise UsageError(
             f"The point moves: '{linear.states.names[worst]}' changes at {linear.f0[worst]:.6g} per second, and the "
             "outputs cannot be held at their values of the point without stopping it. Find the zero dynamics at an "

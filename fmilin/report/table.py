@@ -29,7 +29,7 @@ from fmilin.report.numbers import (
 from fmilin.report.zero_texts import MAX_ZEROS, describe_zeros, has_zeros
 from fmilin.signals import Signals, rate_unit
 from fmilin.support.tables import Cell, ResultTable, table_of
-from fmilin.tolerances import EPS, EQUILIBRIUM, TOO_INACCURATE
+from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE, MAX_ENTRY_ERROR
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
@@ -226,7 +226,7 @@ def _errors(linear: LinearModel) -> Iterator[list[str]]:
     relative, absolute = [], []
     for name in "ABCD":
         error = getattr(linear.accuracy, name)
-        if error > TOO_INACCURATE:
+        if error > MAX_ENTRY_ERROR:
             absolute.append(f"{name} {float(getattr(linear.errors, name).max(initial=0.0)):.1e}")
         else:
             relative.append(f"{name} {error:.1e}")
@@ -277,7 +277,7 @@ def _equilibrium(linear: LinearModel) -> str:
 
 def _still_away(linear: LinearModel) -> str:
     """Return how far rest is where rates are small and it is not at the point, else nothing."""
-    if not (np.abs(linear.f0) <= EQUILIBRIUM * linear.states.scales(linear.y0)).all():
+    if not (np.abs(linear.f0) <= EQUILIBRIUM_RATE_TOLERANCE * linear.states.scales(linear.y0)).all():
         return ""
     newton = step_to_rest(linear)
     i = int(np.abs(newton.step).argmax())

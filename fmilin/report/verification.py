@@ -19,7 +19,7 @@ from fmilin.report.numbers import rough, shortened
 from fmilin.report.terminal import print_on
 from fmilin.support.files import write_atomically
 from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
-from fmilin.tolerances import RESPONDS, RESPONDS_ITSELF
+from fmilin.tolerances import MIN_OWN_RESPONSE_FRACTION, MIN_RESPONSE_FRACTION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def _facts(verification: Verification) -> Iterator[Fact]:
     wrong = f"WRONG in {len(verification.failed)} of {count} channels"
     yield "Model", [shortened(verification.model.name)]
     yield "Verdict", [f"right to first order in all {count} channels" if verification.passed else wrong]
-    floor = f"at least {RESPONDS:g} of the largest of all ({RESPONDS_ITSELF:g} for the 5 %)"
+    floor = f"at least {MIN_RESPONSE_FRACTION:g} of the largest of all ({MIN_OWN_RESPONSE_FRACTION:g} for the 5 %)"
     yield "Compared", [f"each coordinate and output with its own largest response in the channel, {floor}"]
     yield "Followed", [f"{verification.horizon:.4g} s", f"{verification.evaluations} evaluations"]
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.projection import pseudo_inverse
-from fmilin.manifold.rank import ROW_ROUNDING
+from fmilin.manifold.rank import ROW_ROUNDING_TOLERANCE
 from fmilin.manifold.verification import require_invariants
 from fmilin.signals import FloatArray
 from fmilin.simulation.stabilization import Plant
-from fmilin.tolerances import EPS, INVARIANT, INVARIANT_MEASURED, ON_MANIFOLD, RANK
+from fmilin.tolerances import EPS, INVARIANT_TOLERANCE, MANIFOLD_DISTANCE_TOLERANCE, MEASURED_INVARIANT_TOLERANCE, RANK
 
 ITERATIONS = 30
 ROUNDS = 4
@@ -61,7 +61,7 @@ class Projector:
                 x, h = self._through(stage, t, x, h)
             if not (np.abs(h) > self._near(self._tolerance, x)).any():
                 break
-        if not (np.abs(h) <= self._near(max(ON_MANIFOLD, 2 * self._tolerance), x)).all():
+        if not (np.abs(h) <= self._near(max(MANIFOLD_DISTANCE_TOLERANCE, 2 * self._tolerance), x)).all():
             raise self._lost(t, h)
         return x
 
@@ -95,7 +95,7 @@ class Projector:
     def _row_sizes(self, rows: list[int], slopes: FloatArray) -> FloatArray:
         """Return the slope of each row; of one that has all but vanished, and says nothing, what it is elsewhere."""
         size = np.linalg.norm(slopes, axis=1)
-        size = np.where(size > ROW_ROUNDING * self._terms[rows], size, 0.0)  # rounding is not a slope
+        size = np.where(size > ROW_ROUNDING_TOLERANCE * self._terms[rows], size, 0.0)  # rounding is not a slope
         self._typical[rows] = np.maximum(self._typical[rows], size)
         usual = np.where(self._typical[rows] > 0, self._typical[rows], 1.0)
         return np.where(size > RANK * usual, size, usual)
@@ -120,7 +120,9 @@ class Projector:
             self._terms = np.fmax(self._terms, gradient.reference)
             whole = np.fmax(whole, np.linalg.norm(H, axis=1))
             reduced = np.fmax(reduced, np.linalg.norm(H * others, axis=1))
-        whole, reduced = (np.where(norms > ROW_ROUNDING * self._terms, norms, 0.0) for norms in (whole, reduced))
+        whole, reduced = (
+            np.where(norms > ROW_ROUNDING_TOLERANCE * self._terms, norms, 0.0) for norms in (whole, reduced)
+        )
         positions = invariants.is_position_level
         last = [i for i in range(m) if not positions[i] and invariants.pairs and reduced[i] > 1e-6 * whole[i]]
         first = [i for i in range(m) if i not in last]
@@ -200,6 +202,6 @@ def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
         drift = np.fmax(drift, np.abs(gradient.H @ f + own_change))
         fastest = float(np.max(np.abs(f) / plant.scales, initial=0.0))
         size = np.fmax(size, np.abs(gradient.H) @ np.abs(f) + 1e-3 * fastest * gradient.reference)
-    tolerance = INVARIANT_MEASURED if measured else INVARIANT
+    tolerance = MEASURED_INVARIANT_TOLERANCE if measured else INVARIANT_TOLERANCE
     relative = np.where(size > 0, drift / np.where(size > 0, size, 1.0), 0.0)
     require_invariants(plant.invariants.names, relative, tolerance)

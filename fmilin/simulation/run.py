@@ -26,7 +26,7 @@ from fmilin.simulation.stabilization import Clocked, Energy, IntegratedCoordinat
 from fmilin.simulation.stabilizations import Underlying, stabilization_named
 from fmilin.simulation.time_breaks import TimeBreaks, find_time_breaks
 from fmilin.simulation.trajectory import EventRecord, Statistics, Trajectory
-from fmilin.tolerances import CONSISTENT
+from fmilin.tolerances import START_GAP_TOLERANCE
 
 EVENT = "event"  # instead of a comparison
 MAX_WAIT_SECONDS = 1000.0  # seconds until something comes true
@@ -263,7 +263,7 @@ def _prepared(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
     pairs = kinematic_pairs(model, start) if len(model.constraints) else {}
     plant = Plant(model, start, course, pairs, request.energy)
     otherwise = "The start of the simulation is not on the manifold"
-    require_on_manifold(plant.invariants, start.time, start.states, nearer=CONSISTENT, otherwise=otherwise)
+    require_on_manifold(plant.invariants, start.time, start.states, nearer=START_GAP_TOLERANCE, otherwise=otherwise)
     if not (isinstance(chosen, Underlying) or request.verified):
         require_invariance(plant, start.time, start.states)
     integrated = chosen.start(plant)

@@ -64,7 +64,9 @@ from fmilin.trimming.unknowns import (
     reading,
 )
 
-GOES_ON = 1e-9  # change of rates, in sizes of the states per second squared, of a motion that is steady later, too
+STEADY_CHANGE_RATE_TOLERANCE = (
+    1e-9  # change of rates, in sizes of the states per second squared, of a motion that is steady later, too
+)
 
 
 def search(
@@ -189,7 +191,7 @@ def solve_request(balance: Equations, request: TrimRequest) -> Search[tuple[Equa
             return balance, steady
     # Slopes of changes of rates are measured, and may not tell how near a point is that they leave as it is.
     later = np.abs(balance.values(solution.z)[~balance.first_order])
-    instant.moving = float(np.max(later, initial=0.0)) <= GOES_ON
+    instant.moving = float(np.max(later, initial=0.0)) <= STEADY_CHANGE_RATE_TOLERANCE
     return instant, solution
 
 

@@ -11,9 +11,9 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS, join_first
 from fmilin.model.capabilities import read_remarks_at
 from fmilin.numerics.certificate import Certificate
-from fmilin.tolerances import BALANCED_EXACTLY, EQUILIBRIUM
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE
 from fmilin.trimming.equations import Equations
-from fmilin.trimming.failures import SHOWN
+from fmilin.trimming.failures import MAX_LISTED_RESIDUALS
 from fmilin.trimming.family import free_directions
 from fmilin.trimming.optimum import Optimum
 from fmilin.trimming.report import TrimmedPoint, TrimReport
@@ -22,7 +22,7 @@ from fmilin.trimming.solver import Solution
 from fmilin.trimming.stable_equilibrium import judge_equilibrium
 from fmilin.trimming.unknowns import Candidate, reading, recommended
 
-FOLLOWED = 1e-6
+CONSTANT_RATE_TOLERANCE = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
 
 
@@ -47,7 +47,9 @@ def remarks_on(
             "the model's own noise or rounding allows no better.",
         )
     if report.multiple:
-        listed = join_first((f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), SHOWN)
+        listed = join_first(
+            (f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), MAX_LISTED_RESIDUALS
+        )
         yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
@@ -105,9 +107,13 @@ def make_point(
     leaders = [*request.steady, *(names[i] for i in recommended(candidate.model, equations.pairs))]
     later = equations.followed(candidate) if request.steady else None
     sizes = equations.state_scales
-    rest = sizes * max(EQUILIBRIUM, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
+    rest = sizes * max(EQUILIBRIUM_RATE_TOLERANCE, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
     speed = float(np.max(np.abs(f) / sizes, initial=0.0))
-    varies = np.abs(later - f) > FOLLOWED * speed * sizes if later is not None else np.zeros(len(f), dtype=bool)
+    varies = (
+        np.abs(later - f) > CONSTANT_RATE_TOLERANCE * speed * sizes
+        if later is not None
+        else np.zeros(len(f), dtype=bool)
+    )
     moves = (np.abs(f) > rest) | varies if request.steady else np.zeros(len(f), dtype=bool)
     at_bounds = (solution.z <= unknowns.low) | (solution.z >= unknowns.high)
     residual = float(np.max(np.abs(solution.residual[equations.first_order]), initial=0.0))
@@ -128,7 +134,7 @@ def make_point(
         dragged=tuple(n for n in moving if n not in request.steady),
         free_directions=directions, is_nearest=is_nearest,
         at_bounds=tuple(n for n, b in zip(unknowns.names, at_bounds, strict=True) if b),
-        exact=residual <= BALANCED_EXACTLY,
+        exact=residual <= EXACT_BALANCE_TOLERANCE,
         multipliers={} if best is None else best.multipliers,
         preferred=None if best is None else best.value,
         targets=read, missed={name: read[name] - value for name, value in request.near.items()},

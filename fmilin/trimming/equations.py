@@ -28,14 +28,18 @@ from fmilin.signals import FloatArray
 from fmilin.trimming.together import PointAnswer, compute_jacobians, compute_residuals
 from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
 
-FOLLOWING = 32  # steps in which a steady motion is followed
+FOLLOWED_STEPS = 32  # steps in which a steady motion is followed
 STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
-SEEN = 1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
+MIN_INPUT_EFFECT_RATIO = (
+    1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
+)
 LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
-ALONG = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
+COMPARISON_STEP_SIZE = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
 
 
-WAITING = 5.0  # times the limit that may pass altogether: other processes compute, too, and models may run in others
+WAITING_TIME_FACTOR = (
+    5.0  # times the limit that may pass altogether: other processes compute, too, and models may run in others
+)
 _deadlines: ContextVar[tuple[float, float] | None] = ContextVar("deadlines", default=None)
 
 
@@ -46,7 +50,7 @@ class OutOfTimeError(Exception):
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
     """End with :class:`OutOfTimeError` at the first evaluation after so many seconds of computing in this thread."""
-    token = _deadlines.set((time.thread_time() + seconds, time.monotonic() + WAITING * seconds))
+    token = _deadlines.set((time.thread_time() + seconds, time.monotonic() + WAITING_TIME_FACTOR * seconds))
     try:
         yield
     finally:
@@ -135,7 +139,7 @@ class Equations:
             size = float(np.max(change, initial=0.0))
             if not np.isfinite(size):
                 return 0.0
-            if size >= SEEN * wanted:
+            if size >= MIN_INPUT_EFFECT_RATIO * wanted:
                 return size / step
             step *= 1e3
         return 0.0
@@ -254,7 +258,7 @@ class Equations:
         size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         if size == 0.0:
             return f
-        h, x = 1.0 / (size * FOLLOWING), candidate.states
+        h, x = 1.0 / (size * FOLLOWED_STEPS), candidate.states
         # States that rest are held, so that unstable motions are followed like stable ones.
         held = np.zeros(len(x), dtype=bool)
         held[self.at_rest] = True
@@ -265,13 +269,13 @@ class Equations:
         try:
             with suppress(*REFUSALS):
                 # Whether straight on, half the way and all of it, every rate is as it was.
-                w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWING
+                w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWED_STEPS
                 later = [self._rates(candidate, s, candidate.states + s * w) for s in (whole / 2, whole)]
                 if all(bool((np.abs(rates - f) <= limit).all()) for rates in later):
                     return f
-            for t in h * np.arange(FOLLOWING):
+            for t in h * np.arange(FOLLOWED_STEPS):
                 x = runge_kutta_step(slope, t, x, h, slope(t, x))
-            f = self._rates(candidate, FOLLOWING * h, x)
+            f = self._rates(candidate, FOLLOWED_STEPS * h, x)
         except REFUSALS:
             return None
         return f if np.isfinite(f).all() else None
@@ -361,7 +365,7 @@ class Equations:
         """Return slopes of d/dt f = f_t + f_x f along columns; how f_x changes is a difference of exact slopes."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         f = self._rates(candidate, 0.0, x)
-        s = ALONG / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
+        s = COMPARISON_STEP_SIZE / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
         ahead = candidate.evaluator.products(t + s, x + s * f, u, dx, du)
         behind = candidate.evaluator.products(t - s, x - s * f, u, dx, du)
         if ahead is None or behind is None:

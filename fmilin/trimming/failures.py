@@ -22,8 +22,10 @@ from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.solver import Solution
 from fmilin.trimming.unknowns import Candidate, Reading, reading, reading_values
 
-SHOWN = 4
-VANISHES = 1e-4  # part of what is left that a quantity leaves over, to first order, when freeing it helps
+MAX_LISTED_RESIDUALS = 4
+REMAINING_RESIDUAL_RATIO = (
+    1e-4  # part of what is left that a quantity leaves over, to first order, when freeing it helps
+)
 
 
 class TrimError(NumericalError):
@@ -49,7 +51,7 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     left = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
     residuals = {_name(row): value for row, value in left}
     targets = {target.name: target for target in equations.targets}
-    listed = join_first((_sentence(row, value, candidate, targets) for row, value in left), SHOWN, "; ")
+    listed = join_first((_sentence(row, value, candidate, targets) for row, value in left), MAX_LISTED_RESIDUALS, "; ")
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
     limits = _list_reached_bounds(equations, best)
@@ -135,7 +137,7 @@ def _list_reached_bounds(equations: Equations, best: Solution) -> str:
     margin = 1e-3 * np.maximum(np.abs(z), 1.0)
     stopped = np.flatnonzero((z - unknowns.low <= margin) | (unknowns.high - z <= margin))
     listed = [f"{unknowns.names[i]} = {z[i] * unknowns.scales[i]:.6g}" for i in stopped]
-    return f", with {join_first(listed, SHOWN)} at a bound" if listed else ""
+    return f", with {join_first(listed, MAX_LISTED_RESIDUALS)} at a bound" if listed else ""
 
 
 def _list_helpers(equations: Equations, best: Solution, request: TrimRequest) -> list[str]:
@@ -149,9 +151,9 @@ def _list_helpers(equations: Equations, best: Solution, request: TrimRequest) ->
     helpers = []
     for name in dict.fromkeys(held):
         column = _residual_slopes(equations, candidate, name)
-        if column is not None and _remaining_residual(best, column) <= VANISHES * left:
+        if column is not None and _remaining_residual(best, column) <= REMAINING_RESIDUAL_RATIO * left:
             helpers.append(f"'{name}'")
-    return helpers[:SHOWN]
+    return helpers[:MAX_LISTED_RESIDUALS]
 
 
 def _residual_slopes(equations: Equations, candidate: Candidate, name: str) -> FloatArray | None:
@@ -191,10 +193,10 @@ def _remaining_residual(best: Solution, column: FloatArray) -> float:
 
 MAX_NAMES = 8  # targets that are left out in turn
 SLOPE_ROUNDING = 1e-9  # slope of a target, beside its terms, that is rounding
-FARTHER = 0.05  # sizes of the unknowns
+FARTHER_START_DISTANCE = 0.05  # sizes of the unknowns
 HALVINGS = 16  # of the way to a target
-EXPLAINED_WITHIN = 4.0  # seconds of computing for what is learnt by leaving out one quantity after the other
-LAST_FAILURES = 4  # failed searches after which the way is halved no more: each may take a second
+EXPLANATION_SECONDS = 4.0  # seconds of computing for what is learnt by leaving out one quantity after the other
+MAX_FAILURES = 4  # failed searches after which the way is halved no more: each may take a second
 
 Search = Callable[[TrimRequest], TrimmedPoint]
 
@@ -210,7 +212,7 @@ def explain_obstacles(error: NumericalError, model: Model, request: TrimRequest,
     is_complete = True
     for name in names:
         try:
-            with limit_time(EXPLAINED_WITHIN / len(names)):
+            with limit_time(EXPLANATION_SECONDS / len(names)):
                 sentences += _explain_without(name, model, request, search, bound)
         except OutOfTimeError:
             is_complete = False
@@ -263,7 +265,7 @@ def _approach(name: str, wanted: float, fewer: TrimRequest, search: Search, mode
             closest = search(replace(fewer, near=near)).report.targets[name]
         except FmilinError:
             failures += 1
-            if failures == LAST_FAILURES:
+            if failures == MAX_FAILURES:
                 break
         else:
             done += part
@@ -282,7 +284,7 @@ def explain_targets(equations: Equations, without: Solution) -> str:
     if not Z.shape[1]:
         return " Nothing is left free to meet targets with."
     # By chance the slopes of targets may depend on each other at one point: look beside it, too.
-    elsewhere = newton_correct(others, without.z + FARTHER * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
+    elsewhere = newton_correct(others, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
 
     def slopes_on_freedoms(z: FloatArray) -> FloatArray:
         J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]

@@ -20,7 +20,7 @@ from fmilin.model.capabilities import HasContacts
 from fmilin.numerics.balanced import balanced
 from fmilin.numerics.decompositions import decompose_by_singular_values, null_space
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RANK, RANK_MEASURED, STAYS
+from fmilin.tolerances import EQUILIBRIUM_FAMILY_TOLERANCE, RANK, RANK_MEASURED
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import newton_correct
 from fmilin.trimming.report import FreeDirection
@@ -80,7 +80,9 @@ def _confirm_directions(
         step = np.zeros_like(solution.z)
         step[inside] = PROBED_STEP * v / np.max(np.abs(v))
         change = np.abs(equations.balance(solution.z + step) - equations.balance(solution.z - step)) / (2 * PROBED_STEP)
-        return bool((change <= (STAYS * size + solution.allowed / PROBED_STEP)[first]).all())  # NaN does not
+        return bool(
+            (change <= (EQUILIBRIUM_FAMILY_TOLERANCE * size + solution.allowed / PROBED_STEP)[first]).all()
+        )  # NaN does not
 
     if V.shape[1] > 1 and stays(V @ np.cos(np.arange(V.shape[1]) + 1.0)):
         return V  # where a sum of all of them leads nowhere, none does
@@ -90,8 +92,8 @@ def _confirm_directions(
 
 MAX_STEPS = 30
 STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1)  # parts of a step that are tried until the distance falls
-LEAST_SHORTENING = 1e-9  # part of the distance by which a step must still shorten it
-ACROSS_FAMILY = 1e-4  # part of the way to the guess that lies along the family where a point is the nearest
+MIN_SHORTENING_FRACTION = 1e-9  # part of the distance by which a step must still shorten it
+FAMILY_DIRECTION_FRACTION = 1e-4  # part of the way to the guess that lies along the family where a point is the nearest
 SIZE_OF_INPUTS = 1e6  # how much cheaper it is to move a free input or parameter than a state
 
 
@@ -107,11 +109,11 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
 
     for _ in range(MAX_STEPS):
         away = _project_on_family(equations, z, z0, weights, exact=exact)
-        if np.linalg.norm(away / weights) <= 0.1 * ACROSS_FAMILY * distance(z):
+        if np.linalg.norm(away / weights) <= 0.1 * FAMILY_DIRECTION_FRACTION * distance(z):
             break
         for part in STEP_FRACTIONS:
             ahead = newton_correct(equations, z + part * away, exact=exact)
-            is_shorter = distance(ahead.z) < (1.0 - LEAST_SHORTENING) * distance(z)
+            is_shorter = distance(ahead.z) < (1.0 - MIN_SHORTENING_FRACTION) * distance(z)
             if is_shorter and (np.abs(ahead.r) <= np.maximum(solution.allowed, 1e-8)).all():
                 z = ahead.z
                 break
@@ -122,7 +124,7 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
         if moved.is_zero:
             solution = replace(moved, tried=solution.tried)
     remaining = _project_on_family(equations, solution.z, z0, weights, exact=exact)
-    small = max(ACROSS_FAMILY * distance(solution.z), 1e-9)
+    small = max(FAMILY_DIRECTION_FRACTION * distance(solution.z), 1e-9)
     return solution, bool(np.linalg.norm(remaining / weights) <= small)
 
 

@@ -27,13 +27,13 @@ from fmilin.trimming.unknowns import assemble_guess, model_that_shows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STARTS = 40
-SPREADS = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
-SAME_EQUILIBRIUM = 1e-6  # distance of two solutions, in sizes, that counts as none
-SHOWN = 6  # states in a line
+START_COUNT = 40
+START_SPREAD_SIZES = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
+SAME_EQUILIBRIUM_DISTANCE = 1e-6  # distance of two solutions, in sizes, that counts as none
+MAX_LISTED_STATES = 6  # states in a line
 STAYING_WORDS = {True: "stays", False: "does not stay", None: "may stay or not"}
-DEFLATED = 8  # searches at most for what the starts did not lead to
-ALIKE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
+MAX_DEFLATED_SEARCHES = 8  # searches at most for what the starts did not lead to
+SAME_FAMILY_TOLERANCE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
 
 class OperatingPoints(tuple[TrimmedPoint, ...]):
@@ -57,7 +57,7 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
     def __repr__(self) -> str:
         """Return a line for each rest, with the states in which they differ most."""
         x = np.array([point.states for point in self]).reshape(len(self), len(self.signals))
-        most = np.argsort(-np.ptp(x, axis=0), kind="stable")[:SHOWN] if len(x) else ()
+        most = np.argsort(-np.ptp(x, axis=0), kind="stable")[:MAX_LISTED_STATES] if len(x) else ()
         named = [(i, self.signals.names[i]) for i in sorted(most)]
         lines = [f"{len(self)} rests, {len(self.stable)} of them stay"]
         for point, row in zip(self, x, strict=True):
@@ -91,7 +91,7 @@ def operating_points(
     values: None = None,
     *,
     time: float | None = None,
-    starts: int = STARTS,
+    starts: int = START_COUNT,
     fixed: Mapping[str, float] | None = None,
     free: Sequence[str] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -106,7 +106,7 @@ def operating_points(
     values: Mapping[str, RealArray | Sequence[float] | float] | None = None,
     *,
     time: float | None = None,
-    starts: int = STARTS,
+    starts: int = START_COUNT,
     fixed: Mapping[str, float] | None = None,
     free: Sequence[str] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
@@ -182,7 +182,7 @@ def operating_points(
                 _add_new(points, solutions, solution, equations, request)
     drawn = [z for z, near in zip(drawn, is_near, strict=True) if near]
     origins = [equations.unknowns.at(z).states for z in drawn]
-    for z in [equations.unknowns.z0, *drawn][:DEFLATED] if points else ():
+    for z in [equations.unknowns.z0, *drawn][:MAX_DEFLATED_SEARCHES] if points else ():
         # Of three solutions the middle one may attract few starts: known ones are left out of the search.
         elsewhere = search_elsewhere(equations, z, solutions)
         end = None if elsewhere is None else newton_correct(equations, elsewhere)
@@ -235,7 +235,7 @@ def _draw_start(equations: Equations, random: np.random.Generator, spread: float
 
 def _list_spreads(count: int) -> list[float]:
     """Return how far from the model's start each start is drawn, alike for both kinds of searches."""
-    return [SPREADS[k // 2 % len(SPREADS)] for k in range(count)]
+    return [START_SPREAD_SIZES[k // 2 % len(START_SPREAD_SIZES)] for k in range(count)]
 
 
 def _find_equilibrium(equations: Equations, start: FloatArray | Correction) -> Solution | None:
@@ -259,7 +259,7 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     sizes = signals.scales(one.states)
     far = one.report.distance, other.report.distance
     doubt = np.array([sum(d.get(name, 0.0) for d in far) for name in signals.names])
-    is_near = (np.abs(apart) <= np.maximum(SAME_EQUILIBRIUM * sizes, 2 * doubt)).all()
+    is_near = (np.abs(apart) <= np.maximum(SAME_EQUILIBRIUM_DISTANCE * sizes, 2 * doubt)).all()
     if is_near and np.allclose(one.inputs, other.inputs):
         return True
     a, b = one.report, other.report
@@ -267,6 +267,6 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
         return False
     if len(a.eigenvalues) != len(b.eigenvalues):  # one of them is a singular configuration
         return False
-    tolerance = ALIKE * float(np.max(np.abs(a.eigenvalues), initial=0.0))
+    tolerance = SAME_FAMILY_TOLERANCE * float(np.max(np.abs(a.eigenvalues), initial=0.0))
     parts = [(np.sort(np.abs(w)), np.sort(w.real)) for w in (a.eigenvalues, b.eigenvalues)]
     return all(np.allclose(p, q, rtol=0.0, atol=tolerance) for p, q in zip(*parts, strict=True))

@@ -14,12 +14,12 @@ from fmilin.numerics.decompositions import column_space, decompose_by_singular_v
 from fmilin.numerics.dense_system import WEAK_SINGULAR_VALUE, DenseSystem
 from fmilin.numerics.newton import IntArray, Verdict, find_zeros
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, PSEUDO_INVERSE, RANK
+from fmilin.tolerances import EXACT_BALANCE_TOLERANCE, PSEUDOINVERSE_TOLERANCE, RANK
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.together import compute_jacobians, compute_residuals
 
-BARELY = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
-BEYOND = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
+DEAD_BAND_STEP_SIZE = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band
+DEAD_BAND_SIZES = (1.0, 4.0, 16.0, 64.0)  # how far it may reach
 
 
 def compute_rounding(J: FloatArray, z: FloatArray, equations: Equations | None = None) -> FloatArray:
@@ -29,7 +29,7 @@ def compute_rounding(J: FloatArray, z: FloatArray, equations: Equations | None =
         # A target may be far below the sizes of the unknowns that reach it: there terms are what the unknowns are.
         own = TERMS_ROUNDED * np.abs(J) @ np.abs(z)
         rounding = np.where(equations.kinds("target"), own, rounding)
-    return np.maximum(BALANCED_EXACTLY, rounding)
+    return np.maximum(EXACT_BALANCE_TOLERANCE, rounding)
 
 
 def balance_inputs(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
@@ -51,8 +51,8 @@ def wake_inputs(equations: Equations, z0: FloatArray) -> FloatArray | None:
     z, moved = z0.copy(), False
     base = float(np.linalg.norm(equations.values(z0)))
     for j in equations.unknowns.input_columns:
-        ways = np.outer([*BEYOND, *(-s for s in BEYOND)], np.eye(len(z0))[j])
-        here = [equations.values(z0 + s * np.eye(len(z0))[j]) for s in (-BARELY, 0.0, BARELY)]
+        ways = np.outer([*DEAD_BAND_SIZES, *(-s for s in DEAD_BAND_SIZES)], np.eye(len(z0))[j])
+        here = [equations.values(z0 + s * np.eye(len(z0))[j]) for s in (-DEAD_BAND_STEP_SIZE, 0.0, DEAD_BAND_STEP_SIZE)]
         if not np.array_equal(here[0], here[1]) or not np.array_equal(here[1], here[2]):
             continue
         costs = [float(np.linalg.norm(equations.values(z0 + way))) for way in ways]
@@ -188,8 +188,8 @@ def run_alone(search: Search[Result]) -> Result:
 # 1 / (1 - (grad m . d) / m) (Farrell, Birkisson and Funke, SIAM Journal on Scientific Computing 37, 2015).
 
 DEFLATED_ITERATIONS = 40
-LONGEST_DEFLATED = 2.0  # of a step, in sizes of the unknowns
-DEFLATED_CLOSE = 1e-6  # length of a step at which Newton's method without deflation takes over
+MAX_DEFLATED_STEP = 2.0  # of a step, in sizes of the unknowns
+DEFLATION_END_DISTANCE = 1e-6  # length of a step at which Newton's method without deflation takes over
 
 
 def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[FloatArray]) -> FloatArray | None:
@@ -215,8 +215,8 @@ def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[F
         length = float(np.max(np.abs(step) / sizes, initial=0.0))
         if not np.isfinite(length):
             return None
-        z = np.clip(z + step * min(1.0, LONGEST_DEFLATED / length if length > 0 else 1.0), unknowns.low, unknowns.high)
-        if length <= DEFLATED_CLOSE:
+        z = np.clip(z + step * min(1.0, MAX_DEFLATED_STEP / length if length > 0 else 1.0), unknowns.low, unknowns.high)
+        if length <= DEFLATION_END_DISTANCE:
             return z
     return None
 
@@ -232,11 +232,15 @@ def _slope_of_factor(away: FloatArray, step: FloatArray) -> float:
 # by pseudo-arclength, so that folds are passed: z is balanced at lambda = 0 by forces that nobody applies, gravity and
 # preload that are held, and by nothing at lambda = 1. Of the rates those are taken that determine the others.
 
-FIRST, LONGEST_STEP, SHORTEST = 0.1, 0.5, 1e-4  # lengths of a step, in sizes of the unknowns and of lambda
-JACOBIANS = 200  # at most, in each direction: then the search is given up
-CORRECTIONS = 5
-NEAR = 1e-6  # how well the path is kept to, beside its start: the end is corrected anyhow
-FAR = 10.0  # multiples of what held the guess beyond which the path leads away
+FIRST_STEP_SIZE, MAX_STEP_SIZE, MIN_STEP_SIZE = (
+    0.1,
+    0.5,
+    1e-4,
+)  # lengths of a step, in sizes of the unknowns and of lambda
+MAX_JACOBIANS = 200  # at most, in each direction: then the search is given up
+MAX_CORRECTIONS = 5
+PATH_TOLERANCE = 1e-6  # how well the path is kept to, beside its start: the end is corrected anyhow
+MAX_HOMOTOPY_PARAMETER = 10.0  # multiples of what held the guess beyond which the path leads away
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,9 +300,9 @@ def _find_pivots(rows: FloatArray) -> NDArray[np.intp]:
 
 def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | None:
     """Return w at lambda = 1, or None."""
-    towards, length = np.append(np.zeros(len(w) - 1), direction), FIRST
-    slope, left = path.slope(w), JACOBIANS
-    while left > 0 and length > SHORTEST and abs(w[-1]) < FAR:
+    towards, length = np.append(np.zeros(len(w) - 1), direction), FIRST_STEP_SIZE
+    slope, left = path.slope(w), MAX_JACOBIANS
+    while left > 0 and length > MIN_STEP_SIZE and abs(w[-1]) < MAX_HOMOTOPY_PARAMETER:
         tangent = _compute_tangent(slope, towards)
         if tangent is None:
             return None
@@ -306,12 +310,12 @@ def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | N
             w_end = w + (1.0 - w[-1]) / tangent[-1] * tangent
             return w_end if np.isfinite(path.value(w_end)).all() else None
         corrected_point = _correct_to_path(path, w + length * tangent)
-        left -= CORRECTIONS if corrected_point is None else corrected_point[2]
+        left -= MAX_CORRECTIONS if corrected_point is None else corrected_point[2]
         if corrected_point is None or (corrected_point[0] - w) @ tangent < 0.5 * length:
             length /= 2
             continue
         w, slope, count = corrected_point
-        towards, length = tangent, min(LONGEST_STEP, 2 * length) if count <= 3 else length
+        towards, length = tangent, min(MAX_STEP_SIZE, 2 * length) if count <= 3 else length
     return None
 
 
@@ -330,11 +334,11 @@ def _correct_to_path(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray
     """Return the point of the path nearest to w, the slope there, and the number of slopes that this took."""
     from scipy import linalg
 
-    for count in range(1, CORRECTIONS + 1):
+    for count in range(1, MAX_CORRECTIONS + 1):
         value, slope = path.value(w), path.slope(w)
         if not (np.isfinite(value).all() and np.isfinite(slope).all()):
             return None
-        if float(np.max(np.abs(value))) <= NEAR * max(1.0, float(np.max(np.abs(path.held)))):
+        if float(np.max(np.abs(value))) <= PATH_TOLERANCE * max(1.0, float(np.max(np.abs(path.held)))):
             return w, slope, count
-        w = w - linalg.pinv(slope, rtol=PSEUDO_INVERSE) @ value
+        w = w - linalg.pinv(slope, rtol=PSEUDOINVERSE_TOLERANCE) @ value
     return None

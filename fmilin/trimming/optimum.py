@@ -22,16 +22,19 @@ from fmilin.trimming.unknowns import Reading, reading
 
 ITERATIONS = 200  # of SLSQP
 PRECISION = 1e-12  # of the preference in sizes of its start
-BINDS = 1e-6  # distance from a bound, in sizes of what is bounded, at which it may bind
-PROBE = 1e-4  # step for second derivatives, in sizes of the unknowns
-POLISHINGS = 30
+BINDING_DISTANCE = 1e-6  # distance from a bound, in sizes of what is bounded, at which it may bind
+PROBE_STEP_SIZE = 1e-4  # step for second derivatives, in sizes of the unknowns
+MAX_POLISHING_STEPS = 30
 LONGEST_STEP = 1.0  # of a polishing step, in sizes of the unknowns
-FLAT = 1e-9  # curvature, beside the largest, along which a preference says nothing
+FLAT_CURVATURE_RATIO = 1e-9  # curvature, beside the largest, along which a preference says nothing
 FIRST_PART, LEAST_PART = 0.25, 1e-4  # of the way of a bound: the first step, and the least
-FOLLOWED = 1e-8  # residual, in sizes, up to which a point is on that way
-DISPLACEMENTS = (0.1, 1.0, 3.0)  # of a start from which bounds are not reached, in sizes of the unknowns
-MOST_DIRECTIONS, MIXED = 4, 2  # directions that equations leave open along which it is displaced, and mixtures of them
-GONE = 1e5  # sizes of the unknowns beyond which a preference has no least value
+PATH_RESIDUAL_TOLERANCE = 1e-8  # residual, in sizes, up to which a point is on that way
+DISPLACEMENT_SIZES = (0.1, 1.0, 3.0)  # of a start from which bounds are not reached, in sizes of the unknowns
+MAX_DIRECTIONS, MIXED_DIRECTION_COUNT = (
+    4,
+    2,
+)  # directions that equations leave open along which it is displaced, and mixtures of them
+MAX_DISTANCE = 1e5  # sizes of the unknowns beyond which a preference has no least value
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ def _find_best_point(
     failure: NumericalError | None = None
     try:
         z = _minimize(problem, z0)
-        if any(abs(b) > BINDS for b in problem.beyond(z)):
+        if any(abs(b) > BINDING_DISTANCE for b in problem.beyond(z)):
             inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
             z = _minimize(problem, _minimize(inside, z0))
         best = _finish(problem, equations, z)
@@ -86,11 +89,11 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
     is_measured = not problem.exact or equations.moving
     open_directions = form.columns[:, None] * form.null_space(RANK_MEASURED if is_measured else RANK)
     random = np.random.default_rng(1947)
-    mixed = open_directions @ random.uniform(-1.0, 1.0, (open_directions.shape[1], MIXED))
+    mixed = open_directions @ random.uniform(-1.0, 1.0, (open_directions.shape[1], MIXED_DIRECTION_COUNT))
     sizes = equations.unknowns.sizes(z0)
-    for distance in DISPLACEMENTS:
+    for distance in DISPLACEMENT_SIZES:
         optima: list[Optimum] = []
-        for direction in np.hstack((open_directions[:, :MOST_DIRECTIONS], mixed)).T:
+        for direction in np.hstack((open_directions[:, :MAX_DIRECTIONS], mixed)).T:
             longest = float(np.max(np.abs(direction) / sizes, initial=0.0))
             for sign in (1.0, -1.0) if longest > 0 else ():
                 z = newton_correct(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
@@ -105,10 +108,10 @@ def _search_inside(problem: Problem, inside: Problem, equations: Equations, z0: 
     """Return the best point inside the bounds near z0 (n,); None where there is none near."""
     try:
         feasible = _minimize(inside, z0)
-        if any(abs(b) > BINDS for b in problem.beyond(feasible)):
+        if any(abs(b) > BINDING_DISTANCE for b in problem.beyond(feasible)):
             return None
         z = _minimize(problem, feasible)
-        is_inside = not any(abs(b) > BINDS for b in problem.beyond(z))
+        is_inside = not any(abs(b) > BINDING_DISTANCE for b in problem.beyond(z))
         return (_finish(problem, equations, z) if is_inside else None) or _finish(problem, equations, feasible)
     except NumericalError:
         return None
@@ -130,7 +133,7 @@ def _move_bounds(problem: Problem, equations: Equations, z: FloatArray) -> Float
         ahead = [replace(r, value=value + (done + part) * (bound - value)) for r, value, bound in crossed]
         moved = equations.with_targets([*equations.targets, *ahead])
         end = newton_correct(moved, z, exact=problem.exact)
-        if np.isfinite(end.r).all() and float(np.max(np.abs(end.r), initial=0.0)) <= FOLLOWED:
+        if np.isfinite(end.r).all() and float(np.max(np.abs(end.r), initial=0.0)) <= PATH_RESIDUAL_TOLERANCE:
             z, done, part = end.z, done + part, 2 * part
         else:
             part /= 2
@@ -145,7 +148,7 @@ def _list_crossed_bounds(problem: Problem, z: FloatArray) -> list[Reading]:
     return [
         replace(limit.reading, value=limit.low if beyond < 0 else limit.high)
         for limit, beyond in pairs
-        if abs(beyond) > BINDS
+        if abs(beyond) > BINDING_DISTANCE
     ]
 
 
@@ -212,7 +215,7 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
     )
     z = np.clip(np.asarray(result.x, dtype=np.float64), unknowns.low, unknowns.high)
     far = np.abs(z - z0) / unknowns.sizes(z0)
-    if not np.isfinite(z).all() or float(np.max(far, initial=0.0)) > GONE:
+    if not np.isfinite(z).all() or float(np.max(far, initial=0.0)) > MAX_DISTANCE:
         meant = np.array([name in {r.name for r in problem.preference.readings} for name in unknowns.names], dtype=bool)
         far = np.where(meant | ~meant.any(), np.nan_to_num(far, nan=np.inf), 0.0)
         name = unknowns.names[int(np.argmax(far))]
@@ -230,7 +233,7 @@ def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) 
     unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
     read = problem.read(z)[problem.k :]
     for limit, value, beyond in zip(problem.limits, read, problem.beyond(z), strict=True):
-        if abs(beyond) > BINDS:
+        if abs(beyond) > BINDING_DISTANCE:
             side = limit.low if value < limit.low else limit.high
             unit = f" {limit.reading.unit}".rstrip()
             raise OutOfBoundsError(
@@ -239,10 +242,10 @@ def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) 
                 "it (free=).",
                 replace(limit.reading, value=side),
             )
-        sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDS * limit.reading.size)
+        sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDING_DISTANCE * limit.reading.size)
         binding += [replace(limit.reading, value=side) for side in sides]
     end = np.where(z - unknowns.low < unknowns.high - z, unknowns.low, unknowns.high)
-    stopped = np.flatnonzero(np.abs(z - end) <= BINDS)
+    stopped = np.flatnonzero(np.abs(z - end) <= BINDING_DISTANCE)
     return binding + [reading(candidate.model, unknowns.names[i], float(end[i] * unknowns.scales[i])) for i in stopped]
 
 
@@ -261,7 +264,7 @@ def _is_binding(problem: Problem, equations: Equations, bound: Reading, multipli
             return multiplier >= 0 if bound.value == limit.low else multiplier <= 0
     unknowns = equations.unknowns
     i = unknowns.names.index(bound.name)
-    at_low = abs(bound.value / unknowns.scales[i] - unknowns.low[i]) <= BINDS
+    at_low = abs(bound.value / unknowns.scales[i] - unknowns.low[i]) <= BINDING_DISTANCE
     return multiplier >= 0 if at_low else multiplier <= 0
 
 
@@ -286,7 +289,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
     previous = np.inf
     last = np.zeros(len(z))
     unresolved = 0
-    for _ in range(POLISHINGS):
+    for _ in range(MAX_POLISHING_STEPS):
         J = np.nan_to_num(final.jacobian(z, exact=exact)[0])
         form = balanced(J)
         Z = form.columns[:, None] * form.null_space(RANK if exact and not final.moving else RANK_MEASURED)
@@ -300,11 +303,13 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
             J = np.nan_to_num(final.jacobian(at, exact=exact)[0])
             return Z.T @ (problem.gradient(at) - J.T @ multipliers)
 
-        columns = [(reduced(z + PROBE * v) - reduced(z - PROBE * v)) / (2 * PROBE) for v in Z.T]
+        columns = [
+            (reduced(z + PROBE_STEP_SIZE * v) - reduced(z - PROBE_STEP_SIZE * v)) / (2 * PROBE_STEP_SIZE) for v in Z.T
+        ]
         H = np.array(columns).T
         curvatures, V = np.linalg.eigh((H + H.T) / 2)
         largest = float(np.max(np.abs(curvatures)))
-        stiff = curvatures > FLAT * max(largest, 1e-300)
+        stiff = curvatures > FLAT_CURVATURE_RATIO * max(largest, 1e-300)
         unresolved = int(np.count_nonzero(~stiff))
         if (curvatures < -1e-3 * largest).any():
             raise NumericalError(

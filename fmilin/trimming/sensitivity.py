@@ -44,11 +44,13 @@ from fmilin.trimming.unknowns import Candidate
 
 STEP = 2.0**-9  # of differences, in sizes of the parameter
 WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
-FOLLOWS = 1e-6  # what may be left of r_p beside it, where a branch goes on
-TURNED = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
-ONE_SIDED = 0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
-EXACT = 64 * EPS  # of derivatives through the graph, beside their largest terms
-ROUND_OFF = 8 * EPS
+BRANCH_RESIDUAL_TOLERANCE = 1e-6  # what may be left of r_p beside it, where a branch goes on
+FOLD_SENSITIVITY_THRESHOLD = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
+ONE_SIDED_DIFFERENCE_RATIO = (
+    0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
+)
+EXACT_DERIVATIVE_ERROR = 64 * EPS  # of derivatives through the graph, beside their largest terms
+ROUNDING_ERROR = 8 * EPS
 
 
 def add_parameter_derivatives(
@@ -230,7 +232,10 @@ class _Branch:
         J = balance.jacobian(unknowns.z0)[0]
         dz = np.linalg.lstsq(J, -r_p, rcond=1e-11)[0]
         left = float(np.linalg.norm(J @ dz + r_p))
-        if left > FOLLOWS * max(float(np.linalg.norm(r_p)), 1.0) or np.abs(dz).max(initial=0.0) > TURNED:
+        if (
+            left > BRANCH_RESIDUAL_TOLERANCE * max(float(np.linalg.norm(r_p)), 1.0)
+            or np.abs(dz).max(initial=0.0) > FOLD_SENSITIVITY_THRESHOLD
+        ):
             raise NumericalError(
                 f"The point does not go on when '{name}' changes: the equations of the trim are singular there (a "
                 "fold, at which two solutions meet), and its derivative is infinite. Take a point beside it, or fix "
@@ -287,7 +292,7 @@ class _Branch:
         near, far = (at[1] - at[-1]) / (2 * h), (at[2] - at[-2]) / (4 * h)
         slope = near + (near - far) / 3
         base, entry_errors = matrix_and_errors(linear)
-        rounding = 4 * (entry_errors + ROUND_OFF * np.abs(base)) / h
+        rounding = 4 * (entry_errors + ROUNDING_ERROR * np.abs(base)) / h
         self._refuse_kink(name, base, at, slope, rounding)
         fourth = np.abs(at[2] + at[-2] - 4 * (at[1] + at[-1]) + 6 * base)  # noise, or what is as small as that
         rounding = np.maximum(rounding, fourth / (8 * h))
@@ -319,7 +324,7 @@ class _Branch:
         size, dsize = np.abs(slopes), np.abs(dslopes)
         terms = dsize[:, kept] + dsize[:, others] @ np.abs(Z) + size[:, others] @ np.abs(dZ)
         terms += terms.max(axis=1, initial=0.0, keepdims=True)
-        errors = EXACT * np.hstack((terms, np.abs(slope[:, len(kept) :])))
+        errors = EXACT_DERIVATIVE_ERROR * np.hstack((terms, np.abs(slope[:, len(kept) :])))
         return self._of_blocks(name, slope, errors, dx, du)
 
     def _fixed(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -356,7 +361,7 @@ class _Branch:
         """Refuse where the two sides differ by as much at half the step."""
         near, far = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
         size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
-        doubtful = (near > np.maximum(size, 8 * rounding * self.step(name))) & (near > ONE_SIDED * far)
+        doubtful = (near > np.maximum(size, 8 * rounding * self.step(name))) & (near > ONE_SIDED_DIFFERENCE_RATIO * far)
         if doubtful.any():
             raise NumericalError(
                 f"The linear model has a kink where '{name}' is {self.value(name):g}: it changes by other amounts on "

@@ -15,10 +15,10 @@ import numpy as np
 
 from fmilin.numerics.balanced import balanced
 from fmilin.numerics.certificate import CertifiedZero
-from fmilin.numerics.certification import CLEARLY, certify_zero, measure_noise
+from fmilin.numerics.certification import CLEAR_RESIDUAL_FACTOR, certify_zero, measure_noise
 from fmilin.numerics.newton import Verdict
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, RANK, STEADY
+from fmilin.tolerances import EXACT_BALANCE_TOLERANCE, RANK, STEADY_RATE_TOLERANCE
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import (
     Correction,
@@ -31,24 +31,26 @@ from fmilin.trimming.newton import (
     wake_inputs,
 )
 
-NOISIEST = 1e-6  # no noise of a model excuses a larger residual
-SPREADS = (0.03, 0.1, 0.3, 1.0, 2.0)
+MAX_NOISY_RESIDUAL = 1e-6  # no noise of a model excuses a larger residual
+START_SPREAD_SIZES = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
 
 MOST_COLUMNS = 5000
 """Columns of Jacobians after which the search does not start once more: all starts of small models, two or three of a
 model with 40 unknowns, each of which may take seconds."""
 
-FAR = 0.3  # A spread that leaves the neighbourhood of the guess
+FAR_SPREAD_SIZE = 0.3  # A spread that leaves the neighbourhood of the guess
 ROUNDS = 12  # how often least squares starts again where it stopped, as long as that helps
 ITERATIONS = 40  # of least squares in one round
-TOWARDS_GUESS = 1e-4
+GUESS_WEIGHT = 1e-4
 """Weight of the distance from the start of a round among residuals of weight one; the last steps do without."""
 
-LOOKED_AROUND = 1e-3  # A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place
-ROUNDED_ROW = 1e-7  # of the longest row of a Jacobian: what differences of long steps see of shorter ones is rounding
-AT_REST = 1e-3  # rates of positions, in their sizes per second, that count as none where nothing balances
-TINY = 1e-15  # of the size of an unknown: rounding
+MIN_EXPLORED_DISTANCE = 1e-3  # A way, in sizes of the unknowns, on which the Jacobian was seen at more than one place
+ROW_ROUNDING_TOLERANCE = (
+    1e-7  # of the longest row of a Jacobian: what differences of long steps see of shorter ones is rounding
+)
+REST_RATE_TOLERANCE = 1e-3  # rates of positions, in their sizes per second, that count as none where nothing balances
+ROUNDED_UNKNOWN_SIZE = 1e-15  # of the size of an unknown: rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
 def search_zero(equations: Equations, z0: FloatArray) -> Search[Solution]:
     """Search for the zero of r nearest to the guess; return it, or the best point of several attempts."""
     best = Solution.nowhere(equations, z0)
-    if (np.abs(best.residual) <= NOISIEST).all():
+    if (np.abs(best.residual) <= MAX_NOISY_RESIDUAL).all():
         best = assess_point(equations, z0, exact=True)
     if best.is_zero:
         return best
@@ -171,10 +173,10 @@ def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, 
     yield ("the guess held by forces that were then taken away step by step", newton_from(released_from_guess))
 
 
-BACK = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
+RETURN_DISTANCES = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
 """Ways back from the guess, in sizes of the unknowns, where the search ran away: what attracts may lie on that side."""
 
-RAN = 1.0  # how far the search went, in sizes of the unknowns, where the way back is tried
+RUNAWAY_DISTANCE = 1.0  # how far the search went, in sizes of the unknowns, where the way back is tried
 
 
 def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterator[tuple[float, FloatArray]]:
@@ -182,10 +184,10 @@ def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterat
     sizes, random = equations.unknowns.sizes(z0), np.random.default_rng(1959)
     way = best.z - z0
     far = float(np.max(np.abs(way) / sizes, initial=0.0))
-    if far > RAN:
-        for spread in BACK:
+    if far > RUNAWAY_DISTANCE:
+        for spread in RETURN_DISTANCES:
             yield spread, z0 - spread / far * way
-    for spread in SPREADS:
+    for spread in START_SPREAD_SIZES:
         yield spread, z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
 
 
@@ -209,7 +211,7 @@ def _search_nearby(
         best = _choose_better(best, reached)
         # A bound may have stopped the search: there may be a solution at another one.
         at_bound = ((best.z - unknowns.low <= 1e-3) | (unknowns.high - best.z <= 1e-3)).any()
-        if best.is_zero or (same and spread >= FAR and not at_bound):
+        if best.is_zero or (same and spread >= FAR_SPREAD_SIZE and not at_bound):
             break  # two searches from different places end in the same dead end
     return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
 
@@ -224,7 +226,7 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     """Whether the model's directional derivatives agree with differences."""
     exact, measured = equations.jacobian(z)[0], equations.jacobian(z, exact=False, quick=True)[0]
     size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
-    floor = max(1e-12, ROUNDED_ROW * float(np.max(size, initial=0.0)))
+    floor = max(1e-12, ROW_ROUNDING_TOLERANCE * float(np.max(size, initial=0.0)))
     return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 
 
@@ -236,7 +238,7 @@ def find_compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solut
     smallest = _find_smallest(equations, starts, np.ones(len(paired)))
     # Positions rest if they can: what remains are accelerations, which no damping of a motion hides.
     at_rest = _find_smallest(equations, starts, np.where(paired, 1e3, 1.0))
-    rests = (np.abs(at_rest.residual[paired]) <= AT_REST).all() and at_rest.cost <= 10 * smallest.cost
+    rests = (np.abs(at_rest.residual[paired]) <= REST_RATE_TOLERANCE).all() and at_rest.cost <= 10 * smallest.cost
     return at_rest if rests else smallest
 
 
@@ -254,7 +256,10 @@ def _project_on_constraints(equations: Equations, z: FloatArray) -> FloatArray:
     unknowns, constraints = equations.unknowns, equations.kinds("constraint")
     for _ in range(6 if constraints.any() else 0):
         r, J = equations.values(z), equations.jacobian(z, quick=True)[0]
-        if not (np.isfinite(J).all() and np.isfinite(r).all()) or (np.abs(r[constraints]) <= BALANCED_EXACTLY).all():
+        if (
+            not (np.isfinite(J).all() and np.isfinite(r).all())
+            or (np.abs(r[constraints]) <= EXACT_BALANCE_TOLERANCE).all()
+        ):
             break
         step = balanced(np.where(constraints[:, None], J, 0.0)).step(r, drop=RANK)
         z = np.clip(z + step, unknowns.low, unknowns.high)
@@ -275,14 +280,14 @@ def _repeat_least_squares(
         candidates = [best, replace(best, z=z, r=equations.values(z)), (yield NewtonStart(equations, z, exact))]
         best = min(candidates, key=lambda c: float(np.nan_to_num(np.linalg.norm(weights * c.r), nan=np.inf)))
         cost = float(np.linalg.norm(weights * best.r))
-        if not cost <= 0.5 * before or (np.abs(best.r) <= BALANCED_EXACTLY).all():
+        if not cost <= 0.5 * before or (np.abs(best.r) <= EXACT_BALANCE_TOLERANCE).all():
             break
     return best
 
 
 def _remove_rounding(equations: Equations, solution: Solution) -> Solution:
     """Return the solution with 0 for what is only rounding, if it is still one."""
-    z = np.where(np.abs(solution.z) < TINY, 0.0, solution.z)
+    z = np.where(np.abs(solution.z) < ROUNDED_UNKNOWN_SIZE, 0.0, solution.z)
     z = np.clip(z, equations.unknowns.low, equations.unknowns.high)
     if np.array_equal(z, solution.z):
         return solution
@@ -306,10 +311,10 @@ def _solve_least_squares(equations: Equations, z0: FloatArray, weights: FloatArr
     if not len(z0) or not np.isfinite(equations.values(z0)).all():
         return z0
 
-    pull = TOWARDS_GUESS * np.eye(len(z0))  # keeps the solver from wandering where nothing changes
+    pull = GUESS_WEIGHT * np.eye(len(z0))  # keeps the solver from wandering where nothing changes
 
     def weighted(z: FloatArray) -> FloatArray:
-        return np.concatenate((weights * equations.values(z), TOWARDS_GUESS * (z - z0)))
+        return np.concatenate((weights * equations.values(z), GUESS_WEIGHT * (z - z0)))
 
     def jacobian(z: FloatArray) -> FloatArray:
         return np.vstack((np.nan_to_num(equations.jacobian(z, exact=exact, quick=True)[0]) * weights[:, None], pull))
@@ -334,13 +339,13 @@ def assess_point(equations: Equations, end: FloatArray | Correction, *, exact: b
     beyond_rounding = not (np.abs(residual[first]) <= allowed[first]).all()
     noise = measure_noise(equations, z) if beyond_rounding else None
     if noise is not None:
-        allowed = np.maximum(allowed, np.minimum(CLEARLY * noise, NOISIEST))
+        allowed = np.maximum(allowed, np.minimum(CLEAR_RESIDUAL_FACTOR * noise, MAX_NOISY_RESIDUAL))
     second = ~first
     if second.any() and np.isfinite(residual).all():
         rates = equations.described(equations.unknowns.at(z))[0]
         speed = float(np.max(np.abs(rates) / equations.state_scales, initial=0.0))  # its square: of terms in d/dt f
-        allowed[second] = np.maximum(allowed[second], STEADY * max(1.0, speed**2))
-    seen = seen if distance > LOOKED_AROUND else None
+        allowed[second] = np.maximum(allowed[second], STEADY_RATE_TOLERANCE * max(1.0, speed**2))
+    seen = seen if distance > MIN_EXPLORED_DISTANCE else None
     solution = Solution(
         z, residual, allowed, J, is_exact, CertifiedZero.unknown(z, J), equations.unknowns.sizes(z), seen
     )

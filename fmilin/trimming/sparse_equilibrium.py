@@ -24,7 +24,7 @@ from fmilin.numerics.balanced import TERMS_ROUNDED
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, follow_zeros
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, DETERMINED, EQUILIBRIUM
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growth
@@ -32,8 +32,8 @@ from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growt
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
 """What lies farther away than the trust radius, in sizes of the coordinates, is another equilibrium."""
 NOISE = 4.0  # times what rounding of all terms makes of accelerations, that is no motion
-ROUNDED = 1e-9  # steps, in sizes of the coordinates, that may be rounding
-TINY = 1e-15  # of the size of a state: rounding, shown as 0
+ROUNDING_STEP_SIZE = 1e-9  # steps, in sizes of the coordinates, that may be rounding
+ROUNDED_STATE_SIZE = 1e-15  # of the size of a state: rounding, shown as 0
 
 
 def can_search_sparse(model: Model, equations: SparseEquations, request: TrimRequest) -> bool:
@@ -77,11 +77,14 @@ def search_sparse(
     except NumericalError:
         return None
     sizes = model.states.scales(unknowns.states)
-    x = np.where(np.abs(x) < TINY * sizes, 0.0, x)
+    x = np.where(np.abs(x) < ROUNDED_STATE_SIZE * sizes, 0.0, x)
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     # Forces of a stiff structure that cancel leave accelerations of its small elements.
     rounding = NOISE * float(np.max(np.abs(rounded) / sizes[n:], initial=0.0))
-    if not (residual <= max(EQUILIBRIUM, rounding) and (distance <= DETERMINED * unknowns.name_sizes(u)).all()):
+    if not (
+        residual <= max(EQUILIBRIUM_RATE_TOLERANCE, rounding)
+        and (distance <= TRIM_DISTANCE_TOLERANCE * unknowns.name_sizes(u)).all()
+    ):
         return None
     names = model.states.names, model.inputs.names
     nominal = {
@@ -94,7 +97,7 @@ def search_sparse(
         distance=dict(zip(unknowns.names, distance.tolist(), strict=True)),
         sizes={name: nominal[name] for name in unknowns.names},
     )
-    exact = residual <= BALANCED_EXACTLY
+    exact = residual <= EXACT_BALANCE_TOLERANCE
     report = TrimReport(model.states, model.inputs, rates, certificate, exact=exact)
     parameters = dict(model.start.parameters)
     point = TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
@@ -252,7 +255,7 @@ class SparseBalance:
 
     def is_zero(self, points: IntArray, z: FloatArray, r: FloatArray) -> BoolArray:
         """Return where the step that would follow may be rounding."""
-        return np.asarray(self.measure(points, self.correct(points, r)) <= ROUNDED)
+        return np.asarray(self.measure(points, self.correct(points, r)) <= ROUNDING_STEP_SIZE)
 
     def certify(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return z one step nearer, the Newton step of coordinates and inputs (k,) there, and bounds of their distance.
@@ -273,7 +276,7 @@ class SparseBalance:
         # The next step is a quarter of the last one, up to rounding, where K |d| <= 1/2: see
         # :mod:`fmilin.numerics.certification`.
         ratio = next_length / max(last, 1e-300)
-        if not (ratio <= 0.25 or next_length <= ROUNDED):  # NaN is neither
+        if not (ratio <= 0.25 or next_length <= ROUNDING_STEP_SIZE):  # NaN is neither
             return nearer, following * self._sizes, nowhere
         further = np.abs(following) / (1 - min(ratio, 0.9))
         lengths = np.concatenate((np.maximum(np.abs(nearer[:n]), 1.0) * self._sizes, np.abs(nearer[n:])))

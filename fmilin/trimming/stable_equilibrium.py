@@ -14,7 +14,7 @@ from fmilin.manifold.projection import project
 from fmilin.manifold.rank import row_sizes
 from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY, RANK, RANK_MEASURED
+from fmilin.tolerances import EXACT_BALANCE_TOLERANCE, RANK, RANK_MEASURED
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.report import Instability
 from fmilin.trimming.request import TrimRequest
@@ -22,8 +22,10 @@ from fmilin.trimming.solver import Solution, solve
 from fmilin.trimming.unknowns import Candidate, Unknowns, invariants_at
 
 MOST_STATES = 400  # more take longer than the search
-KNOWN_WELL = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
-KNOWN_TO_ROUNDING = 1e-9  # the same up to which the linear model there is as good as that at a simple solution
+MIN_SOLUTION_DISTANCE = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
+MAX_SIMPLE_SOLUTION_DISTANCE = (
+    1e-9  # the same up to which the linear model there is as good as that at a simple solution
+)
 BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
 
 
@@ -48,7 +50,7 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
         return judge_growth(A, BLURRED[solution.is_exact])
     change = np.max([np.abs(V.T @ (each * S / S[:, None]) @ V) for each in changes], axis=0)
     verdict = judge_growth(A, BLURRED[solution.is_exact], change)
-    if solution.certified.multiple or _relative_distance(equations, solution) > KNOWN_TO_ROUNDING:
+    if solution.certified.multiple or _relative_distance(equations, solution) > MAX_SIMPLE_SOLUTION_DISTANCE:
         return replace(verdict, slope_changes=np.max(np.abs(changes), axis=0))
     return verdict
 
@@ -65,7 +67,7 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
     """
     if not solution.is_exact:
         return []
-    if not KNOWN_WELL < _relative_distance(equations, solution) < np.inf:
+    if not MIN_SOLUTION_DISTANCE < _relative_distance(equations, solution) < np.inf:
         return []
     unknowns, changes = equations.unknowns, []
     for sign in (1.0, -1.0):
@@ -101,12 +103,21 @@ def judge_growth(A: FloatArray, blurred: float, change: FloatArray | float = 0.0
 
 
 STEPS = 400
-FIRST, LONGEST, SHORTEST = 0.1, 0.3, 1e-10  # of a step: seconds, as far as it leads in sizes of the states, seconds
+FIRST_STEP_SECONDS, MAX_STEP_SIZE, MIN_STEP_SECONDS = (
+    0.1,
+    0.3,
+    1e-10,
+)  # of a step: seconds, as far as it leads in sizes of the states, seconds
 GROWTH = 0.5  # of what grows, in one step
-ARRIVED = 1e-7  # rates, in sizes per second, at which Newton's method takes over
-MISSED = 0.3  # part of the rates by which a step may miss what slopes promised
-SLOW = (1e-3, 1e-3, 1e-6, 1e-6)  # growth beside the fastest eigenvalue that may be rounding of a multiple zero, in turn
-PUSH = 1e-2  # along what grows, away from an unstable equilibrium
+ARRIVAL_RATE_TOLERANCE = 1e-7  # rates, in sizes per second, at which Newton's method takes over
+MISSED_RATE_FRACTION = 0.3  # part of the rates by which a step may miss what slopes promised
+SLOW_GROWTH_RATIOS = (
+    1e-3,
+    1e-3,
+    1e-6,
+    1e-6,
+)  # growth beside the fastest eigenvalue that may be rounding of a multiple zero, in turn
+PUSH_SIZE = 1e-2  # along what grows, away from an unstable equilibrium
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +132,7 @@ class _Motion:
         """Return the largest real part of an eigenvalue and where that leads (n,); 0 if ``slow`` beside the fastest."""
         w, X = np.linalg.eig(self.V.T @ self.J @ self.V)
         i = int(np.argmax(w.real))
-        direction = self.V @ (X[:, i].real if np.abs(X[:, i].real).max() > ARRIVED else X[:, i].imag)
+        direction = self.V @ (X[:, i].real if np.abs(X[:, i].real).max() > ARRIVAL_RATE_TOLERANCE else X[:, i].imag)
         grows = float(w[i].real)
         return grows if grows > slow * float(np.max(np.abs(w))) else 0.0, direction / np.abs(direction).max()
 
@@ -138,7 +149,7 @@ def find_stable_equilibrium(equations: Equations, z0: FloatArray) -> Solution | 
     exact = equations.jacobian(z0)[1]
     keep = _mark_positions(equations, z0)
     z = z0
-    for slow in SLOW:
+    for slow in SLOW_GROWTH_RATIOS:
         end = _approach_equilibrium(equations, z, keep, slow, exact=exact)
         if end is None:
             return None
@@ -161,20 +172,20 @@ def _approach_equilibrium(
     equations: Equations, z0: FloatArray, keep: FloatArray, slow: float, *, exact: bool
 ) -> FloatArray | None:
     """Return where the damped motion ends, nearly; None where it does not end."""
-    z, h, size = _project_stopped(equations, z0, keep), FIRST, np.inf
+    z, h, size = _project_stopped(equations, z0, keep), FIRST_STEP_SECONDS, np.inf
     for _ in range(STEPS):
         motion = _linearize_motion(equations, z, exact=exact)
         if motion is None:
             return None
         growth, _ = motion.growth(slow)
         before, size = size, float(np.max(np.abs(motion.f), initial=0.0))
-        if size <= ARRIVED and growth:
+        if size <= ARRIVAL_RATE_TOLERANCE and growth:
             z = _push(equations, z, keep, exact=exact)
             continue
-        if size <= ARRIVED and (size <= BALANCED_EXACTLY or size > 0.1 * before):
+        if size <= ARRIVAL_RATE_TOLERANCE and (size <= EXACT_BALANCE_TOLERANCE or size > 0.1 * before):
             return z
         z, h = _step_ahead(equations, z, motion, keep, min(h, GROWTH / growth) if growth else h)
-        if h < SHORTEST:
+        if h < MIN_STEP_SECONDS:
             return None
     return None
 
@@ -185,7 +196,7 @@ def _push(equations: Equations, z: FloatArray, keep: FloatArray, *, exact: bool)
     if motion is None:
         return z
     z = z.copy()
-    z[equations.unknowns.state_columns] += PUSH * motion.growth(0.0)[1]
+    z[equations.unknowns.state_columns] += PUSH_SIZE * motion.growth(0.0)[1]
     return _project_stopped(equations, z, keep)
 
 
@@ -194,18 +205,18 @@ def _step_ahead(
 ) -> tuple[FloatArray, float]:
     """Return where a step ends, and how long the next one may be; 0 where even the shortest one does not hold."""
     columns = equations.unknowns.state_columns
-    while h >= SHORTEST:
+    while h >= MIN_STEP_SECONDS:
         dx = keep * motion.step(h)
         length = float(np.max(np.abs(dx)))
-        if length > LONGEST:
-            h *= max(0.1, 0.9 * LONGEST / length)
+        if length > MAX_STEP_SIZE:
+            h *= max(0.1, 0.9 * MAX_STEP_SIZE / length)
             continue
         ahead = z.copy()
         ahead[columns] += dx
         ahead = _project_stopped(equations, ahead, keep)
         rates = _compute_rates(equations, ahead)
         missed = float(np.max(np.abs(rates - motion.f - motion.J @ dx)))
-        if missed <= MISSED * max(np.max(np.abs(motion.f)), np.max(np.abs(rates))):  # NaN is not
+        if missed <= MISSED_RATE_FRACTION * max(np.max(np.abs(motion.f)), np.max(np.abs(rates))):  # NaN is not
             return ahead, 3 * h
         h /= 3
     return z, 0.0
@@ -257,7 +268,7 @@ def _mark_positions(equations: Equations, z: FloatArray) -> FloatArray:
         rates = candidate.evaluator.evaluate(candidate.time, x, candidate.inputs).derivatives
     except REFUSALS:
         return np.ones(len(unknowns.states))
-    moves = np.abs(rates[others]) > ARRIVED * equations.state_scales[others]
+    moves = np.abs(rates[others]) > ARRIVAL_RATE_TOLERANCE * equations.state_scales[others]
     if moves.any() or not np.isfinite(rates).all():
         return np.ones(len(unknowns.states))
     return np.where(np.isin(unknowns.states, velocities), 0.0, 1.0)

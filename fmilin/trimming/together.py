@@ -21,7 +21,7 @@ from fmilin.trimming.unknowns import Candidate, Unknowns, extrapolate_change, li
 
 QUICK_STEP = 2.0**-14
 """Of differences in Jacobians that only show the way, in sizes of the unknowns."""
-NEGLIGIBLE = 1e-7
+NEGLIGIBLE_ENTRY_RATIO = 1e-7
 """Entries of such a Jacobian below this part of their row are noise."""
 
 
@@ -148,7 +148,7 @@ def _measure_columns(
     J = np.zeros((*r.shape, z.shape[1]))
     J[rows, :, columns] = np.where(is_central, (right + left) / 2, one_sided)
     largest = np.max(np.abs(J), axis=2, keepdims=True, initial=0.0)
-    return np.where(np.abs(J) > NEGLIGIBLE * largest, J, 0.0)
+    return np.where(np.abs(J) > NEGLIGIBLE_ENTRY_RATIO * largest, J, 0.0)
 
 
 def _differentiate(problems: Sequence[TrimEquations], z: FloatArray) -> list[Evaluation | None]:

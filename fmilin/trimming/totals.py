@@ -15,18 +15,23 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
 from fmilin.manifold.projection import project
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DISCOVERED, DISCOVERED_GAP
+from fmilin.tolerances import DISCOVERED_GAP, DISCOVERY_TOLERANCE
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import newton_correct
 from fmilin.trimming.solver import Solution, assess_point, solve
 from fmilin.trimming.unknowns import Candidate, invariants_at
 
-SPREADS = (0.3, 0.1, 0.03, 0.01)  # of the samples, in sizes of the states: the widest at which the model is defined
+SAMPLE_SPREAD_SIZES = (
+    0.3,
+    0.1,
+    0.03,
+    0.01,
+)  # of the samples, in sizes of the states: the widest at which the model is defined
 MORE_SAMPLES = 8  # than states
 ROUNDS = 3
 MAX_STATES = 400  # more would take as many evaluations
 ZERO = 1e-9  # of the largest coefficient of a total; of a total beside its terms
-SHOWN = 6  # terms of a total that a remark lists
+MAX_LISTED_TERMS = 6  # terms of a total that a remark lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +121,7 @@ def _sample_rates(equations: Equations, start: Candidate, L: FloatArray) -> Floa
     if len(invariants) and len(L):
         return None  # the projection knows constraints alone
     along = np.eye(n) - np.linalg.pinv(L) @ L if len(L) else np.eye(n)
-    for spread in SPREADS:
+    for spread in SAMPLE_SPREAD_SIZES:
         columns = []
         for _ in range(n + MORE_SAMPLES):
             x = start.states + scales * (along @ random.uniform(-spread, spread, n))
@@ -143,7 +148,7 @@ def _left_null_space(rates: FloatArray) -> FloatArray:
     still = np.eye(n)[~moving]  # states that never change are parameters, and no totals
     U, sigma, _ = np.linalg.svd(rates[moving] / size[moving, None])
     sigma = np.append(sigma, np.zeros(max(0, int(moving.sum()) - len(sigma))))
-    rank = int(np.count_nonzero(sigma > DISCOVERED * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+    rank = int(np.count_nonzero(sigma > DISCOVERY_TOLERANCE * max(float(np.max(sigma, initial=0.0)), 1e-300)))
     if rank < len(sigma) and sigma[rank] > 0 and rank and sigma[rank - 1] < DISCOVERED_GAP * sigma[rank]:
         return np.zeros((0, n))
     null = np.zeros((len(sigma) - rank, n))
@@ -203,9 +208,9 @@ def _simplify(row: FloatArray) -> FloatArray:
 
 def _name_total(row: FloatArray, names: Sequence[str]) -> str:
     terms = []
-    for i in np.flatnonzero(row)[:SHOWN]:
+    for i in np.flatnonzero(row)[:MAX_LISTED_TERMS]:
         sign = "-" if row[i] < 0 else "+"
         size = "" if abs(row[i]) == 1 else f"{abs(row[i]):.6g}*"
         terms.append(f"{sign} {size}{names[i]}")
     text = " ".join(terms).removeprefix("+ ")
-    return text + (" + ..." if np.count_nonzero(row) > SHOWN else "")
+    return text + (" + ..." if np.count_nonzero(row) > MAX_LISTED_TERMS else "")

@@ -108,9 +108,12 @@ class VariedModel:
             raise NumericalError(f"With {where}: {error}", variable=error.variable) from None
 
 
-COUNTS = 1e-9  # of a singular value beside the largest of M_i that counts
-CORNERS, BETWEEN = 64, 16  # most corners of the box, and fewest points in it, at which the remainder is measured
-SAFETY = 1.5  # by which the bound of the remainder is more than the largest that was measured
+RANK_TOLERANCE = 1e-9  # of a singular value beside the largest of M_i that counts
+MAX_CORNERS, MIN_INTERIOR_POINTS = (
+    64,
+    16,
+)  # most corners of the box, and fewest points in it, at which the remainder is measured
+SAFETY_FACTOR = 1.5  # by which the bound of the remainder is more than the largest that was measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -228,12 +231,12 @@ def uncertain(
     affine = Uncertain(nominal, nominal, (), dict(box), {})
     rest = {name: np.zeros_like(getattr(nominal, name)) for name in "ABCD"}
 
-    corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(box)), range(CORNERS), strict=False)]
-    between = np.random.default_rng(34).uniform(-1, 1, (max(BETWEEN, len(corners)), len(box)))
+    corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(box)), range(MAX_CORNERS), strict=False)]
+    between = np.random.default_rng(34).uniform(-1, 1, (max(MIN_INTERIOR_POINTS, len(corners)), len(box)))
     for q in [*corners, *between]:
         values = varied.values(np.asarray(q))
         true, guess = varied.linear(values, derivatives=False), affine.at(values)
-        rest = {n: np.maximum(r, SAFETY * np.abs(getattr(true, n) - getattr(guess, n))) for n, r in rest.items()}
+        rest = {n: np.maximum(r, SAFETY_FACTOR * np.abs(getattr(true, n) - getattr(guess, n))) for n, r in rest.items()}
     M, blocks = _transformation(nominal, dict(zip(box, varied.half.tolist(), strict=True)))
     return Uncertain(nominal, M, blocks, dict(box), rest)
 
@@ -244,7 +247,7 @@ def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[Li
     for name, size in half.items():
         d = nominal.derivatives[name]
         U, s, V = np.linalg.svd(size * np.block([[d.A, d.B], [d.C, d.D]]))
-        rank = int((s > COUNTS * max(float(s[0]), 1e-300)).sum()) if s.size else 0
+        rank = int((s > RANK_TOLERANCE * max(float(s[0]), 1e-300)).sum()) if s.size else 0
         left.append(U[:, :rank] * np.sqrt(s[:rank]))
         right.append(np.sqrt(s[:rank])[:, None] * V[:rank])
         blocks.append((name, rank))
@@ -275,9 +278,9 @@ def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[Li
 # d on the diagonal counts as one of its own, and has a complex part of one in a hundred, without which mu would be
 # discontinuous in w (Packard and Pandey 1993). From above by the nearest unstable model along many directions.
 
-COMPLEX = 0.01  # size of the complex part of each real d
-GRID, WIDER = 60, 30.0  # frequencies, and how far they reach beyond the eigenvalues
-DIRECTIONS, FACTORS, FARTHEST = 256, 60, 100.0  # directions and factors that are tried, up to the largest
+COMPLEX_PART_SIZE = 0.01  # size of the complex part of each real d
+FREQUENCY_COUNT, FREQUENCY_RANGE_FACTOR = 60, 30.0  # frequencies, and how far they reach beyond the eigenvalues
+DIRECTION_COUNT, FACTOR_COUNT, MAX_FACTOR = 256, 60, 100.0  # directions and factors that are tried, up to the largest
 
 
 @dataclass(frozen=True)
@@ -305,7 +308,7 @@ def robust_stability(
     if nominal.sample_time or not (values.real < 0).all():
         raise UsageError("The linear model in the middle of the box is not stable, so the box has no margin.")
     kinds, sizes = np.repeat([1, 2], k), np.ones(2 * k, dtype=int)
-    weights = np.outer(*[np.repeat([1.0, np.sqrt(COMPLEX)], k)] * 2)
+    weights = np.outer(*[np.repeat([1.0, np.sqrt(COMPLEX_PART_SIZE)], k)] * 2)
 
     from scipy.optimize import minimize_scalar
 
@@ -314,7 +317,7 @@ def robust_stability(
         return float(ab13md(np.tile(Z, (2, 2)) * weights, sizes, kinds)[0]) if Z.any() else 0.0
 
     speeds = np.abs(values)
-    grid = np.geomspace(speeds.min() / WIDER, speeds.max() * WIDER, GRID)
+    grid = np.geomspace(speeds.min() / FREQUENCY_RANGE_FACTOR, speeds.max() * FREQUENCY_RANGE_FACTOR, FREQUENCY_COUNT)
     grid = np.unique(np.concatenate(([0.0], grid, speeds, np.abs(values.imag))))
     sampled = [mu(float(w)) for w in grid]
     i = int(np.argmax(sampled))
@@ -332,10 +335,10 @@ def _nearest_unstable(A: FloatArray, slopes: FloatArray, n: int, seed: int) -> t
     """Return the smallest factor of a direction on the box's boundary that makes A + sum f d_i A_i unstable."""
     from scipy.optimize import brentq
 
-    corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(slopes)), range(DIRECTIONS), strict=False)]
+    corners = [c for c, _ in zip(product((-1.0, 1.0), repeat=len(slopes)), range(DIRECTION_COUNT), strict=False)]
     inside = np.random.default_rng(seed).uniform(-1, 1, (n, len(slopes)))
     directions = np.vstack((corners, inside / np.abs(inside).max(axis=1, keepdims=True)))
-    factors = np.append(0.0, np.geomspace(1 / FARTHEST, FARTHEST, FACTORS))
+    factors = np.append(0.0, np.geomspace(1 / MAX_FACTOR, MAX_FACTOR, FACTOR_COUNT))
     best, at = np.inf, directions[0]
     for d in directions:
         along = np.tensordot(d, slopes, 1)

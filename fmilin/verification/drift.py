@@ -16,7 +16,7 @@ from fmilin.linear_model.verification import Channel, Trace, Validity
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.numerics.steps import Rates
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DRIFT_AGREES, EQUILIBRIUM
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, VERIFIED_DRIFT_TOLERANCE
 from fmilin.verification.reduced import ReducedModel
 from fmilin.verification.relaxation import ResponseError
 from fmilin.verification.validity import ACCEPTED_DEVIATION_RATIO
@@ -100,7 +100,7 @@ SAMPLES = 201
 
 def at_rest(linear: LinearModel, y_sizes: FloatArray) -> bool:
     """Whether the point is an equilibrium in these coordinates."""
-    return bool((np.abs(linear.f0) <= EQUILIBRIUM * y_sizes).all())
+    return bool((np.abs(linear.f0) <= EQUILIBRIUM_RATE_TOLERANCE * y_sizes).all())
 
 
 def drift_channel(linear: LinearModel, integrator: DeviationIntegrator, horizon: float) -> Channel:
@@ -109,7 +109,7 @@ def drift_channel(linear: LinearModel, integrator: DeviationIntegrator, horizon:
     try:
         smallest = _slope_error_over(linear, integrator, SHORT_HORIZON_FRACTION * horizon, 1.0)
         for k in range(1, TRIES):
-            if smallest[0] <= DRIFT_AGREES:
+            if smallest[0] <= VERIFIED_DRIFT_TOLERANCE:
                 break
             part = SHORTENING_FACTOR**-k
             shorter = _slope_error_over(linear, integrator, part * SHORT_HORIZON_FRACTION * horizon, part)
@@ -119,9 +119,9 @@ def drift_channel(linear: LinearModel, integrator: DeviationIntegrator, horizon:
         error, worst = smallest
         validity, trace = _followed(linear, integrator, horizon)
     except ResponseError as failure:
-        return channel(np.inf, np.nan, DRIFT_AGREES, str(failure))
-    valid = validity if error <= DRIFT_AGREES else None
-    return channel(error, np.nan, DRIFT_AGREES, linear.states.names[worst], valid, trace)
+        return channel(np.inf, np.nan, VERIFIED_DRIFT_TOLERANCE, str(failure))
+    valid = validity if error <= VERIFIED_DRIFT_TOLERANCE else None
+    return channel(error, np.nan, VERIFIED_DRIFT_TOLERANCE, linear.states.names[worst], valid, trace)
 
 
 def _slope_error_over(linear: LinearModel, integrator: DeviationIntegrator, h: float, part: float) -> tuple[float, int]:

@@ -17,7 +17,12 @@ from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RESPONDS, SAME, SLOPES_AGREE, SLOPES_AT_WORST
+from fmilin.tolerances import (
+    MAX_VERIFIED_DERIVATIVE_ERROR,
+    MIN_RESPONSE_FRACTION,
+    SAME_POINT_TOLERANCE,
+    VERIFIED_DERIVATIVE_TOLERANCE,
+)
 from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel
 from fmilin.verification.reduced import ReducedModel, reduced_model
 from fmilin.verification.relaxation import (
@@ -220,9 +225,9 @@ def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end
         return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
     if check.error > allowed:
         rounding = _rounding(linear, comparison, noise) / check.amplitude
-        if rounding > SLOPES_AT_WORST:
+        if rounding > MAX_VERIFIED_DERIVATIVE_ERROR:
             raise _LostInRoundingError(float(comparison.times[-1]))
-        allowed = min(allowed + rounding, SLOPES_AT_WORST)
+        allowed = min(allowed + rounding, MAX_VERIFIED_DERIVATIVE_ERROR)
     validity: Validity | None = None
     deviations: Mapping[float, FloatArray] = {}
     if check.error <= allowed:
@@ -238,7 +243,7 @@ def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -
     """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
     matrices = max(getattr(linear.accuracy, name) for name in "ABCDT")
     noisy = float(np.max(noise, initial=0.0)) * 1e3 * comparison.times[-1]
-    return float(min(SLOPES_AGREE + 100 * matrices + 100 * noisy, SLOPES_AT_WORST))
+    return float(min(VERIFIED_DERIVATIVE_TOLERANCE + 100 * matrices + 100 * noisy, MAX_VERIFIED_DERIVATIVE_ERROR))
 
 
 def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
@@ -276,7 +281,7 @@ def _sizes(
     outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
     outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
     own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
-    responds = largest > RESPONDS * own
+    responds = largest > MIN_RESPONSE_FRACTION * own
     counts = responds.copy()
     counts[p : p + n] = False
     signals = [*linear.states, *linear.full_states, *linear.outputs]
@@ -305,4 +310,4 @@ def _point_channel(reduced: ReducedModel, linear: LinearModel) -> Channel:
     names = (*linear.states.names, *(f"der({n})" for n in linear.states.names), *linear.outputs.names)
     error = float(np.max(errors, initial=0.0))
     worst = names[int(np.argmax(errors))] if names else ""
-    return Channel("point", "", "", None, 0.0, error, np.nan, SAME, worst)
+    return Channel("point", "", "", None, 0.0, error, np.nan, SAME_POINT_TOLERANCE, worst)

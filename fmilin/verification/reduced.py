@@ -14,7 +14,7 @@ from scipy import linalg
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.angles import CLOSE, AngleUnwrapper
+from fmilin.manifold.angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at
@@ -24,7 +24,7 @@ from fmilin.model.capabilities import compile_for
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.tolerances import REFUSED
+from fmilin.tolerances import MAX_COORDINATE_CONDITION_NUMBER
 
 
 class ReducedModel:
@@ -75,7 +75,7 @@ class ReducedModel:
     def _outputs_close_to_point(self, y: FloatArray, u: FloatArray) -> FloatArray:
         """Return the outputs very close to the point on the way to y and u: an angle that wraps there has done so."""
         parts = np.concatenate(((y - self.y0) / self.y_sizes, (u - self.u0) / self.u_sizes))
-        part = min(CLOSE / max(float(np.abs(parts).max(initial=0.0)), CLOSE), 1.0)
+        part = min(NEAR_STEP_SIZE / max(float(np.abs(parts).max(initial=0.0)), NEAR_STEP_SIZE), 1.0)
         near = self.u0 + part * (u - self.u0)
         x = self.psi.psi(self.y0 + part * (y - self.y0), inputs=near)
         return self.evaluator.evaluate(self.point.time, x, near).outputs
@@ -181,7 +181,7 @@ def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
     turn = R_frame @ T  # y of the frame = turn (y of the linear model)
     if not T.shape[1]:
         return frame.coordinates
-    if np.linalg.cond(turn) > REFUSED:
+    if np.linalg.cond(turn) > MAX_COORDINATE_CONDITION_NUMBER:
         raise UsageError("The matrix T of the linear model does not span the motions of the model at this point.")
     R = np.asarray(np.linalg.solve(turn, R_frame), dtype=np.float64)
     D = frame.parametrization.scales

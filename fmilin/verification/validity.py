@@ -17,7 +17,7 @@ import numpy as np
 
 from fmilin.linear_model.verification import Trace, Validity
 from fmilin.signals import FloatArray
-from fmilin.tolerances import RESPONDS, RESPONDS_ITSELF, SLOPES_AT_WORST
+from fmilin.tolerances import MAX_VERIFIED_DERIVATIVE_ERROR, MIN_OWN_RESPONSE_FRACTION, MIN_RESPONSE_FRACTION
 from fmilin.verification.relaxation import Deviation, Excitation, Relaxation, ResponseError
 
 FIRST_DEVIATION_SIZE = 1e-2  # size of the deviations at the first amplitude tried, in sizes of the states
@@ -63,7 +63,7 @@ class Comparison:
         size = float(np.max(np.abs(self.linear[:, some]) / self.sizes.signals[some], initial=0.0))
         return size if size > 1e-12 else 1.0
 
-    def own_responses(self, least: float = RESPONDS_ITSELF) -> FloatArray:
+    def own_responses(self, least: float = MIN_OWN_RESPONSE_FRACTION) -> FloatArray:
         """Return by what the deviation of each signal is judged, (ns,): its own largest linear response, in its size.
 
         A signal that hardly responds to this excitation, by less than a part ``least`` of the largest response of any,
@@ -115,7 +115,9 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     a = FIRST_DEVIATION_SIZE / effect if effect > 0 else FIRST_DEVIATION_SIZE * natural
     a = float(2.0 ** np.round(np.log2(a)))
     largest, previous = comparison.largest_of(slice(None)), np.inf
-    least = NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
+    least = (
+        NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (MAX_VERIFIED_DERIVATIVE_ERROR * largest)
+    )
     D1 = comparison.deviation(a)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
@@ -133,7 +135,7 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     order = np.nan if ROUNDING_DEVIATION_RATIO * largest > E2 else float(np.log2(E1 / E2))
     counts = comparison.sizes.counts
     relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
-    own = c1 / comparison.own_responses(RESPONDS)
+    own = c1 / comparison.own_responses(MIN_RESPONSE_FRACTION)
     error, worst = float(np.max(own, initial=0.0)), int(np.argmax(own)) if own.size else 0
     return SlopeCheck(a, error, order, worst, relative, D1)
 

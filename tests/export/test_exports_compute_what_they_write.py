@@ -57,7 +57,7 @@ def test_an_fmu_without_room_for_the_linear_model_computes_no_eigenvalues(
     from fmilin.fmi.write import linear as linear_fmu
 
     linear = oscillator()
-    monkeypatch.setattr(linear_fmu, "MOST_EIGENVALUES", 1)
+    monkeypatch.setattr(linear_fmu, "MAX_EIGENVALUES", 1)
     monkeypatch.setattr(fmu_file, "MAX_EMBEDDED_BYTES", 1)
     counted = count_spectra(monkeypatch)
     linear.save(tmp_path / "a.fmu")

@@ -16,7 +16,7 @@ import pytest
 
 from fmilin.errors import ModelCrashError, ModelError, escape_controls
 from fmilin.fmi.client.arena import Arena, Repeated
-from fmilin.fmi.client.printed_lines import LONGEST_LINE, MOST_LINES, PrintedLines
+from fmilin.fmi.client.printed_lines import MAX_LINE_CHARACTERS, MOST_LINES, PrintedLines
 from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.client.programs import Operation, Program
 from fmilin.fmi.host.build import host_program
@@ -163,13 +163,13 @@ def test_control_characters_are_escaped() -> None:
 def test_lines_have_a_largest_length_and_number(caplog: pytest.LogCaptureFixture) -> None:
     lines = PrintedLines("it")
     with caplog.at_level(logging.WARNING, "fmilin.fmu"):
-        lines.feed(b"x" * (3 * LONGEST_LINE))
+        lines.feed(b"x" * (3 * MAX_LINE_CHARACTERS))
         lines.feed(b"\n" * (2 * MOST_LINES))
         lines.feed(b"no end")
         lines.log(at_end=True)
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) == MOST_LINES + 1
-    assert max(map(len, texts)) <= LONGEST_LINE + 20
+    assert max(map(len, texts)) <= MAX_LINE_CHARACTERS + 20
     assert "are not shown" in texts[-1]
 
 

@@ -38,7 +38,7 @@ _CHANGED = ("spring1", "pendulum", "arrays3", "switch_and_name", "singles3")
 def description(data: bytes) -> None:
     """Read a model description as a whole or, where the first byte is odd, scanned; and use all of it."""
     scanned = bool(data[:1]) and data[0] % 2 == 1
-    with mock.patch("fmilin.fmi.read.xml.LARGE", 0 if scanned else 1 << 40):
+    with mock.patch("fmilin.fmi.read.xml.MIN_SCANNED_BYTES", 0 if scanned else 1 << 40):
         found = parse_description(data[1:], "fuzz.fmu")
     chosen: dict[str, Value] = {"n": "3", "q": "1 2", "u": 1.0}
     layout = ScalarLayout(found, structural_sizes(found, chosen))

@@ -43,7 +43,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Called, it lets every model count as large."""
 
     def lower() -> None:
-        monkeypatch.setattr("fmilin.models.large.LARGEST_DENSE", 0)
+        monkeypatch.setattr("fmilin.numerics.factors.MAX_DENSE_ROWS", 0)
         monkeypatch.setattr("fmilin.constraints.functions.MAX_DENSE_SIZE", 0)
 
     return lower
@@ -92,7 +92,7 @@ def test_the_descriptor_system_is_carried_where_it_is_small(
     assert expected is not None
     assert found is not None
     np.testing.assert_allclose(found.A, expected.A, rtol=1e-10, atol=1e-10)
-    monkeypatch.setattr("fmilin.linearization.sparse_equations.LARGEST_DESCRIPTOR", 17)
+    monkeypatch.setattr("fmilin.linearization.sparse_equations.MAX_DESCRIPTOR_STATES", 17)
     assert fl.linearize(four_bar(loops=3), descriptor=True).descriptor is None
 
 

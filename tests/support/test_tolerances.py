@@ -46,11 +46,11 @@ def test_every_limit_is_positive_and_explained() -> None:
 
 
 def test_the_orders_that_must_hold() -> None:
-    assert tolerances.REACHED < tolerances.ON_MANIFOLD < tolerances.CONSISTENT
-    assert tolerances.BALANCED_EXACTLY < tolerances.EQUILIBRIUM
+    assert tolerances.PROJECTION_TOLERANCE < tolerances.MANIFOLD_DISTANCE_TOLERANCE < tolerances.START_GAP_TOLERANCE
+    assert tolerances.EXACT_BALANCE_TOLERANCE < tolerances.EQUILIBRIUM_RATE_TOLERANCE
     assert tolerances.RANK < tolerances.RANK_MEASURED < tolerances.RANK_UNKNOWN
-    assert tolerances.INVARIANT < tolerances.INVARIANT_MEASURED
-    assert tolerances.DOUBTFUL < tolerances.REFUSED
+    assert tolerances.INVARIANT_TOLERANCE < tolerances.MEASURED_INVARIANT_TOLERANCE
+    assert tolerances.DOUBTFUL_CONDITION_NUMBER < tolerances.MAX_COORDINATE_CONDITION_NUMBER
 
 
 def test_every_limit_decides_somewhere() -> None:

@@ -26,9 +26,11 @@ from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, limits_by_name
 from fmilin.support.kinds import kinds_checked
 
-FAST = 0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
-MOST_SUBSTEPS = 1000
-AGREE = 1e-6  # how much halving the steps may change a sample, in sizes of the states
+MAX_SUBSTEP_FRACTION = (
+    0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
+)
+MAX_SUBSTEPS = 1000
+STEP_HALVING_TOLERANCE = 1e-6  # how much halving the steps may change a sample, in sizes of the states
 
 
 @kinds_checked
@@ -249,24 +251,27 @@ def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float
     T = motion.tangent(t, x, u)
     A = motion.visits.along(t, x, u, T)[2][motion.chart.kept]
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) * sample_time
-    count = max(1, int(np.ceil(fastest / FAST)))
-    while count <= MOST_SUBSTEPS:
+    count = max(1, int(np.ceil(fastest / MAX_SUBSTEP_FRACTION)))
+    while count <= MAX_SUBSTEPS:
         motion.substeps = count
         once = motion.later(t, x, u, sample_time)
         motion.substeps = 2 * count
-        if np.max(np.abs(motion.later(t, x, u, sample_time) - once) / motion.scales, initial=0.0) <= AGREE:
+        if (
+            np.max(np.abs(motion.later(t, x, u, sample_time) - once) / motion.scales, initial=0.0)
+            <= STEP_HALVING_TOLERANCE
+        ):
             return count
         count *= 2
     raise UsageError(
-        f"A sample of {sample_time:g} s would take more than {MOST_SUBSTEPS} steps of Runge and Kutta's method: the "
+        f"A sample of {sample_time:g} s would take more than {MAX_SUBSTEPS} steps of Runge and Kutta's method: the "
         f"fastest mode of the model takes {sample_time / fastest:.3g} s. Leave it out of the model, or shorten the "
         "sample time; substeps= says how many steps to take all the same."
     )
 
 
-UNSEEN = 1e-7  # part of the largest singular value of (A - s I; C) below which a mode is not observed
-DECAYS = 1e-9  # of the fastest mode: a real part below minus this decays
-NAMED = 4  # states of a direction that are named
+OBSERVABILITY_TOLERANCE = 1e-7  # part of the largest singular value of (A - s I; C) below which a mode is not observed
+DECAY_RATE_TOLERANCE = 1e-9  # of the fastest mode: a real part below minus this decays
+MAX_NAMED_STATES = 4  # states of a direction that are named
 
 
 def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
@@ -284,22 +289,22 @@ def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: 
     remarks: list[Remark] = []
     values = np.linalg.eigvals(A)
     for value in sorted(values[values.imag >= 0], key=lambda s: -s.real):
-        if value.real < -DECAYS * size:
+        if value.real < -DECAY_RATE_TOLERANCE * size:
             break
         *_, small, V = np.linalg.svd(np.vstack((A - value * np.eye(len(A)), seen)))
-        if small[-1] > UNSEEN * size:
+        if small[-1] > OBSERVABILITY_TOLERANCE * size:
             continue
         direction = np.abs(T @ (V[-1].conj() * D)) / motion.scales
-        largest = np.argsort(-direction)[:NAMED]
+        largest = np.argsort(-direction)[:MAX_NAMED_STATES]
         parts = direction / direction.max()
         names = [f"{model.states.names[i]} ({parts[i]:.2g})" for i in largest if parts[i] > 1e-3]
-        s = complex(*(0.0 if abs(part) < UNSEEN * size else part for part in (value.real, value.imag)))
+        s = complex(*(0.0 if abs(part) < OBSERVABILITY_TOLERANCE * size else part for part in (value.real, value.imag)))
         what = f"The mode of s = {s:.4g}" if s.imag else f"The mode of s = {s.real:.4g}"
         text = (
             f"{what} is observed by none of {', '.join(model.outputs.names)} at the point: it moves "
             f"{', '.join(names)}, in parts of the sizes of these states. "
         )
-        if value.real > UNSEEN * size:
+        if value.real > OBSERVABILITY_TOLERANCE * size:
             raise NumericalError(
                 text
                 + "It grows, and no filter can follow it: measure what it moves, or start at a point where it is seen."

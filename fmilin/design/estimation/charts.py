@@ -7,11 +7,11 @@ import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.rank import ROW_ROUNDING, TINY
+from fmilin.manifold.rank import ROW_ROUNDING_TOLERANCE, TINY
 from fmilin.signals import FloatArray
 
-NO_PIVOT = 1e-9  # a pivot of the normalized gradient below this is none
-NO_ROW = 1e-9  # part of its usual norm up to which a row of the gradient says nothing at a point
+PIVOT_TOLERANCE = 1e-9  # a pivot of the normalized gradient below this is none
+VANISHING_ROW_TOLERANCE = 1e-9  # part of its usual norm up to which a row of the gradient says nothing at a point
 
 
 @dataclass
@@ -41,7 +41,9 @@ class RowTerms:
     def at(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the sizes of the terms at a point, (m,); infinite for rows that are rounding wherever tried."""
         terms = self._invariants.gradient(t, x, u).reference
-        return np.where(self.usual > 0, np.maximum(terms, NO_ROW / ROW_ROUNDING * self.usual), np.inf)
+        return np.where(
+            self.usual > 0, np.maximum(terms, VANISHING_ROW_TOLERANCE / ROW_ROUNDING_TOLERANCE * self.usual), np.inf
+        )
 
     def _usual_sizes(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the largest norm of each row at the point and at points and inputs near it; 0 where all is rounding.
@@ -59,7 +61,9 @@ class RowTerms:
             except FmilinError:  # outside the domain of the model
                 continue
             norms = np.linalg.norm(gradient.H * scales, axis=1)
-            floor = np.maximum(ROW_ROUNDING * gradient.reference, 10 * np.linalg.norm(gradient.error * scales, axis=1))
+            floor = np.maximum(
+                ROW_ROUNDING_TOLERANCE * gradient.reference, 10 * np.linalg.norm(gradient.error * scales, axis=1)
+            )
             largest = np.fmax(largest, np.where(norms > floor, norms, 0.0))
         return largest
 
@@ -73,13 +77,13 @@ def choose_chart(
     """
     A = H * scales
     sizes = np.linalg.norm(A, axis=1)
-    is_row = sizes > np.maximum(ROW_ROUNDING * terms, TINY)
+    is_row = sizes > np.maximum(ROW_ROUNDING_TOLERANCE * terms, TINY)
     A = np.where(is_row[:, None], A / np.where(is_row, sizes, 1.0)[:, None], 0.0)
     A[:, list(held)] = 0.0
     rows, others = [], []
     for _ in range(count):
         i, j = np.unravel_index(int(np.argmax(np.abs(A))), A.shape)
-        if not abs(A[i, j]) > NO_PIVOT:
+        if not abs(A[i, j]) > PIVOT_TOLERANCE:
             raise NumericalError(
                 "The estimate is at a singular configuration: no choice of coordinates is regular there. Begin again "
                 "elsewhere with reset()."

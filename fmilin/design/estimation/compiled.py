@@ -32,9 +32,9 @@ from fmilin.signals import FloatArray
 
 SECONDS_OF_SAMPLE = 4e-4  # of the slower filter, at least: a sample of an EKF of two coordinates
 SECONDS_OF_CHECK = 0.03  # to print the code of a small filter, and to look for it in the cache of libraries
-INSTRUCTIONS_OF_RUNTIME = 1500  # what the hand-written part of the code takes a compiler, in instructions
+RUNTIME_INSTRUCTION_COUNT = 1500  # what the hand-written part of the code takes a compiler, in instructions
 MAX_STACK = 512 * 1024  # bytes: half of what the smallest main thread has (Windows)
-LOADED = 64  # libraries that are remembered
+MAX_LOADED_LIBRARIES = 64  # libraries that are remembered
 
 
 class _FilterFunctions(NamedTuple):
@@ -45,7 +45,7 @@ class _FilterFunctions(NamedTuple):
     record: Any
 
 
-@lru_cache(LOADED)
+@lru_cache(MAX_LOADED_LIBRARIES)
 def _load(source: str) -> _FilterFunctions:
     """Compile and load the code of a filter; once for each text."""
     quick = loaded_library({UNIT: source}, UNIT, Compiler(), ctypes.PyDLL)
@@ -242,7 +242,7 @@ class CompiledFilter(Filter):
             built = is_built({UNIT: code.source}, UNIT, Compiler())
         except (ModelError, UsageError):  # to be found out, and said, when it is compiled
             return
-        yield 0.0 if built else compiler_seconds(code.instructions + INSTRUCTIONS_OF_RUNTIME)
+        yield 0.0 if built else compiler_seconds(code.instructions + RUNTIME_INSTRUCTION_COUNT)
 
     def _print(self) -> CallableCode:
         if self._printed is None:

@@ -19,7 +19,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LAGS = 20  # of autocorrelations
+LAG_COUNT = 20  # of autocorrelations
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +52,7 @@ class Filtered(TableRepr):
         low, high = (float(stats.chi2.ppf(p, count)) / count for p in (0.025, 0.975))
         return float(self.nis.sum()) / count, low, high
 
-    def autocorrelation(self, lags: int = LAGS) -> FloatArray:
+    def autocorrelation(self, lags: int = LAG_COUNT) -> FloatArray:
         """Return autocorrelations of ``whitened`` up to ``lags`` measurements, shape (lags + 1, m), 1 first."""
         rho = np.zeros((lags + 1, self.whitened.shape[1]))
         for i, column in enumerate(self.whitened.T):
@@ -61,7 +61,7 @@ class Filtered(TableRepr):
                 rho[k, i] = w[k:] @ w[: len(w) - k] / (w @ w)
         return rho
 
-    def whiteness(self, lags: int = LAGS) -> dict[str, float]:
+    def whiteness(self, lags: int = LAG_COUNT) -> dict[str, float]:
         """Return by output how probable autocorrelations up to ``lags`` are of white noise (Ljung and Box, 1978)."""
         n = np.isfinite(self.whitened).sum(axis=0)
         rho = self.autocorrelation(lags)[1:]

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from fmilin.design.estimation.charts import CoordinateSplit
-from fmilin.design.estimation.motion import SETTLED, ManifoldStepper, triangular
+from fmilin.design.estimation.motion import ESTIMATE_CHANGE_TOLERANCE, ManifoldStepper, triangular
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model
@@ -123,7 +123,7 @@ class Linearized(Filter):
             x = at.x + motion.tangent(t, at.x, u) @ e
             x[kept] = at.x[kept] + e
             x = motion.on_manifold(t, x, u)
-            if k and (np.abs(e - before) <= SETTLED * np.linalg.norm(at.S, axis=1)).all():
+            if k and (np.abs(e - before) <= ESTIMATE_CHANGE_TOLERANCE * np.linalg.norm(at.S, axis=1)).all():
                 break
         assert first is not None  # noqa: S101 - there is one iteration at least
         return MeasurementUpdate(Belief(t, x, motion.moved(t, x, u, S)), *first)
@@ -195,7 +195,10 @@ def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
 
 
 ROUNDING_ENDS_IT = "Search_Direction_Becomes_Too_Small"
-NEARLY_FEASIBLE, NEARLY_OPTIMAL = 1e-8, 1e-6  # violations of constraints and of optimality that are rounding
+FEASIBILITY_TOLERANCE, OPTIMALITY_TOLERANCE = (
+    1e-8,
+    1e-6,
+)  # violations of constraints and of optimality that are rounding
 DONE = ("Solve_Succeeded", "Solved_To_Acceptable_Level")
 
 
@@ -335,8 +338,8 @@ def _has_converged(statistics: Mapping[str, Any]) -> bool:
     return bool(
         statistics["return_status"] == ROUNDING_ENDS_IT
         and steps
-        and steps["inf_pr"][-1] <= NEARLY_FEASIBLE
-        and steps["inf_du"][-1] <= NEARLY_OPTIMAL
+        and steps["inf_pr"][-1] <= FEASIBILITY_TOLERANCE
+        and steps["inf_du"][-1] <= OPTIMALITY_TOLERANCE
     )
 
 

@@ -29,8 +29,8 @@ from fmilin.support.table_repr import Sheet, TableRepr
 KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
 MEMORY = 10_000  # samples whose innovations are remembered
 LOG_TWO_PI = math.log(2 * math.pi)
-RECENT = 50  # measurements by which a filter is judged
-UNLIKELY = 1e-9  # of a filter whose noise is what it was told: to be called diverging
+RECENT_SAMPLE_COUNT = 50  # measurements by which a filter is judged
+DIVERGENCE_PROBABILITY = 1e-9  # of a filter whose noise is what it was told: to be called diverging
 
 Inputs = Sequence[float] | FloatArray | Mapping[str, float] | None
 Measurements = Sequence[float | None] | FloatArray | Mapping[str, float | None] | None
@@ -197,9 +197,9 @@ class Estimator(TableRepr):
             counts = ", ".join(f"{count} of {names[i]}" for i, count in sorted(self._skipped.items()))
             text = f"Measurements that were no numbers or beyond the sensor's limits were skipped: {counts}."
             remarks.append(Remark("skipped", text))
-        recent = self.whitened[-RECENT:]
+        recent = self.whitened[-RECENT_SAMPLE_COUNT:]
         count, total = int(np.isfinite(recent).sum()), float(np.nansum(recent**2))
-        if count and total > stats.chi2.isf(UNLIKELY, count):
+        if count and total > stats.chi2.isf(DIVERGENCE_PROBABILITY, count):
             text = (
                 f"The filter diverges: the squares of its last {count} innovations are {total / count:.3g} times what "
                 "it expects on average. Reset it (reset()) where it lost the state, or tell it more noise."

@@ -23,17 +23,25 @@ from typing import ClassVar
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dgesv
 
-from fmilin.design.estimation.charts import NO_PIVOT, NO_ROW, CoordinateSplit, RowTerms, choose_chart
+from fmilin.design.estimation.charts import (
+    PIVOT_TOLERANCE,
+    VANISHING_ROW_TOLERANCE,
+    CoordinateSplit,
+    RowTerms,
+    choose_chart,
+)
 from fmilin.design.estimation.slopes import Visits
 from fmilin.errors import NumericalError
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 
 TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kutta's method
-BENT = 4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
+MAX_DEPENDENT_SLOPE = (
+    4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
+)
 ITERATIONS = 12  # Newton's steps back to the manifold
-QUADRATIC = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding
-SETTLED = 1e-8  # of a change of the estimate, in standard deviations: the iteration of the IEKF ends
+QUADRATIC_STEP_SIZE = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding
+ESTIMATE_CHANGE_TOLERANCE = 1e-8  # of a change of the estimate, in standard deviations: the iteration of the IEKF ends
 _POWERS = np.arange(TERMS + 1)
 _FACTORIAL = np.cumprod([1.0, *range(1, TERMS + 1)])
 HILBERT = np.linalg.cholesky(1.0 / (_POWERS[:, None] + _POWERS + 1.0))
@@ -52,9 +60,13 @@ class ManifoldStepper:
     """A model on its manifold, from sample to sample; N states, P coordinates."""
 
     limits: ClassVar = {
-        "ITERATIONS": ITERATIONS, "QUADRATIC": QUADRATIC, "BENT": BENT, "NO_PIVOT": NO_PIVOT, "SETTLED": SETTLED,
-        "NO_ROW": NO_ROW,
-    }  # fmt: skip
+        "ITERATIONS": ITERATIONS,
+        "QUADRATIC": QUADRATIC_STEP_SIZE,
+        "BENT": MAX_DEPENDENT_SLOPE,
+        "NO_PIVOT": PIVOT_TOLERANCE,
+        "SETTLED": ESTIMATE_CHANGE_TOLERANCE,
+        "NO_ROW": VANISHING_ROW_TOLERANCE,
+    }
     weights = HILBERT
 
     def __init__(
@@ -108,7 +120,7 @@ class ManifoldStepper:
             if not np.isfinite(steps).all():
                 break
             X[left[:, None], chart.others] -= steps
-            left = left[np.max(np.abs(steps) / scales, axis=1) > QUADRATIC]
+            left = left[np.max(np.abs(steps) / scales, axis=1) > QUADRATIC_STEP_SIZE]
             if not len(left):
                 return X
         raise NumericalError(
@@ -132,7 +144,10 @@ class ManifoldStepper:
         if not chart.others:
             return S
         T = self.tangent(t, x, u)
-        if np.max(np.abs(T[chart.others]) * self.scales[chart.kept] / self.scales[chart.others][:, None]) <= BENT:
+        if (
+            np.max(np.abs(T[chart.others]) * self.scales[chart.kept] / self.scales[chart.others][:, None])
+            <= MAX_DEPENDENT_SLOPE
+        ):
             return S
         H = self.visits.surface(t, x, u)[1]
         other = choose_chart(H, self.scales, len(chart.others), self.row_terms.at(t, x, u), self.held)

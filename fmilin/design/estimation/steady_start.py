@@ -15,8 +15,10 @@ from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
-NEGLIGIBLE = 1e-8  # direct effect of noise on an output, times a second, in deviations of its own noise, that is none
-ROUNDED, MEASURED = 1e-14, 1e-9  # relative errors of exact derivatives and of differences
+DIRECT_NOISE_TOLERANCE = (
+    1e-8  # direct effect of noise on an output, times a second, in deviations of its own noise, that is none
+)
+EXACT_DERIVATIVE_ERROR, DIFFERENCE_ERROR = 1e-14, 1e-9  # relative errors of exact derivatives and of differences
 
 
 def steady_factor(
@@ -39,7 +41,7 @@ def steady_factor(
     _, _, F, C = motion.visits.along(t, x, u, along, np.hstack((through, directions)))
     A, B = F[kept, :P], F[kept, P:]
     scales = motion.scales[kept]
-    relative = MEASURED if isinstance(motion.visits, SourceVisits) else ROUNDED
+    relative = DIFFERENCE_ERROR if isinstance(motion.visits, SourceVisits) else EXACT_DERIVATIVE_ERROR
     A_error, B_error = relative * _row_sizes(A, scales, scales), relative * np.abs(B)
     Phi_error, _ = exponential_errors((A, B), (A_error, B_error), sample_time)
     Phi, held_response = _sampled(A, B, sample_time)
@@ -109,7 +111,7 @@ def refuse_white_feedthrough(motion: ManifoldStepper, model: Model, point: Opera
             D = motion.visits.along(t, x, u, np.zeros((len(x), len(noisy))), U_w[:, noisy])[3]
         except FmilinError:  # outside the domain of the model
             continue
-        reached = np.argwhere(np.abs(D) > NEGLIGIBLE * np.sqrt(np.diag(R))[:, None])
+        reached = np.argwhere(np.abs(D) > DIRECT_NOISE_TOLERANCE * np.sqrt(np.diag(R))[:, None])
         if reached.size:
             i, j = reached[0]
             sources = [model.inputs.names[k] for k in np.flatnonzero(U_w[:, noisy[j]])]

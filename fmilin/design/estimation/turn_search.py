@@ -1,7 +1,7 @@
 """Which measured outputs of a black box wrap: each is followed over more than a turn along the manifold.
 
 An output of a graph says itself where it wraps. Of a black box the output is increased by small steps, along its
-gradient; where it jumps by a turn against its slope, the jump is enclosed, and must be a turn to EXACT_TURN.
+gradient; where it jumps by a turn against its slope, the jump is enclosed, and must be a turn to EXACT_TURN_TOLERANCE.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceVisits
 from fmilin.errors import FmilinError
-from fmilin.manifold.angles import CLOSE, EXACT_TURN, MOST_TURNS, NEAR_TURN, list_turns
+from fmilin.manifold.angles import EXACT_TURN_TOLERANCE, MOST_TURNS, NEAR_STEP_SIZE, NEAR_TURN_FRACTION, list_turns
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
@@ -21,22 +21,22 @@ STEPS_PER_TURN = 16
 STEPS_ON_MANIFOLD = 64
 TURNS = 1.5  # that an output is followed
 LONGEST_STEP = 1.0  # in sizes of the coordinates: an output that needs longer ones is not the angle of a coordinate
-MOST_OUTPUTS = 8  # that are followed
-MOST_COORDINATES = 30  # of a model: each slope takes two evaluations for each of them
+MAX_OUTPUTS = 8  # that are followed
+MAX_COORDINATES = 30  # of a model: each slope takes two evaluations for each of them
 MOST_HALVINGS = 60
 
 
 def search_turns(motion: ManifoldStepper, model: Model, point: OperatingPoint, turns: FloatArray) -> FloatArray:
     """Return the turns of the outputs (m,), those of a black box that are found to wrap included."""
     visits = motion.visits
-    if not isinstance(visits, SourceVisits) or len(motion.chart.kept) > MOST_COORDINATES:
+    if not isinstance(visits, SourceVisits) or len(motion.chart.kept) > MAX_COORDINATES:
         return turns
     units = model.outputs.units
     unknown = [i for i, turn in enumerate(turns.tolist()) if not turn and i not in model.copies]
     rows = [i for i in unknown if list_turns(units[i])]
     turns = turns.copy()
     chart, switches = motion.chart, motion.switches
-    for i in rows[:MOST_OUTPUTS]:
+    for i in rows[:MAX_OUTPUTS]:
         for turn in list_turns(units[i]):
             motion.chart = chart
             visits.set_turn(i, turn)  # slopes are those beside a wrap, too
@@ -72,7 +72,7 @@ def _follow(motion: ManifoldStepper, point: OperatingPoint, i: int, turn: float)
         ahead = motion.on_manifold(t, ahead, u)
         change = float(motion.visits.values(t, ahead, u)[1][i] - outputs[i])
         count = round((change - increase) / turn)
-        if count and abs(change - increase - count * turn) <= NEAR_TURN * turn:
+        if count and abs(change - increase - count * turn) <= NEAR_TURN_FRACTION * turn:
             return _enclose(motion, point, (x, ahead), i, turn)
         x = ahead
         motion.moved(t, x, u, np.eye(len(kept)))
@@ -87,7 +87,7 @@ def _enclose(
     below, above = ends
     value, last = (float(motion.visits.values(t, x, u)[1][i]) for x in ends)
     for _ in range(MOST_HALVINGS):
-        if np.max(np.abs(above - below) / motion.scales) <= CLOSE:
+        if np.max(np.abs(above - below) / motion.scales) <= NEAR_STEP_SIZE:
             break
         middle = motion.on_manifold(t, (below + above) / 2, u)
         between = float(motion.visits.values(t, middle, u)[1][i])
@@ -96,5 +96,5 @@ def _enclose(
         else:
             below, value = middle, between
     count = abs(round((last - value) / turn))
-    is_turn = 0 < count <= MOST_TURNS[turn] and abs(abs(last - value) - count * turn) <= EXACT_TURN * turn
+    is_turn = 0 < count <= MOST_TURNS[turn] and abs(abs(last - value) - count * turn) <= EXACT_TURN_TOLERANCE * turn
     return count * turn if is_turn else 0.0

@@ -28,8 +28,8 @@ DEFAULT_SIZE = 1 << 28
 """Bytes of an arena. The system provides only those that are used."""
 
 _ALIGNMENT = 64
-_PROGRESS = 24  # bytes at the beginning, before the last message: struct progress of protocol.h
-_RESERVED = 1024  # bytes of it
+_PROGRESS_BYTES = 24  # bytes at the beginning, before the last message: struct progress of protocol.h
+_RESERVED_BYTES = 1024  # bytes of it
 
 
 class Location(NamedTuple):
@@ -70,7 +70,7 @@ class Arena:
             _ARENAS.add(self)
         everything = np.frombuffer(self._memory, dtype=np.uint8)
         self._address: int = everything.__array_interface__["data"][0]
-        self._free = [(_RESERVED, size - _RESERVED)]  # (offset, bytes), in order
+        self._free = [(_RESERVED_BYTES, size - _RESERVED_BYTES)]  # (offset, bytes), in order
         self._returned: deque[tuple[int, int]] = deque()  # by the garbage collector, which may come at any moment
 
     def empty(self, shape: int | tuple[int, ...], dtype: np.dtype[T]) -> NDArray[T]:
@@ -129,7 +129,7 @@ class Arena:
 
     def last_text(self) -> str:
         """Return the last message of the FMU in the present program."""
-        text = bytes(self._memory[_PROGRESS:_RESERVED]).split(b"\0")[0]
+        text = bytes(self._memory[_PROGRESS_BYTES:_RESERVED_BYTES]).split(b"\0")[0]
         return text.decode("utf-8", "replace")
 
     def separate(self) -> None:
@@ -148,7 +148,7 @@ class Arena:
         system.mmap.restype = ctypes.c_void_p
         system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_longlong]
         access = mmap.PROT_READ | mmap.PROT_WRITE
-        placed = system.mmap(self._address, self.size, access, mmap.MAP_SHARED | _MAP_FIXED, descriptor, 0)
+        placed = system.mmap(self._address, self.size, access, mmap.MAP_SHARED | _MAP_FIXED_FLAG, descriptor, 0)
         if placed != self._address:
             os._exit(1)  # the processes would write over each other's numbers
         os.dup2(descriptor, self.descriptor, inheritable=False)
@@ -181,7 +181,7 @@ class Arena:
 
 
 _ARENAS: weakref.WeakSet[Arena] = weakref.WeakSet()
-_MAP_FIXED = 0x10  # of Linux, macOS and the BSDs
+_MAP_FIXED_FLAG = 0x10  # of Linux, macOS and the BSDs
 
 
 def _separate_all() -> None:

@@ -19,7 +19,7 @@ from fmilin.fmi.client.printed_lines import PrintedLines
 
 assert sys.platform != "win32"  # noqa: S101 - for type checkers
 
-_PIPE = 4096  # bytes that are read at a time
+_READ_BYTES = 4096  # bytes that are read at a time
 
 
 class PosixPipes:
@@ -158,14 +158,14 @@ class PosixPipes:
     def _take_answer(self) -> bytes | None:
         """Return bytes, none at the end; None where the FMU, which can read from the pipe, too, was faster."""
         try:
-            return os.read(self._answers, _PIPE)
+            return os.read(self._answers, _READ_BYTES)
         except BlockingIOError:
             return None
 
     def _take_output(self) -> bool:
         """Take what was printed; False at the end of it."""
         try:
-            content = os.read(self._output, _PIPE)
+            content = os.read(self._output, _READ_BYTES)
         except BlockingIOError:
             return True
         self._printed.feed(content)

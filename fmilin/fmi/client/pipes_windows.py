@@ -28,12 +28,12 @@ assert sys.platform == "win32"  # noqa: S101 - for type checkers
 import _winapi
 import msvcrt
 
-_PIPE = 1 << 16  # bytes of a pipe and of a read
-_LONGEST_WAIT = 0x7FFFFFFF  # ms
+_PIPE_BYTES = 1 << 16  # bytes of a pipe and of a read
+_MAX_WAIT_MILLISECONDS = 0x7FFFFFFF  # ms
 
 # Of Windows, and not of the module _winapi.
-_PIPE_ACCESS_OUTBOUND = 2
-_PIPE_REJECT_REMOTE_CLIENTS = 8
+_OUTBOUND_ACCESS_FLAG = 2
+_REJECT_REMOTE_CLIENTS_FLAG = 8
 _ERROR_OPERATION_ABORTED = 995
 _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION = 9
 
@@ -70,7 +70,7 @@ class WindowsPipes:
     ) -> None:
         self._printed = printed
         self._job = _create_job()
-        requests, self._requests = _create_pipe(_PIPE_ACCESS_OUTBOUND)
+        requests, self._requests = _create_pipe(_OUTBOUND_ACCESS_FLAG)
         answers, self._answers = _create_pipe(_winapi.PIPE_ACCESS_INBOUND)
         output, self._output = _create_pipe(_winapi.PIPE_ACCESS_INBOUND)
         ours = (self._job, self._requests, self._answers, self._output)
@@ -207,7 +207,7 @@ class _PendingRead:
 
     def _begin(self) -> None:
         try:
-            self._operation, _ = _winapi.ReadFile(self._pipe, _PIPE, overlapped=True)
+            self._operation, _ = _winapi.ReadFile(self._pipe, _PIPE_BYTES, overlapped=True)
         except OSError:  # the other end is closed
             self.is_open = False
 
@@ -250,9 +250,9 @@ def _create_pipe(access: int) -> tuple[int, int]:
     """Return the end of the host, which it inherits, and ours, which has overlapped operations."""
     name = rf"\\.\pipe\fmilin-{secrets.token_hex(16)}"
     mode = access | _winapi.FILE_FLAG_OVERLAPPED | _winapi.FILE_FLAG_FIRST_PIPE_INSTANCE
-    ours = _winapi.CreateNamedPipe(name, mode, _PIPE_REJECT_REMOTE_CLIENTS, 1, _PIPE, _PIPE, 0, 0)
+    ours = _winapi.CreateNamedPipe(name, mode, _REJECT_REMOTE_CLIENTS_FLAG, 1, _PIPE_BYTES, _PIPE_BYTES, 0, 0)
     try:
-        their_access = _winapi.GENERIC_READ if access == _PIPE_ACCESS_OUTBOUND else _winapi.GENERIC_WRITE
+        their_access = _winapi.GENERIC_READ if access == _OUTBOUND_ACCESS_FLAG else _winapi.GENERIC_WRITE
         theirs = _winapi.CreateFile(name, their_access, 0, 0, _winapi.OPEN_EXISTING, 0, 0)
         os.set_handle_inheritable(theirs, True)
         _winapi.ConnectNamedPipe(ours, overlapped=True).GetOverlappedResult(True)
@@ -273,7 +273,7 @@ def _wait(events: Sequence[int], seconds: float | None) -> bool:
     while True:
         milliseconds = _winapi.INFINITE
         if deadline is not None:
-            milliseconds = min(max(0, math.ceil(1000 * (deadline - time.monotonic()))), _LONGEST_WAIT)
+            milliseconds = min(max(0, math.ceil(1000 * (deadline - time.monotonic()))), _MAX_WAIT_MILLISECONDS)
         with suppress(InterruptedError):  # the interrupt itself comes as an exception of its own
             return _winapi.WaitForMultipleObjects(events, False, milliseconds) != _winapi.WAIT_TIMEOUT
 

@@ -9,7 +9,7 @@ from fmilin.errors import escape_controls
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
 
-LONGEST_LINE = 2000
+MAX_LINE_CHARACTERS = 2000
 MOST_LINES = 10_000
 
 
@@ -25,14 +25,14 @@ class PrintedLines:
     def feed(self, content: bytes) -> None:
         """Take what was printed; nothing is logged yet, since that could call anything."""
         *lines, rest = (self._rest + content).split(b"\n")
-        while len(rest) > LONGEST_LINE:
-            lines.append(rest[:LONGEST_LINE])
-            rest = rest[LONGEST_LINE:]
+        while len(rest) > MAX_LINE_CHARACTERS:
+            lines.append(rest[:MAX_LINE_CHARACTERS])
+            rest = rest[MAX_LINE_CHARACTERS:]
         self._rest = rest
         for line in lines:
             self._count += 1
             if self._count <= MOST_LINES:
-                text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
+                text = line[:MAX_LINE_CHARACTERS].decode("utf-8", "replace").rstrip("\r")
                 self._lines.append(escape_controls(text))
             elif self._count == MOST_LINES + 1:
                 self._lines.append(f"(more than {MOST_LINES} lines: the others are not shown)")

@@ -38,11 +38,11 @@ CLOCK_ROUNDS = 8  # how often within the limit of a call is looked whether the h
 
 _ANSWER = struct.Struct("=IiIIQII")
 _RECORD = struct.Struct("=iHH")
-_OPEN, _DEFINE, _RUN, _EXECUTE, _QUIT, _COPY_HOST = 1, 2, 3, 4, 5, 6
-_MAKE_COPY, _RETURN_TO_COPY, _DROP_COPY = 0, 1, 2
+_OPEN_MESSAGE, _DEFINE_MESSAGE, _RUN_MESSAGE, _EXECUTE_MESSAGE, _QUIT_MESSAGE, _COPY_HOST_MESSAGE = 1, 2, 3, 4, 5, 6
+_MAKE_COPY_CODE, _RETURN_TO_COPY_CODE, _DROP_COPY_CODE = 0, 1, 2
 _MOST_BYTES = 1 << 18  # of an answer
-_MOST_PROGRAMS = 65536
-_NEARLY_ALL = 0.8  # of the memory that a process may take: it may have crashed for want of more
+_MAX_PROGRAMS = 65536
+_MEMORY_EXHAUSTION_FRACTION = 0.8  # of the memory that a process may take: it may have crashed for want of more
 
 MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG, NOT_COPIED = range(-1, -9, -1)
 """What the host answers beside the statuses of FMI: ``enum host_status`` of ``protocol.h``."""
@@ -143,7 +143,7 @@ class HostProcess:
         """Load a library; return the reason where it cannot be loaded, else nothing."""
         content = os.fsencode(path) + b"\0" + prefix.encode() + b"\0"
         self.running_name = "the loading of the library"
-        self._send(MESSAGE.pack(_OPEN, len(content), version, int(stepped), 0) + content)
+        self._send(MESSAGE.pack(_OPEN_MESSAGE, len(content), version, int(stepped), 0) + content)
         status, _, _, records = self._receive(self.seconds)
         if status == 0:
             return ""
@@ -160,27 +160,27 @@ class HostProcess:
         if count == 1 and not first:
             self._send(program.request)
         else:
-            self._send(MESSAGE.pack(_RUN, 0, program.number, first, count))
+            self._send(MESSAGE.pack(_RUN_MESSAGE, 0, program.number, first, count))
         return self._outcome()
 
     def execute(self, instructions: Iterable[Instruction]) -> Failure | None:
         """Run instructions once; return where they ended if that was not their end."""
         self.running, self._last_repetition = tuple(instructions), 1
         content = b"".join(i.record for i in self.running)
-        self._send(MESSAGE.pack(_EXECUTE, len(content), 0, 0, 0) + content)
+        self._send(MESSAGE.pack(_EXECUTE_MESSAGE, len(content), 0, 0, 0) + content)
         return self._outcome()
 
     def make_copy(self) -> bool:
         """Let the host make a copy of itself, to which it can return; return whether it does."""
         self._new_to_copy.clear()
-        is_made = self._ask_about_copy(_MAKE_COPY, "the copying of its process")
+        is_made = self._ask_about_copy(_MAKE_COPY_CODE, "the copying of its process")
         if is_made and self._memory_of_copy is not None:
             self._memory = self._memory_of_copy
         return is_made
 
     def return_to_copy(self) -> bool:
         """Let the copy of the host go on in its place; return False where there is none any more."""
-        if not self._ask_about_copy(_RETURN_TO_COPY, "the return to a copy of its process"):
+        if not self._ask_about_copy(_RETURN_TO_COPY_CODE, "the return to a copy of its process"):
             return False
         for program in self._new_to_copy:
             program.known_to = self._before_copy
@@ -190,11 +190,11 @@ class HostProcess:
     def drop_copy(self) -> None:
         """End the copy of the host, if there is one."""
         self._new_to_copy.clear()
-        self._ask_about_copy(_DROP_COPY, "the end of a copy of its process")
+        self._ask_about_copy(_DROP_COPY_CODE, "the end of a copy of its process")
 
     def _ask_about_copy(self, request: int, name: str) -> bool:
         self.running_name, self.running = name, ()
-        self._send(MESSAGE.pack(_COPY_HOST, 0, request, 0, 0))
+        self._send(MESSAGE.pack(_COPY_HOST_MESSAGE, 0, request, 0, 0))
         failure = self._outcome()
         if failure is not None and failure.status != NOT_COPIED:
             raise self._fail("does not understand what it is asked about copies")
@@ -213,7 +213,7 @@ class HostProcess:
             return
         self.running_name, self.running = "the unloading of the library", ()
         seconds = ENDING_TIME if self.seconds is None else min(ENDING_TIME, self.seconds)
-        self._pipes.send(MESSAGE.pack(_QUIT, 0, 0, 0, 0), seconds)
+        self._pipes.send(MESSAGE.pack(_QUIT_MESSAGE, 0, 0, 0, 0), seconds)
         try:
             status = self._pipes.wait(seconds)[0] if self._pipes.read_to_end(seconds) else None
             if status is None:
@@ -236,11 +236,11 @@ class HostProcess:
             number = self._free_numbers.pop()
         else:
             number = next(self._next_numbers)
-        if number >= _MOST_PROGRAMS:
-            raise ModelError(f"'{self._source}' is asked for more than {_MOST_PROGRAMS} different things at a time.")
+        if number >= _MAX_PROGRAMS:
+            raise ModelError(f"'{self._source}' is asked for more than {_MAX_PROGRAMS} different things at a time.")
         content = program.content
         self.running = program.instructions
-        self._send(MESSAGE.pack(_DEFINE, len(content), number, 0, 0) + content)
+        self._send(MESSAGE.pack(_DEFINE_MESSAGE, len(content), number, 0, 0) + content)
         failure = self._outcome()
         if failure is not None:
             if is_new:
@@ -250,7 +250,7 @@ class HostProcess:
             weakref.finalize(program, self._free_numbers.append, number).atexit = False
         self._new_to_copy.add(program)
         program.known_to, program.number = self, number
-        program.request = MESSAGE.pack(_RUN, 0, number, 0, 1)
+        program.request = MESSAGE.pack(_RUN_MESSAGE, 0, number, 0, 1)
         return None
 
     def _outcome(self) -> Failure | None:
@@ -359,7 +359,7 @@ class HostProcess:
         if status is None:
             return self._fail(f"closed the connection to its host in {where}")
         how = f"{describe_end(status)} in {where}"
-        if self._memory is not None and memory > _NEARLY_ALL * self._memory:
+        if self._memory is not None and memory > _MEMORY_EXHAUSTION_FRACTION * self._memory:
             how += (
                 f". It had nearly all of the {self._memory / 2**30:.2f} GiB of memory that it may take: give it more "
                 "with fl.Limits(memory=GIB * 2**30)"

@@ -13,7 +13,7 @@ from fmilin.fmi.client.arena import Arena, Repeated
 
 INSTRUCTION = struct.Struct("=IIQ12Q")
 MESSAGE = struct.Struct("=IIQQQ")
-OPERANDS = 4
+OPERAND_COUNT = 4
 
 
 class Operation(IntEnum):
@@ -95,7 +95,7 @@ class Instruction:
         self.operation = operation
         self.operands = operands  # whose memory the call uses
         numbers = [number for operand in operands for number in arena.locate(operand)]
-        numbers += [0] * (3 * OPERANDS - len(numbers))
+        numbers += [0] * (3 * OPERAND_COUNT - len(numbers))
         self.record = INSTRUCTION.pack(operation, kind, immediate, *numbers)
 
 

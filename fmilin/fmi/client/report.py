@@ -9,7 +9,7 @@ from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.client.restrictions import Limits
 from fmilin.fmi.sandbox_report import SandboxReport, list_guarantees, read_sandbox_report
 
-_SMALL_ARENA = 1 << 16
+_SMALL_ARENA_BYTES = 1 << 16
 
 
 def sandbox_report() -> SandboxReport:
@@ -23,7 +23,7 @@ def sandbox_report() -> SandboxReport:
     """
     limits = Limits()
     host = HostProcess(
-        Arena(_SMALL_ARENA),
+        Arena(_SMALL_ARENA_BYTES),
         "none",
         lambda *_: None,
         options=limits.to_options(),

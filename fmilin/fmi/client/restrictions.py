@@ -22,13 +22,13 @@ FREE_MEMORY_SHARE = 0.9
 LARGEST_FILE = 1 << 28
 """Bytes of each file that an FMU writes, all of which are temporary."""
 
-MOST_PROCESSES = 100
+MAX_PROCESSES = 100
 """That an FMU may have started at a time, where it may start any."""
 
-MOST_THREADS_WITH_PROCESSES = 200
+MAX_THREADS_WITH_PROCESSES = 200
 """Threads of all of them. Linux counts threads and processes together: a fork bomb takes those of the threads, too."""
 
-MOST_COPIES = 3
+MAX_COPIES = 3
 """Of the process of an FMU at a time, itself included, where copies take the place of saved states."""
 
 VISIBLE_VARIABLES = (
@@ -90,10 +90,10 @@ class Limits:
         # The limit is one of addresses, of which those of the arena are taken from the beginning.
         options = ["--memory", str(int(memory) + DEFAULT_SIZE), "--processes", str(self.processes)]
         if self.processes:
-            options += ["--threads", str(MOST_THREADS_WITH_PROCESSES)]
+            options += ["--threads", str(MAX_THREADS_WITH_PROCESSES)]
         options += ["--file-size", str(LARGEST_FILE)]
         if copied:
-            options += ["--copies", str(int(memory) // MOST_COPIES + DEFAULT_SIZE)]
+            options += ["--copies", str(int(memory) // MAX_COPIES + DEFAULT_SIZE)]
         readable = [os.path.abspath(path) for path in self.read]  # noqa: PTH100 - links are followed by the host
         for path in dict.fromkeys([*readable, *_python_folders(), *_library_folders()]):
             options += ["--read", path]

@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 
 from fmilin.fmi.host.build import host_program
 
-NOT_STARTED = 126
+NOT_STARTED_STATUS = 126
 """The status where the program is not there or cannot be started."""
 
-MOST_OUTPUT = 1 << 20  # bytes that a program may print
+MAX_OUTPUT_BYTES = 1 << 20  # bytes that a program may print
 ENDING_TIME = 5.0  # seconds in which all has ended: the sandbox waits for 2 s after its client has gone
 
 
@@ -108,7 +108,7 @@ class _Reader(threading.Thread):
     @property
     def is_full(self) -> bool:
         """Whether there is more than may be printed."""
-        return len(self._content) > MOST_OUTPUT
+        return len(self._content) > MAX_OUTPUT_BYTES
 
     @property
     def text(self) -> str:

@@ -21,17 +21,17 @@ from fmilin.fmi.read.xml import departures, parse_description
 from fmilin.options import FmuOptions
 from fmilin.support.files import new_folder, temporary_folder
 
-GIB = 2**30
+BYTES_PER_GIB = 2**30
 
 
 CONSTRAINTS = "extra/org.fmilin/constraints.toml"
 TURNS = "extra/org.fmilin/turns.json"
-MOST_MEMBERS = 50_000
+MAX_MEMBERS = 50_000
 LARGEST_DIRECTORY = 8 << 20  # bytes of the list of members, which is read as a whole before anything else
 _LIBRARY_SUFFIXES = (".so", ".dll", ".dylib")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-_LONGEST_END = 22 + 65535 + 20  # bytes: the record at the end, its comment, the record before it in large ones
-_ENCRYPTED = 0x1  # bit of the flags of a member
+_MAX_END_BYTES = 22 + 65535 + 20  # bytes: the record at the end, its comment, the record before it in large ones
+_ENCRYPTED_FLAG = 0x1  # bit of the flags of a member
 _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -84,8 +84,8 @@ class FmuFile:
 
     def _check_directory(self, members: int, size: int) -> None:
         why = ""
-        if members > MOST_MEMBERS:
-            why = f"it has {members} members, more than the {MOST_MEMBERS} that are allowed"
+        if members > MAX_MEMBERS:
+            why = f"it has {members} members, more than the {MAX_MEMBERS} that are allowed"
         elif size > LARGEST_DIRECTORY:
             why = f"the list of its members takes {_in_words(size)}, more than {_in_words(LARGEST_DIRECTORY)}"
         if why:
@@ -207,7 +207,7 @@ class FmuFile:
             )
 
     def _check_readable(self, member: zipfile.ZipInfo) -> None:
-        if member.flag_bits & _ENCRYPTED:
+        if member.flag_bits & _ENCRYPTED_FLAG:
             raise ModelError(
                 f"'{self.path}' cannot be unpacked: its member '{member.filename}' is encrypted, which FMI does not "
                 f"allow. Ask its maker for an FMU without a password."
@@ -256,7 +256,7 @@ def _announced(path: Path) -> tuple[int, int]:
     # Python reads the list as a whole as soon as it opens an archive: seconds for a million members.
     with path.open("rb") as file:
         size = file.seek(0, 2)
-        file.seek(max(0, size - _LONGEST_END))
+        file.seek(max(0, size - _MAX_END_BYTES))
         end = file.read()
         at = end.rfind(b"PK\5\6")
         if at < 0 or len(end) - at < 22:
@@ -272,7 +272,7 @@ def _announced(path: Path) -> tuple[int, int]:
 
 
 def _in_words(size: float) -> str:
-    return f"{size / GIB:.1f} GiB" if size >= 0.1 * GIB else f"{size / 2**20:.1f} MiB"
+    return f"{size / BYTES_PER_GIB:.1f} GiB" if size >= 0.1 * BYTES_PER_GIB else f"{size / 2**20:.1f} MiB"
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) -> None:

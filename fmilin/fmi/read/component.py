@@ -29,9 +29,9 @@ logger.addHandler(logging.NullHandler())  # as a library should: nothing is prin
 # fmi2Status, fmi3Status: OK, Warning, Discard, Error, Fatal, Pending
 _LEVELS = (logging.DEBUG, logging.WARNING, logging.WARNING, logging.ERROR, logging.CRITICAL, logging.DEBUG)
 _REFERENCE = re.compile(r"#r(\d+)#")  # FMI 2.0.4 section 2.1.5: '#r12#' stands for the Real with reference 12
-_LONGEST = 600
+_MAX_TEXT_CHARACTERS = 600
 
-_DISCARD, _ERROR, _FATAL = 2, 3, 4
+_DISCARD_STATUS, _ERROR_STATUS, _FATAL_STATUS = 2, 3, 4
 _STATUS = ("ok", "warning", "discard", "error", "fatal", "pending")
 _AT_THE_START = (
     Operation.SETUP_EXPERIMENT,
@@ -71,7 +71,9 @@ class LogSink:
         texts = (serious or [text for _, text in said])[-3:]
         if not texts:
             return "The FMU itself gives no reason."
-        shown = " / ".join(text if len(text) <= _LONGEST else text[:_LONGEST] + "..." for text in texts)
+        shown = " / ".join(
+            text if len(text) <= _MAX_TEXT_CHARACTERS else text[:_MAX_TEXT_CHARACTERS] + "..." for text in texts
+        )
         return f'The FMU says: "{shown}".'
 
     def forget(self) -> None:
@@ -160,7 +162,7 @@ class LoadedCode:
     def error_at_point(self, failure: Failure) -> FmilinError:
         """Return the error for a call that failed at a point; a discarded point is one without a solution."""
         error = self.failure(failure)
-        no_solution = failure.status == _DISCARD and _operation(failure) not in _ABOUT_THE_MODEL
+        no_solution = failure.status == _DISCARD_STATUS and _operation(failure) not in _ABOUT_THE_MODEL
         return NumericalError(str(error)) if no_solution else error
 
     def first_bad(self, calls: Calls, count: int = 1) -> Failure | None:
@@ -237,12 +239,12 @@ class LoadedCode:
     def is_usable(self) -> bool:
         """Whether there is an instance that may still be asked."""
         host = self._host  # asked at every visit
-        return self.health < _ERROR and self.has_instance and host is not None and host.is_alive
+        return self.health < _ERROR_STATUS and self.has_instance and host is not None and host.is_alive
 
     @property
     def is_lost(self) -> bool:
         """Whether a fatal error forbids every further call."""
-        return self.health >= _FATAL
+        return self.health >= _FATAL_STATUS
 
     def failure(self, failure: Failure) -> ModelError:
         """Return the error for a call that failed, and remember what may still be done with the instance."""
@@ -256,11 +258,13 @@ class LoadedCode:
                 f"{failure.name} of '{self._sink.source}' was not called: {why}. Check the values that were set; if "
                 "they are as the model description allows, this is a bug of fmilin."
             )
-        self.health = max(self.health, status if status in (_DISCARD, _ERROR, _FATAL) else _ERROR)
+        self.health = max(
+            self.health, status if status in (_DISCARD_STATUS, _ERROR_STATUS, _FATAL_STATUS) else _ERROR_STATUS
+        )
         word = _STATUS[status] if 0 <= status < len(_STATUS) else "an unknown status"
         advice = {
-            _DISCARD: "The model cannot be evaluated there: choose another operating point or other parameters.",
-            _FATAL: "It is started anew for the next question.",
+            _DISCARD_STATUS: "The model cannot be evaluated there: choose another operating point or other parameters.",
+            _FATAL_STATUS: "It is started anew for the next question.",
         }.get(status, "Check the operating point, the start values and the parameters.")
         starting = self.advice() if _operation(failure) in _AT_THE_START else ""
         return ModelError(

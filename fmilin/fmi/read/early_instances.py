@@ -19,7 +19,7 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.signals import FloatArray
 
-_UNDEFINED = 2**32 - 1  # fmiUndefinedValueReference: a state that is no variable
+_UNDEFINED_VALUE_REFERENCE = 2**32 - 1  # fmiUndefinedValueReference: a state that is no variable
 
 
 class Version1(Instance):
@@ -47,11 +47,11 @@ class Instance1(Version1):
 
     def described(self) -> ModelDescription:
         """Return the description with the states that the code has."""
-        numbers = self.arena.copy(np.full(self._number_of_states, _UNDEFINED, dtype=np.uint32))
+        numbers = self.arena.copy(np.full(self._number_of_states, _UNDEFINED_VALUE_REFERENCE, dtype=np.uint32))
         if numbers.size:
             ask = self.component.bound(Operation.GET_STATE_REFERENCES, numbers)
             if self.component.first_bad((ask,)) is not None:  # it only serves names
-                numbers[:] = _UNDEFINED
+                numbers[:] = _UNDEFINED_VALUE_REFERENCE
         return with_states(self.description, numbers.tolist())
 
     def pass_event(self, inputs: Sequence[Group] = ()) -> bool:

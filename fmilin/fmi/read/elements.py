@@ -9,7 +9,7 @@ from fmilin.errors import ModelError, quote_first
 from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
-LARGEST_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
+MAX_VALUE_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
 MOST_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
 
 _OF_PARAMETERS = {"parameter": "exact", "structuralParameter": "exact", "calculatedParameter": "calculated",
@@ -135,11 +135,11 @@ def read_variable(
 def _value_reference(element: Any, name: str, notes: Notes) -> int | None:
     """Return the value reference of a variable, None where it is missing or no integer."""
     reference = integer(element.get("valueReference"))
-    if reference is not None and not 0 <= reference <= LARGEST_REFERENCE:
+    if reference is not None and not 0 <= reference <= MAX_VALUE_REFERENCE:
         notes.refuse(
             element.sourceline,
             f"the value reference of '{name}' is {_shorten_number(reference)}, and must be from 0 to "
-            f"{LARGEST_REFERENCE}",
+            f"{MAX_VALUE_REFERENCE}",
             "Which variable is meant cannot be told",
         )
     return reference

@@ -20,7 +20,7 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
 _MOST_ITERATIONS = 100
-_GUARD = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
+_GUARD_SIZE = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
 
 
@@ -249,7 +249,7 @@ class Instance(VariableAccess):
 
     def nominals(self, count: int) -> FloatArray:
         """Read the nominal values of the states, shape (count,)."""
-        room = self.arena.copy(np.full(count + _GUARD, np.nan))
+        room = self.arena.copy(np.full(count + _GUARD_SIZE, np.nan))
         if count:
             self.component.run((self.component.bound(Operation.GET_NOMINALS, room[:count]),))
         return room[:count].copy()
@@ -377,7 +377,7 @@ class Instance(VariableAccess):
         """Return the number of states that the code has, where it is not the declared one, by asking for them."""
         # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
         declared = self._number_of_states
-        buffer = self.arena.copy(np.full(declared + _GUARD, np.nan))
+        buffer = self.arena.copy(np.full(declared + _GUARD_SIZE, np.nan))
 
         def refused(number: int) -> Failure | None:
             return self.component.first_bad((self.component.bound(Operation.GET_CONTINUOUS_STATES, buffer[:number]),))

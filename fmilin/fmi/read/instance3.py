@@ -84,7 +84,7 @@ class Instance3(Instance):
         return count
 
 
-_SIMULTANEOUS = 1e-9  # times closer than this, in parts of a clock's interval, are the same
+_SIMULTANEOUS_TIME_TOLERANCE = 1e-9  # times closer than this, in parts of a clock's interval, are the same
 
 
 class SteppedInstance3(SteppedInstance, Instance3):
@@ -117,7 +117,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
             self._advance(time, step)
             return
         end = time + step
-        while time < end - _SIMULTANEOUS * step:
+        while time < end - _SIMULTANEOUS_TIME_TOLERANCE * step:
             due = [v.reference for v in self._ticking if self._ticks(v.interval or 0.0, v.shift, time)[0]]
             if due:
                 active = self.arena.copy(np.ones(len(due), dtype=np.int64))
@@ -130,7 +130,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
             if self.next_event is not None and self.next_event > time:
                 times.append(self.next_event)
             nearest = min(times, default=end)
-            until = end if nearest > end - _SIMULTANEOUS * (end - time) else nearest
+            until = end if nearest > end - _SIMULTANEOUS_TIME_TOLERANCE * (end - time) else nearest
             self.component.call(Operation.ENTER_STEP_MODE)
             reached = self._advance(time, until - time)
             self.component.call(Operation.ENTER_EVENT_MODE)
@@ -149,7 +149,9 @@ class SteppedInstance3(SteppedInstance, Instance3):
         if terminates:
             self.component.health = 3  # nothing but freeing is allowed now
             raise self._ended()
-        if returns_early and not (self._has_event_mode and time < reached <= time + step * (1 + _SIMULTANEOUS)):
+        if returns_early and not (
+            self._has_event_mode and time < reached <= time + step * (1 + _SIMULTANEOUS_TIME_TOLERANCE)
+        ):
             raise NumericalError(
                 f"'{self.description.source}' returns early from a step of {step:g} s at t = {time:g} s, and says that "
                 f"it has reached {reached:g} s. Take a smaller step=."
@@ -164,7 +166,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
         """Return whether a clock ticks at a time, and when it ticks next after it."""
         first = self._begin + shift
         passed = (time - first) / interval
-        number = floor(passed + _SIMULTANEOUS)
+        number = floor(passed + _SIMULTANEOUS_TIME_TOLERANCE)
         if number < 0:
             return False, first
-        return abs(passed - number) <= _SIMULTANEOUS * max(1.0, number), first + (number + 1) * interval
+        return abs(passed - number) <= _SIMULTANEOUS_TIME_TOLERANCE * max(1.0, number), first + (number + 1) * interval

@@ -15,8 +15,8 @@ from fmilin.fmi.read.elements import integer
 from fmilin.signals import Signal, Signals, rate_unit
 
 _ELEMENT = re.compile(r"(?P<array>.+)\[\s*(?P<indices>\d+(?:\s*,\s*\d+)*)\s*\]")
-_LARGEST_ARRAY = 100_000
-_MOST_SCALARS = 200_000
+_MAX_ARRAY_SIZE = 100_000
+_MAX_SCALARS = 200_000
 _RATE = re.compile(r"der\((?P<state>.+)\)")
 
 
@@ -81,10 +81,10 @@ class ScalarLayout:
                 "Choose other structural parameters, or let the exporting tool correct its model description."
             )
         size = math.prod(shape)
-        if size > _LARGEST_ARRAY:
+        if size > _MAX_ARRAY_SIZE:
             raise ModelError(
                 f"'{variable.name}' of '{self.description.source}' is an array of {size} numbers; fmilin takes up to "
-                f"{_LARGEST_ARRAY}. Choose smaller structural parameters."
+                f"{_MAX_ARRAY_SIZE}. Choose smaller structural parameters."
             )
         return size
 
@@ -202,9 +202,9 @@ class ScalarLayout:
     def _all(self, variables: Iterable[Variable]) -> Iterator[ScalarVariable]:
         variables = list(variables)
         number = sum(self.size(v) for v in variables)
-        if number > _MOST_SCALARS:
+        if number > _MAX_SCALARS:
             raise ModelError(
-                f"'{self.description.source}' has {number} states, inputs or outputs; fmilin takes {_MOST_SCALARS}. "
+                f"'{self.description.source}' has {number} states, inputs or outputs; fmilin takes {_MAX_SCALARS}. "
                 f"Choose smaller structural parameters."
             )
         for v in variables:

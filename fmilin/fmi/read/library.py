@@ -14,8 +14,8 @@ from typing import Any
 
 from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
 from fmilin.errors import ModelError
-from fmilin.fmi.client.restrictions import MOST_PROCESSES, Limits, current_restrictions
-from fmilin.fmi.host.run import NOT_STARTED, ProgramEnd, run_in_sandbox
+from fmilin.fmi.client.restrictions import MAX_PROCESSES, Limits, current_restrictions
+from fmilin.fmi.host.run import NOT_STARTED_STATUS, ProgramEnd, run_in_sandbox
 from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile
@@ -82,7 +82,7 @@ def must_be_compiled(fmu: FmuFile, description: ModelDescription, kind: type[Ins
     raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")
 
 
-PATIENCE = 600.0  # seconds that the compiler may take
+MAX_COMPILE_SECONDS = 600.0  # seconds that the compiler may take
 LARGEST_FILE = 1 << 30  # bytes, of the library and of all that is temporary
 _VISIBLE_VARIABLES = (
     *("PATH", "LD_LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "INCLUDE", "LIB"),
@@ -240,14 +240,14 @@ def _run(command: Sequence[str], folder: Path, source: str) -> bytes:
         library = built / f"library{library_suffix()}"
         program = shutil.which(command[0]) or command[0]
         limits = [
-            *replace(restrictions, read=(), network=False, processes=MOST_PROCESSES).to_options(),
+            *replace(restrictions, read=(), network=False, processes=MAX_PROCESSES).to_options(),
             *("--file-size", str(LARGEST_FILE)),
             *("--scratch", str(scratch), "--scratch-size", str(LARGEST_FILE), "--write", str(built)),
         ]
         readable = [folder / "sources", fmpy_folder() / "c-code", *_installation(Path(program).absolute())]
         options = [*limits, *(text for path in readable for text in ("--read", str(path)))]
         complete = [program, *command[1:], "-o", str(library)]
-        end = run_in_sandbox(complete, options, _environment(restrictions, scratch), PATIENCE)
+        end = run_in_sandbox(complete, options, _environment(restrictions, scratch), MAX_COMPILE_SECONDS)
         is_built = library.is_file() and not library.is_symlink()
         content = library.read_bytes() if is_built else b""
     _check_end(end, command[0], folder, source)
@@ -258,13 +258,15 @@ def _run(command: Sequence[str], folder: Path, source: str) -> bytes:
 
 def _check_end(end: ProgramEnd, compiler: str, folder: Path, source: str) -> None:
     if end.stopped == "time":
-        raise ModelError(f"The sources of '{source}' were not compiled within {PATIENCE:g} s. {_EXPORT_ADVICE}")
+        raise ModelError(
+            f"The sources of '{source}' were not compiled within {MAX_COMPILE_SECONDS:g} s. {_EXPORT_ADVICE}"
+        )
     if end.stopped == "output":
         raise ModelError(
             f"The C compiler '{compiler}' printed more than a megabyte about the sources of '{source}' and was "
             f"stopped. {_EXPORT_ADVICE}"
         )
-    if end.status == NOT_STARTED:
+    if end.status == NOT_STARTED_STATUS:
         raise ModelError(
             f"The C compiler '{compiler}' cannot be started: {' '.join(end.printed.split())}. Install it, or let "
             "the environment variable CC name another one."

@@ -24,7 +24,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import COLUMNS_AGREE
 
 Mask = NDArray[np.bool_]
-_LARGEST = 50_000_000  # entries of a structure; above it would take more memory than it saves time
+_MAX_STRUCTURE_SIZE = 50_000_000  # entries of a structure; above it would take more memory than it saves time
 
 
 def declared_structure(
@@ -37,7 +37,7 @@ def declared_structure(
         return None
     n = len(layout.states)
     width = n + len(layout.inputs)
-    if (n + len(outputs)) * width > _LARGEST:
+    if (n + len(outputs)) * width > _MAX_STRUCTURE_SIZE:
         return None
     columns: dict[tuple[int, int], list[int]] = {}  # lists: in odd descriptions an input is a state, too
     for i, s in enumerate((*layout.states, *layout.inputs)):
@@ -65,9 +65,11 @@ def _row(layout: ScalarLayout, unknown: Unknown, columns: dict[tuple[int, int], 
     return row
 
 
-FEWEST = 16  # knowns from which it is worth while
-FEW = 64  # knowns up to which directions are remembered, which are mostly the same
-FULL = 10  # A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for
+MIN_GROUPED_KNOWNS = 16  # knowns from which it is worth while
+MAX_REMEMBERED_KNOWNS = 64  # knowns up to which directions are remembered, which are mostly the same
+FULL_ROW_COUNT = (
+    10  # A row that depends on more knowns than this and twice the median is one that adjoint derivatives are for
+)
 
 Product = Callable[[Group, Group, FloatArray], Instruction]
 
@@ -137,7 +139,7 @@ class Together:
 def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
     """Return groups of columns, and the rows beside them: no row, the full ones, or all, whichever needs fewest."""
     counts = pattern.sum(axis=1)
-    full = np.flatnonzero(counts > FULL + 2 * np.median(counts)).tolist()
+    full = np.flatnonzero(counts > FULL_ROW_COUNT + 2 * np.median(counts)).tolist()
     sparse = pattern.copy()
     sparse[full] = False
     candidates = [(column_groups(pattern), []), (column_groups(sparse), full), ([], list(range(len(pattern))))]
@@ -150,7 +152,12 @@ _MOST_BYTES = 1 << 23  # of answers at many points
 def is_unit_matrix(directions: FloatArray) -> bool:
     """Return whether directions are those of all variables in turn: a product with a large unit matrix takes time."""
     n, count = directions.shape
-    return n == count and n > FEW and np.count_nonzero(directions) == n and bool((np.diagonal(directions) == 1).all())
+    return (
+        n == count
+        and n > MAX_REMEMBERED_KNOWNS
+        and np.count_nonzero(directions) == n
+        and bool((np.diagonal(directions) == 1).all())
+    )
 
 
 class _ManyPoints(NamedTuple):
@@ -210,7 +217,7 @@ class Sensitivities:
     def along(self, changes: FloatArray) -> FloatArray | None:
         """Return values (size,), with ``changes`` (size, m) of further rows by those of states and inputs; or None."""
         directions = changes[1 : self._first]
-        content = directions.tobytes() if len(directions) <= FEW else b""
+        content = directions.tobytes() if len(directions) <= MAX_REMEMBERED_KNOWNS else b""
         if not content or content != self._directions:
             self._needed, self._directions = np.logical_or.reduce(directions, axis=1), content
         needed, every = self._needed, b"\0" not in self._needed.tobytes()
@@ -394,7 +401,7 @@ class Sensitivities:
         layout = self._session.layout
         knowns = [s.variable for s in (*layout.states, *layout.inputs)]
         distinct = {v.reference for v in knowns if not v.dimensions}
-        if len(knowns) < FEWEST or len(distinct) < len(knowns):
+        if len(knowns) < MIN_GROUPED_KNOWNS or len(distinct) < len(knowns):
             return None
         further = [s for v in self._buffers.further for s in layout.scalars(v)]
         structure = declared_structure(layout, further, np.arange(len(layout.inputs)))

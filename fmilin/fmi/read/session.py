@@ -24,7 +24,7 @@ from fmilin.signals import FloatArray, Signals
 _LIVES_ALONE = (
     "The FMU does not support a second instance in one process, so each instance was given a process of its own."
 )
-REMEMBERED = 1000  # points at which the instance was lost, at most; the oldest are forgotten
+MAX_LOST_POINTS = 1000  # points at which the instance was lost, at most; the oldest are forgotten
 
 
 def _request(buffers: Buffers, point: FloatArray, wanted: str) -> tuple[str, tuple[int, ...], bytes]:
@@ -143,7 +143,7 @@ class Session:
         """Remember the point, where the instance was lost there."""
         if instance.component.is_usable:
             return
-        if len(self._refusals) >= REMEMBERED:
+        if len(self._refusals) >= MAX_LOST_POINTS:
             del self._refusals[next(iter(self._refusals))]
         self._refusals[request] = str(error)
         error.costs_start = True

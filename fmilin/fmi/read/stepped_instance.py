@@ -17,7 +17,7 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
 _NO_STEP_IS_TAKEN_BACK = 1  # told otherwise, some FMUs save and go back at every step
-_COPY = -1
+_COPY_NUMBER = -1
 _SAVED_STATES = 64  # that a host keeps at a time
 MOST_STEPS = 256  # in one message
 
@@ -25,14 +25,14 @@ MOST_STEPS = 256  # in one message
 class SavedState(NamedTuple):
     """The whole state of an instance at a communication point: one that it has saved, or a copy of its host."""
 
-    number: int  # of the saved state; _COPY for a copy
+    number: int  # of the saved state; _COPY_NUMBER for a copy
     time: float  # in seconds
     next_event: float | None
 
     @property
     def is_copy(self) -> bool:
         """Whether it is a copy of the host."""
-        return self.number == _COPY
+        return self.number == _COPY_NUMBER
 
 
 class CommunicationSteps:
@@ -131,7 +131,7 @@ class SteppedInstance(Instance):
 
     def save_by_copy(self) -> SavedState | None:
         """Save the whole state as a copy of the host, which has one at a time; None where that is impossible."""
-        return SavedState(_COPY, self._time, self.next_event) if self.component.make_copy() else None
+        return SavedState(_COPY_NUMBER, self._time, self.next_event) if self.component.make_copy() else None
 
     def allow_copies(self) -> None:
         """Let copies be made of the process of the next instance."""

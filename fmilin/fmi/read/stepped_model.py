@@ -66,7 +66,7 @@ def _part(experiment: Mapping[str, str]) -> float | None:
     return (stop - start) / _PARTS if stop is not None and stop > start else None
 
 
-_EXCURSION = 1e-4  # how far states are moved to see whether they can be, in their sizes
+_EXCURSION_SIZE = 1e-4  # how far states are moved to see whether they can be, in their sizes
 
 
 class SteppedFmu(FmuModel, Stepped):
@@ -322,5 +322,5 @@ class SteppedFmu(FmuModel, Stepped):
 
     @staticmethod
     def _directions(n: int) -> FloatArray:
-        ahead = _EXCURSION * np.random.default_rng(2026).uniform(0.5, 1.0, n)
+        ahead = _EXCURSION_SIZE * np.random.default_rng(2026).uniform(0.5, 1.0, n)
         return np.stack((ahead, -ahead))

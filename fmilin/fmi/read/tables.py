@@ -13,7 +13,7 @@ from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.model.ranges import TableRange
 
 _LOW_END = re.compile(r"(?P<table>.+)\.u_min(\[(?P<axis>[12])\])?")
-_PERIODIC = 3.0  # Modelica.Blocks.Types.Extrapolation
+_PERIODIC_EXTRAPOLATION_CODE = 3.0  # Modelica.Blocks.Types.Extrapolation
 
 
 class FmuTable(NamedTuple):
@@ -27,7 +27,7 @@ class FmuTable(NamedTuple):
 
     def read(self, number: Callable[[ScalarVariable], float]) -> tuple[TableRange, float] | None:
         """Return the range and the input's value now; None where the table is periodic or has one row."""
-        if self.extrapolation is not None and number(self.extrapolation) == _PERIODIC:
+        if self.extrapolation is not None and number(self.extrapolation) == _PERIODIC_EXTRAPOLATION_CODE:
             return None
         low, high = number(self.low), number(self.high)
         return (TableRange(self.name, self.input.name, low, high), number(self.input)) if low < high else None

@@ -52,7 +52,7 @@ def changed_parameters(session: Session) -> dict[str, float]:
     }
 
 
-MOST = 50  # variables that are read: a big model has thousands
+MAX_VARIABLES = 50  # variables that are read: a big model has thousands
 
 _UNREADABLE = frozenset({"Clock", "Binary"})
 
@@ -69,7 +69,7 @@ class DiscreteValues:
             unreadable = v.type in _UNREADABLE or (layout.is_signal(v) and v.causality in ("input", "output"))
             if moves and not v.is_parameter and not v.is_continuous and not unreadable:
                 distinct.setdefault((v.is_float, "" if v.is_float else v.type, v.reference), v)
-        self._sizes = {v: layout.size(v) for v in list(distinct.values())[:MOST]}
+        self._sizes = {v: layout.size(v) for v in list(distinct.values())[:MAX_VARIABLES]}
         self._reading = session.instance.prepare_values(self._sizes)
 
     def read(self) -> dict[str, str]:

@@ -49,7 +49,7 @@ _VERSIONS = {
 }  # fmt: skip
 
 
-LARGE = 4_000_000  # bytes from which a description is scanned
+MIN_SCANNED_BYTES = 4_000_000  # bytes from which a description is scanned
 _ENCODING = re.compile(rb"""\s*<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 _INTERFACES = ("ModelExchange", "CoSimulation", "ScheduledExecution")
 
@@ -58,7 +58,7 @@ def parse_description(xml: bytes, source: str) -> ModelDescription:
     """Read a model description."""
     xml, damaged = _decodable(xml)
     rest, scanned = xml, None
-    if len(xml) >= LARGE:
+    if len(xml) >= MIN_SCANNED_BYTES:
         from fmilin.fmi.read.large import cut
 
         rest, scanned = cut(xml) or (xml, None)

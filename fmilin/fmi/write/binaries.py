@@ -28,13 +28,13 @@ from fmilin.fmi.platforms import Machine, fmpy_folder, host
 from fmilin.fmi.write.description import FmuDescription, Standard, root_attributes, to_bytes
 from fmilin.fmi.write.variables import FmuVariable
 
-_MAGIC = 0xCAFEBABE
+_MAGIC_NUMBER = 0xCAFEBABE
 _ALIGNMENT = 14  # 2^14: the pages of Apple's own processors
 
 
 def universal(binaries: Sequence[bytes]) -> bytes:
     """Return a Mach-O "fat" file with 64-bit Mach-O files in it (Apple's ``mach-o/fat.h``)."""
-    header = struct.pack(">II", _MAGIC, len(binaries))
+    header = struct.pack(">II", _MAGIC_NUMBER, len(binaries))
     position = _aligned(len(header) + 20 * len(binaries))
     content = b""
     for binary in binaries:

@@ -115,7 +115,7 @@ _BNAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\[[0-9]+(?:,[0-9]+)*\])?"
 _STRUCTURED = re.compile(rf"(?:{_BNAME}(?:\.{_BNAME})*|der\({_BNAME}(?:\.{_BNAME})*\))")
 DURATION, STEPS = 10.0, 1000  # of the default experiment: seconds, and steps of a sampled model
 TOLERANCE = 1e-8  # the same as the integrator's in the C code
-LONG_LIST = 256  # where a list of dependencies that names everything is left out
+MAX_LISTED_DEPENDENCIES = 256  # where a list of dependencies that names everything is left out
 
 LOG_CATEGORIES = {
     "logStatusError": "A function was called at the wrong time or with wrong arguments",
@@ -161,7 +161,7 @@ class FmuDescription:
         """Return the variables on which an unknown one depends, known ``initial``ly or later; None: on all of many."""
         variables = self.variables
         references = (reference,) if variables[reference].is_state else self.depends[reference]
-        if LONG_LIST < len(references) == self._n_known and not self.is_sampled:
+        if MAX_LISTED_DEPENDENCIES < len(references) == self._n_known and not self.is_sampled:
             return None
         if initial:
             return references

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from fmilin.codegen.c99 import GeneratedModel
     from fmilin.codegen.implicit import ImplicitSystem
 
-FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the earliest of zip archives: builds of the same model are the same bytes
-SMALL = 1 << 20  # larger content is compressed in a hurry
+FIRST_ZIP_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest of zip archives: builds of the same model are the same bytes
+MAX_SLOWLY_COMPRESSED_BYTES = 1 << 20  # larger content is compressed in a hurry
 
 
 def check_destination(path: Path) -> None:
@@ -58,11 +58,11 @@ def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ())
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in content.items():
-            entry = zipfile.ZipInfo(name, FIRST_DAY)
+            entry = zipfile.ZipInfo(name, FIRST_ZIP_TIME)
             entry.compress_type = zipfile.ZIP_STORED if name in packed else zipfile.ZIP_DEFLATED
             entry.create_system = 3  # Unix, whose permissions follow
             entry.external_attr = (0o100755 if name.startswith("binaries/") else 0o100644) << 16
-            archive.writestr(entry, data, compresslevel=6 if len(data) < SMALL else 1)
+            archive.writestr(entry, data, compresslevel=6 if len(data) < MAX_SLOWLY_COMPRESSED_BYTES else 1)
     return buffer.getvalue()
 
 

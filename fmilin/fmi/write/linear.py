@@ -207,7 +207,7 @@ class _Rows:
 
 
 MATRICES_PATH = "resources/linear.bin"
-MOST_EIGENVALUES = 200
+MAX_EIGENVALUES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ def _embedded(content: bytes) -> bytes:
 
 def _stability(linear: LinearModel) -> str:
     """Return a warning about growing motions, where it costs little to know them."""
-    if not 0 < len(linear.A) <= MOST_EIGENVALUES:
+    if not 0 < len(linear.A) <= MAX_EIGENVALUES:
         return ""
     return "; unstable" if linear.stability().stable is False else ""
 

@@ -19,7 +19,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from fmilin.errors import NumericalError
-from fmilin.tolerances import CANCELLED, PSEUDO_INVERSE, REFUSED
+from fmilin.tolerances import CANCELLATION_TOLERANCE, MAX_COORDINATE_CONDITION_NUMBER, PSEUDOINVERSE_TOLERANCE
 
 MIN_PIVOT_FRACTION = 0.1  # A pivot is at least this fraction of the largest entry of its row
 
@@ -121,11 +121,11 @@ def _eliminated(rows: list[SparseRow], named: NDArray[np.bool_]) -> list[tuple[i
 def _pivot(row: SparseRow, holders: dict[int, set[int]], named: NDArray[np.bool_]) -> int:
     """Return the column to solve a row for; -1 when nothing is left of the row."""
     size = max(map(abs, row.values()), default=0.0)
-    if size < PSEUDO_INVERSE:
+    if size < PSEUDOINVERSE_TOLERANCE:
         return -1
     usable = {c: abs(value) for c, value in row.items() if not named[c]}
     largest = max(usable.values(), default=0.0)
-    if not largest * REFUSED > size:
+    if not largest * MAX_COORDINATE_CONDITION_NUMBER > size:
         raise NumericalError(_NOT_INDEPENDENT)
     good = [c for c, size in usable.items() if size >= MIN_PIVOT_FRACTION * largest]
     return min(good, key=lambda c: (len(holders[c]), -usable[c], c))
@@ -138,7 +138,7 @@ def _subtract(target: SparseRow, row: SparseRow, c: int, k: int, holders: dict[i
         if other == c:
             continue
         new = target.get(other, 0.0) - factor * value
-        if abs(new) > CANCELLED * max(1.0, abs(factor)):
+        if abs(new) > CANCELLATION_TOLERANCE * max(1.0, abs(factor)):
             target[other] = new
             holders[other].add(k)
         elif other in target:

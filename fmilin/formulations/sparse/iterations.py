@@ -14,7 +14,7 @@ from fmilin.formulations.formulation import ComplexArray, without_inertia
 from fmilin.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray
-from fmilin.tolerances import CANCELLED, EPS
+from fmilin.tolerances import CANCELLATION_TOLERANCE, EPS
 
 MAX_DENSE_SIZE = 60  # problems of fewer coordinates are solved whole
 
@@ -132,7 +132,7 @@ def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, Co
 
 def _require_inertia(M: FloatArray) -> None:
     values = np.linalg.eigvalsh((M + M.T) / 2) if np.isfinite(M).all() else np.full(len(M), np.nan)
-    if not values[0] > CANCELLED * values[-1]:
+    if not values[0] > CANCELLATION_TOLERANCE * values[-1]:
         raise without_inertia(values[0], values[-1])
 
 

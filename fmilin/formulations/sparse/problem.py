@@ -33,7 +33,7 @@ from fmilin.formulations.formulation import UCS, ComplexArray
 from fmilin.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, UNTURNED
+from fmilin.tolerances import EPS, REAL_SQUARE_TOLERANCE
 
 EXTENDED = float(np.finfo(np.longdouble).eps)  # what the residuals are rounded to
 MAX_CORRECTIONS = 4  # corrections; one is enough unless the matrix is very stiff
@@ -93,7 +93,7 @@ class QuadraticProblem:
             return True
         if abs(self.C).max() > 0:
             return False
-        return all(abs(m - m.T).max() <= UNTURNED * abs(m).max() for m in (self.M, self.K))
+        return all(abs(m - m.T).max() <= REAL_SQUARE_TOLERANCE * abs(m).max() for m in (self.M, self.K))
 
     def bordered(self, s: complex) -> Any:
         """Return [[s^2 M + s C + K, G'], [G, 0]]."""

@@ -11,7 +11,7 @@ from fmilin.linearization.checks.check import ResultCheck
 from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask, SparseLinearizedPoint
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.selection import CONDITION_LIMIT, select_partition
-from fmilin.tolerances import DOUBTFUL
+from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER
 
 
 class CoordinatesAreWellConditioned(ResultCheck):
@@ -28,7 +28,7 @@ class CoordinatesAreWellConditioned(ResultCheck):
 
     def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         condition_number = at.linear.accuracy.conditioning
-        if condition_number <= DOUBTFUL:
+        if condition_number <= DOUBTFUL_CONDITION_NUMBER:
             return ()
         if not isinstance(at, LinearizedPoint):
             text = (

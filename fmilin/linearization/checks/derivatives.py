@@ -20,7 +20,7 @@ from fmilin.linearization.context import (
     Mask,
     SparseLinearizedPoint,
 )
-from fmilin.linearization.evaluation import HUGE
+from fmilin.linearization.evaluation import MAX_USABLE_SIZE
 from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.differentiation import MoreCareful
@@ -29,7 +29,7 @@ from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import has_graph
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INACCURATE
+from fmilin.tolerances import INACCURATE_ENTRY_ERROR
 
 
 class DerivativesAgree(ResultCheck):
@@ -140,7 +140,7 @@ class ModelRepeatsItself(LinearizationCheck):
         tangents, pairs = at.tangents, at.reference.facts.pairs or {}
         again = at.geometry.equations.evaluate(at.points)
         first = tangents.rates, tangents.values
-        same = [(a == b) & (np.abs(a) < HUGE) for a, b in zip(again, first, strict=True)]
+        same = [(a == b) & (np.abs(a) < MAX_USABLE_SIZE) for a, b in zip(again, first, strict=True)]
         same.append(tangents.rates[:, list(pairs)] == at.points.states[:, list(pairs.values())])
         return np.asarray(~np.concatenate(same, axis=1).all(axis=1))
 
@@ -179,7 +179,7 @@ class EntriesAreAccurate(LinearizationCheck):
         model, kept = at.reference.model, at.reference.kept
         sizes = np.concatenate((derivatives.rate_sizes.largest, derivatives.output_sizes.largest), axis=1)
         terms = np.concatenate((geometry.sizes, model.outputs.scales(at.tangents.values)), axis=1)
-        is_accurate = errors <= INACCURATE * comparable_sizes(sizes, errors, terms)
+        is_accurate = errors <= INACCURATE_ENTRY_ERROR * comparable_sizes(sizes, errors, terms)
         rows = [*kept, *range(len(model.states), errors.shape[1])]
         return np.asarray(~(is_accurate[:, rows].all(axis=1) & derivatives.find_finite(kept)))
 

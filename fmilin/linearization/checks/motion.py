@@ -25,7 +25,7 @@ from fmilin.manifold.selection import NOT_TURNING
 from fmilin.manifold.uniform import Change
 from fmilin.model.interface import Evaluation, Model
 from fmilin.numerics.balanced import is_equilibrium
-from fmilin.tolerances import EQUILIBRIUM, SAME_ALONG
+from fmilin.tolerances import CONSTANT_JACOBIAN_TOLERANCE, EQUILIBRIUM_RATE_TOLERANCE
 
 TURNING = (
     "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
@@ -101,7 +101,7 @@ def describe_fastest(at: SparseLinearizedPoint) -> list[Remark]:
     """Say that a large model moves, and what moves most: A is not compared along its motion."""
     rates, sizes = at.base.derivatives, at.model.states.scales(at.point.states)
     slopes, speeds = at.derivatives.f[0] * at.derivatives.scales[0], np.abs(rates) / sizes
-    is_slow = speeds.max(initial=0.0) <= EQUILIBRIUM
+    is_slow = speeds.max(initial=0.0) <= EQUILIBRIUM_RATE_TOLERANCE
     if is_slow and is_equilibrium(rates, sizes, slopes, np.zeros(slopes.shape), at.derivatives.order):
         return []
     i = int(speeds.argmax())
@@ -142,7 +142,7 @@ def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
         return [motion]
     part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
     changes = f"A changes by {100 * part:.2g} % along the motion, {seen}"
-    if part <= SAME_ALONG:
+    if part <= CONSTANT_JACOBIAN_TOLERANCE:
         return [replace(motion, message=f"{motion.message} A is the same along it, {seen}.")]
     if change.turning[k]:
         return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]

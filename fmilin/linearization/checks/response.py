@@ -49,7 +49,7 @@ class InputsReachOutputs(ResultCheck):
         return ~find_connected_points(at.models, at.reference.path)
 
 
-SMALL = (1e-3, 1e-2)  # small pushes, in sizes of the input
+SMALL_PUSH_SIZES = (1e-3, 1e-2)  # small pushes, in sizes of the input
 
 
 def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
@@ -65,8 +65,8 @@ def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
 
 def _list_unmoved(model: Model, point: OperatingPoint, sizes: FloatArray, inputs: Sequence[int]) -> list[int]:
     """Return the inputs that move nothing when they are pushed a little; not those whose pushes the model rejects."""
-    here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, SMALL))
-    count = 2 * len(SMALL)
+    here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, SMALL_PUSH_SIZES))
+    count = 2 * len(SMALL_PUSH_SIZES)
     unmoved = []
     for position, j in enumerate(inputs):
         answers = pushed[position * count : (position + 1) * count]

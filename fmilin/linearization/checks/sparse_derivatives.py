@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.linearization.context import SparseLinearizedPoint
-from fmilin.tolerances import COMPARED, EPS, KINK
+from fmilin.tolerances import EPS, KINK_TOLERANCE, LARGE_MODEL_AGREEMENT_TOLERANCE
 
 STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
 
@@ -34,7 +34,10 @@ def require_agreement(at: SparseLinearizedPoint) -> None:
     largest = float(np.max(np.abs(exact), initial=0.0))
     deviation = float(np.max(np.abs((ahead - behind) / (2 * STEP) - exact), initial=0.0))
     bend = float(np.max(np.abs(ahead + behind), initial=0.0)) / STEP  # at the point itself r - W w is zero
-    if not (deviation <= COMPARED * largest + rounding and bend <= KINK / 4 * largest + rounding):
+    if not (
+        deviation <= LARGE_MODEL_AGREEMENT_TOLERANCE * largest + rounding
+        and bend <= KINK_TOLERANCE / 4 * largest + rounding
+    ):
         raise NumericalError(
             f"The exact slopes of '{model.info.name}' deviate by {max(deviation, bend):.3g} from differences at this "
             "point: the equations have a kink or leave their domain here. Move the point a little, or take the "

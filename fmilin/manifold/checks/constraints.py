@@ -17,9 +17,9 @@ from fmilin.manifold.checks.context import (
     PointOnManifold,
 )
 from fmilin.manifold.nonvanishing import require_nonvanishing
-from fmilin.manifold.position import SOLVED_FOR, position_remarks
+from fmilin.manifold.position import NEWTON_SINGULAR_VALUE_TOLERANCE, position_remarks
 from fmilin.manifold.verification import VerifiedFacts, drift, require_invariance, verify_inputs
-from fmilin.tolerances import INVARIANT, ON_MANIFOLD, RANK
+from fmilin.tolerances import INVARIANT_TOLERANCE, MANIFOLD_DISTANCE_TOLERANCE, RANK
 
 REDUNDANCY_PER_DISTANCE = 100.0
 """Gradients of redundant constraints differ by rounding, and by this times the distance of the point from them."""
@@ -61,7 +61,7 @@ class PointObeysConstraints(Check[ConstrainedPoint, BatchInCoordinates]):
         return ()
 
     def find_doubt(self, at: BatchInCoordinates) -> Mask:
-        return np.asarray(~(at.geometry.distance <= ON_MANIFOLD))
+        return np.asarray(~(at.geometry.distance <= MANIFOLD_DISTANCE_TOLERANCE))
 
 
 class RankIsClear(ManifoldCheck):
@@ -82,7 +82,9 @@ class RankIsClear(ManifoldCheck):
             )
             return (Remark("rank", text),)
         gradient = manifold.invariants.gradient(at.point.time, at.point.states)
-        if gradient.is_exact and rank.rejected > max(SOLVED_FOR, REDUNDANCY_PER_DISTANCE * manifold.residual):
+        if gradient.is_exact and rank.rejected > max(
+            NEWTON_SINGULAR_VALUE_TOLERANCE, REDUNDANCY_PER_DISTANCE * manifold.residual
+        ):
             text = (
                 f"{doubtful} one counts as redundant that differs from the others by {rank.rejected:.2g} in sizes of "
                 "the states, which is more than rounding. If it is to hold something else, write it so that it differs "
@@ -146,7 +148,7 @@ class MotionKeepsConstraints(CoordinateCheck):
         typical = np.abs(f) if known_rates is None else np.maximum(np.abs(f), known_rates)
         terms = (np.abs(H) @ sizes[..., None])[..., 0]
         off, size = drift(H, f, typical, sizes, terms)
-        return np.asarray(~(off <= INVARIANT * size).all(axis=1))
+        return np.asarray(~(off <= INVARIANT_TOLERANCE * size).all(axis=1))
 
 
 class NothingIsConserved(CoordinateCheck):
@@ -194,4 +196,4 @@ class InputsKeepConstraints(CoordinateCheck):
             return None
         H = at.tangents.gradient[:, at.geometry.rows]
         f_u = at.tangents.derivatives[..., len(at.tangents.kept) :]
-        return np.asarray(~(np.abs(H @ f_u) <= INVARIANT * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))
+        return np.asarray(~(np.abs(H @ f_u) <= INVARIANT_TOLERANCE * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))

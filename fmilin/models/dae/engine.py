@@ -22,7 +22,7 @@ from fmilin.models.dae.semi_explicit import column_of
 from fmilin.models.engine import Quantity, offered
 from fmilin.models.symbolic import SymbolicEngine
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
-from fmilin.tolerances import SINGULAR
+from fmilin.tolerances import MIN_RECIPROCAL_CONDITION_NUMBER
 
 SX = Any
 
@@ -127,7 +127,7 @@ class DaeEngine(SymbolicEngine):
             return True
         point = 0.0, self.states.starts, self.inputs.starts, parameters, self.reduced.guess
         matrix = self._matrix(*point)
-        return reciprocal_condition(convert_to_numbers(matrix)) > SINGULAR
+        return reciprocal_condition(convert_to_numbers(matrix)) > MIN_RECIPROCAL_CONDITION_NUMBER
 
     @cached_property
     def _matrix(self) -> Any:

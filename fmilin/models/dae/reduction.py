@@ -41,7 +41,7 @@ from fmilin.models.dae.semi_explicit import (
     semi_explicit,
 )
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import SINGULAR
+from fmilin.tolerances import MIN_RECIPROCAL_CONDITION_NUMBER
 
 RowsByOrder = Mapping[tuple[int, int], DifferentiatedRow]
 
@@ -341,7 +341,7 @@ def _last_jacobian(
         if point is not None:
             J = last.matrix_without_rounding(point.x, point.w)[:, top]
             if reciprocal_condition(J) > (
-                SINGULAR_POINT_ERROR if moved or point.zero == SINGULAR_POINT_ERROR else SINGULAR
+                SINGULAR_POINT_ERROR if moved or point.zero == SINGULAR_POINT_ERROR else MIN_RECIPROCAL_CONDITION_NUMBER
             ):
                 return J if c.any() else np.zeros((0, 0))
     return None

@@ -15,7 +15,7 @@ from scipy import linalg
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.errors import NumericalError
 from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of
-from fmilin.numerics.factors import LARGEST_DENSE, Factors, regular_factors
+from fmilin.numerics.factors import MAX_DENSE_ROWS, Factors, regular_factors
 from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, follow_zeros
 from fmilin.signals import FloatArray
 
@@ -47,7 +47,7 @@ def reciprocal_condition(J: Any) -> float:
 
 def convert_to_numbers(J: Any) -> Any:
     """Return a matrix of CasADi's numbers, sparse where it is large."""
-    if J.shape[0] <= LARGEST_DENSE:
+    if J.shape[0] <= MAX_DENSE_ROWS:
         return J.full()
     from scipy.sparse import csc_array
 
@@ -164,7 +164,7 @@ class Rows:
 
     def matrix_without_rounding(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw with zeros for entries that are rounding of their terms: no row of them may be scaled to 1."""
-        if self._function.size_out(2)[0] > LARGEST_DENSE:
+        if self._function.size_out(2)[0] > MAX_DENSE_ROWS:
             return self.matrix(x, w)
         return matrix_without_rounding(self._by_w, x, w, *self._given)
 

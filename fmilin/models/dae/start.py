@@ -12,7 +12,7 @@ from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.certification import UnboundedUnknowns, certify_zero
 from fmilin.signals import FloatArray
-from fmilin.tolerances import BALANCED_EXACTLY
+from fmilin.tolerances import EXACT_BALANCE_TOLERANCE
 
 MAX_CERTIFIED_UNKNOWNS = 400
 """The certificate needs a dense singular value decomposition, which takes longer than reducing a larger model."""
@@ -59,7 +59,7 @@ def certify_start(reduced: Reduced) -> Certificate | None:
     z = w / equations.column_sizes
     J = np.nan_to_num(equations.jacobian(z)[0])
     residual = equations.values(z)
-    allowed = np.maximum(BALANCED_EXACTLY, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
+    allowed = np.maximum(EXACT_BALANCE_TOLERANCE, TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0))
     zero = certify_zero(equations, z, J, allowed, exact=True)
     # The search has gone on to the zero that it certifies: the start is as far from the solution as that, and more.
     way = zero.z - z

@@ -28,7 +28,7 @@ from fmilin.models.declaration import Symbol, der
 from fmilin.models.kane.form import KaneForm, LinearRow
 from fmilin.numerics.factors import DenseFactors, require_regular
 from fmilin.signals import FloatArray
-from fmilin.tolerances import INVARIANT
+from fmilin.tolerances import INVARIANT_TOLERANCE
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -240,7 +240,9 @@ def _check(functions: KaneFunctions, arguments: FloatArray, q_dot: FloatArray, n
 
 def _residuals(names: list[str] | tuple[str, ...], values: FloatArray, sizes: FloatArray) -> dict[str, float]:
     relative = np.abs(values) / np.where(sizes > 0, sizes, 1.0)
-    return {f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > INVARIANT}
+    return {
+        f"d/dt {name}": float(v) for name, v, q in zip(names, values, relative, strict=True) if q > INVARIANT_TOLERANCE
+    }
 
 
 def _list_residuals(bad: dict[str, float]) -> str:

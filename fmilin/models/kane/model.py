@@ -35,7 +35,7 @@ from fmilin.models.symbolic import SymbolicModel, SystemEngine
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import containers_checked
-from fmilin.tolerances import REFUSED
+from fmilin.tolerances import MAX_COORDINATE_CONDITION_NUMBER
 
 if TYPE_CHECKING:
     from sympy.physics.mechanics import KanesMethod, LagrangesMethod
@@ -311,7 +311,7 @@ class KaneModel(SymbolicModel):
         inputs = self._input_columns
         C = dependence(self.form, expansion.J, inputs, partition, self._scales)
         worst = float(np.max(C.condition_number))
-        if not worst < REFUSED:
+        if not worst < MAX_COORDINATE_CONDITION_NUMBER:
             names = ", ".join(self.states.names[i] for i in partition.states)
             raise NumericalError(
                 f"The states {names} do not determine the others at this point: the gradient of the constraints is "

@@ -21,7 +21,7 @@ from fmilin.models.mechanism.part import Placement
 from fmilin.models.mechanism.parts import Loop
 from fmilin.models.mechanism.recursions import coordinate_columns, positions
 from fmilin.models.mechanism.system import System
-from fmilin.tolerances import CLOSED, PSEUDO_INVERSE
+from fmilin.tolerances import LOOP_CLOSURE_TOLERANCE, PSEUDOINVERSE_TOLERANCE
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class Closing:
 
     def is_closed(self, q: Floats) -> bool:
         """Whether all loops are closed, the right way round."""
-        return bool(np.max(np.abs(self.values(q)), initial=0.0) <= CLOSED) and not self.turned_over(q)
+        return bool(np.max(np.abs(self.values(q)), initial=0.0) <= LOOP_CLOSURE_TOLERANCE) and not self.turned_over(q)
 
     def gaps(self, q: Floats) -> tuple[Gap, ...]:
         """Return the gap of each loop and wheel."""
@@ -163,7 +163,7 @@ class Closing:
             value = self.values(candidate)
             if np.linalg.norm(value) < np.linalg.norm(g):
                 q, g, damping = candidate, value, damping / 10 if damping > 1e-6 else 0.0
-            elif np.linalg.norm(g) < 1e-3 * CLOSED or damping > 1e6:
+            elif np.linalg.norm(g) < 1e-3 * LOOP_CLOSURE_TOLERANCE or damping > 1e6:
                 break
             else:
                 damping = max(10 * damping, 1e-4)
@@ -190,7 +190,7 @@ class Closing:
 def _step(GD: Floats, g: Floats, damping: float) -> Floats:
     """Return the step of Gauss and Newton, or with a damping that of Levenberg and Marquardt."""
     if not damping:
-        return np.asarray(-linalg.pinv(GD, rtol=PSEUDO_INVERSE) @ g)
+        return np.asarray(-linalg.pinv(GD, rtol=PSEUDOINVERSE_TOLERANCE) @ g)
     size = float(np.linalg.norm(GD)) ** 2 or 1.0
     return np.asarray(-GD.T @ np.linalg.solve(GD @ GD.T + damping * size * np.eye(len(g)), g))
 
@@ -289,7 +289,7 @@ def _require_closed(closing: Closing, q: Floats) -> None:
         return
     sizes = {gap.loop: max(gap.distance / closing.size, gap.angle) for gap in closing.gaps(q)}
     worst = max(sizes.values())
-    left = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(CLOSED, 1e-3 * worst)]
+    left = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(LOOP_CLOSURE_TOLERANCE, 1e-3 * worst)]
     first = {gap.loop: gap for gap in closing.gaps(closing.start)}
     gaps = join_first((f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left), 4, "; ")
     names = closing.system.tree.state_names[0]

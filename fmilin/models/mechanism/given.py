@@ -13,7 +13,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
 from fmilin.models.mechanism.description import Moved
 from fmilin.models.mechanism.system import System
-from fmilin.tolerances import CLOSED, PSEUDO_INVERSE
+from fmilin.tolerances import LOOP_CLOSURE_TOLERANCE, PSEUDOINVERSE_TOLERANCE
 
 Floats = NDArray[np.float64]
 
@@ -68,12 +68,12 @@ class Motions:
         """
         G, v, spins = self.G, self.given, self._spins(free)
         GS = G @ spins
-        inverse = linalg.pinv(GS, rtol=PSEUDO_INVERSE)
+        inverse = linalg.pinv(GS, rtol=PSEUDOINVERSE_TOLERANCE)
         apart = np.eye(len(G)) - GS @ inverse
         stages = (np.zeros_like(free), free * self._slides, free) if spins.size else (free,)
         for movable in stages:
             D = self.scales * movable
-            nearest = v - D * (linalg.pinv(apart @ G * D, rtol=PSEUDO_INVERSE) @ (apart @ (G @ v)))
+            nearest = v - D * (linalg.pinv(apart @ G * D, rtol=PSEUDOINVERSE_TOLERANCE) @ (apart @ (G @ v)))
             nearest = nearest - spins @ (inverse @ (G @ nearest))
             if not self.broken(nearest):
                 break
@@ -99,7 +99,9 @@ class Motions:
 
     def broken(self, v: Floats) -> tuple[str, ...]:
         """Return the loops that velocities (n,) open, by more than rounding beside these and the given ones."""
-        wrong = np.abs(self.G @ v) > CLOSED * (np.abs(self.G) @ np.maximum(np.abs(v), np.abs(self.given)))
+        wrong = np.abs(self.G @ v) > LOOP_CLOSURE_TOLERANCE * (
+            np.abs(self.G) @ np.maximum(np.abs(v), np.abs(self.given))
+        )
         loops = zip(self.system.loop_constraints, wrong, strict=True)
         return tuple(dict.fromkeys(own_name(loop.of) for loop, is_wrong in loops if is_wrong))
 

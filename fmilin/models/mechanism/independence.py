@@ -17,7 +17,7 @@ from fmilin.models.mechanism.elements import Actuator, JointForce
 from fmilin.models.mechanism.recursions import coordinate_columns
 from fmilin.models.mechanism.system import System
 from fmilin.models.mechanism.tree import Tree
-from fmilin.tolerances import CLOSED, RANK
+from fmilin.tolerances import LOOP_CLOSURE_TOLERANCE, RANK
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -118,7 +118,7 @@ def _vanishing(system: System, closed: Floats, random: np.random.Generator) -> N
     sizes = np.max([np.linalg.norm(G, axis=1) for G in elsewhere], axis=0)
     vanishing = sizes <= VANISHING_ROW_TOLERANCE * max(float(sizes.max(initial=0.0)), 1e-300)
     gaps = np.abs(_linear(system, closed)[0])
-    vanishing[: system.m_q] &= gaps <= CLOSED
+    vanishing[: system.m_q] &= gaps <= LOOP_CLOSURE_TOLERANCE
     return np.asarray(vanishing)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError
-from fmilin.tolerances import SYMMETRIC
+from fmilin.tolerances import SYMMETRY_TOLERANCE
 
 Vector = tuple[float, float, float]
 Numbers = Sequence[float] | NDArray[Any]
@@ -264,6 +264,6 @@ def symmetric(given: Any, size: int, what: str) -> NDArray[np.float64]:
     if matrix.shape != (size, size) or not np.isfinite(matrix).all():
         forms = f"{size}{', 6' * (size == 3)} or {size} x {size}"
         raise ModelError(f"{what} must be {forms} finite numbers, not {given!r}.")
-    if np.abs(matrix - matrix.T).max() > SYMMETRIC * np.abs(matrix).max():
+    if np.abs(matrix - matrix.T).max() > SYMMETRY_TOLERANCE * np.abs(matrix).max():
         raise ModelError(f"{what} is not symmetric.")
     return np.asarray((matrix + matrix.T) / 2)

@@ -12,7 +12,7 @@ from scipy import sparse
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray, Signals
-from fmilin.tolerances import REACHED
+from fmilin.tolerances import PROJECTION_TOLERANCE
 
 ITERATIONS = 50
 
@@ -60,7 +60,7 @@ class SparseManifold(ABC):
             distance = self.distance(x, u, t)
         except NumericalError:  # as above, or the point is singular
             pass
-        if distance <= REACHED:
+        if distance <= PROJECTION_TOLERANCE:
             return x
         names = [self._signals.names[i] for i in held]
         what = f"with {', '.join(names)} held" if names else "from the start values"

@@ -18,7 +18,7 @@ from fmilin.models.engine import InputSelection, NativeEngine, Quantity, Values,
 from fmilin.models.native_model import NativeModel
 from fmilin.models.sparse.equations import NumericEquations, Pattern
 from fmilin.models.sparse.manifold import SparseManifold
-from fmilin.numerics.factors import LARGEST_DENSE, regular_factors
+from fmilin.numerics.factors import MAX_DENSE_ROWS, regular_factors
 from fmilin.signals import FloatArray, Signal, Signals
 
 MIN_SPARSE_SIZE = 60  # coordinates and multipliers from which sparse matrices are quicker than one evaluation a column
@@ -167,7 +167,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
 
     def _solver(self, mass: FloatArray, jacobian: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return what solves [[M, G'], [G, 0]] w = b; what a constraint determines alone gets a = 0, not 1e-17."""
-        values, is_small = self.saddle_values(mass, jacobian), self.saddle.shape[0] <= LARGEST_DENSE
+        values, is_small = self.saddle_values(mass, jacobian), self.saddle.shape[0] <= MAX_DENSE_ROWS
         W = self.saddle.dense(values) if is_small else self.saddle.sparse(values)
         factors = regular_factors(W, f"The equations of '{self.info.name}'", estimate=is_small)
         G, entries = self.equations.pattern_G, jacobian[self._single]

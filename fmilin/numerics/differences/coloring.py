@@ -10,7 +10,9 @@ from fmilin.signals import FloatArray
 Pattern = NDArray[np.bool_]
 
 FEW_STATES = 200  # up to which products of full matrices are quick, and SciPy's sparse ones need not be loaded
-SPARSE = 0.05  # part of the multiplications of full matrices, up to which sparse matrices are multiplied faster
+SPARSE_WORK_FRACTION = (
+    0.05  # part of the multiplications of full matrices, up to which sparse matrices are multiplied faster
+)
 
 
 def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u: FloatArray) -> Pattern:
@@ -30,7 +32,7 @@ def multiply_patterns(left: Pattern, right: Pattern) -> Pattern:
     """Return the product (r, c) of patterns (r, N) and (N, c): where a row of the one meets a column of the other."""
     if max(*left.shape, *right.shape) > FEW_STATES:
         work = int(left.sum(axis=0) @ right.sum(axis=1))
-        if work < SPARSE * left.size * right.shape[1]:
+        if work < SPARSE_WORK_FRACTION * left.size * right.shape[1]:
             from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
 
             entries = sparse.coo_array(sparse.csr_array(left, dtype=np.int32) @ sparse.csr_array(right, dtype=np.int32))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from fmilin.numerics.differences.directional import (
-    SPACING,
+    NOISE_SPACING_SIZE,
     Surroundings,
     corrected_by_sweeps,
     direction_of,
@@ -15,7 +15,7 @@ from fmilin.numerics.differences.directional import (
     with_rounding,
 )  # fmt: skip
 from fmilin.numerics.differences.richardson import (
-    SHORT,
+    SHORT_LENGTH_SIZE,
     Announce,
     Column,
     Differences,
@@ -40,11 +40,13 @@ from fmilin.numerics.differences.sweep import (
     step_sweep,
 )
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS, KINK
+from fmilin.tolerances import EPS, KINK_TOLERANCE
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
-FEW = 1 / 8  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
+FEW_COLUMNS_FRACTION = (
+    1 / 8
+)  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
 
 
 def slopes(  # noqa: PLR0917 - functions of one measurement
@@ -89,7 +91,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
     bend = np.where(np.abs(S1) > 30 * rounding, np.abs(S1), 0.0)
     jump = _jumps(S1, S2, rounding, row_size / scales)
-    small = np.abs(jump) < KINK * row_size / scales
+    small = np.abs(jump) < KINK_TOLERANCE * row_size / scales
     error = _errors(columns, base, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and is_compared:
@@ -97,7 +99,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
             around, close = with_rounding(around, J, scales, terms, noise), None
             lengths = np.minimum(scales, [c.h / start for c in columns])
             straight = sum(not c.curved for c in columns)
-            if (lengths < SHORT * scales).any() and straight <= FEW * k:
+            if (lengths < SHORT_LENGTH_SIZE * scales).any() and straight <= FEW_COLUMNS_FRACTION * k:
                 nearer = within(around, lengths)
                 close = replace(setting, scales=lengths), nearer, _nearby(line, lengths, options, nearer)
             corrected_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
@@ -137,7 +139,7 @@ def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surrou
 
 def _list_nearby_steps(options: Differences) -> list[float]:
     """Return the displacements, in sizes of the variables, at which the noise is measured beside the point."""
-    spacing = -SPACING if options.side == "left" else SPACING
+    spacing = -NOISE_SPACING_SIZE if options.side == "left" else NOISE_SPACING_SIZE
     return [s * spacing for s in range(1, POINTS)]
 
 
@@ -172,10 +174,10 @@ def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: Float
     return np.where(visible & (ratio > 0.5) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)
 
 
-SUSPECT = 4.0  # power of the step, growth beyond which asks for a sweep
-STEEP = 8.0  # the same that no polynomial of use has
-BEYOND_DOMAIN = 2.0**-10  # part of a size beyond which values are missing by chance, and below which by the size
-FAR = 2.0**-3  # in the new sizes, as far as the point's surroundings were looked at in the old ones
+SUSPECT_GROWTH_EXPONENT = 4.0  # power of the step, growth beyond which asks for a sweep
+STEEP_GROWTH_EXPONENT = 8.0  # the same that no polynomial of use has
+DOMAIN_STEP_RATIO = 2.0**-10  # part of a size beyond which values are missing by chance, and below which by the size
+FAR_STEP_SIZE = 2.0**-3  # in the new sizes, as far as the point's surroundings were looked at in the old ones
 
 
 def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> FloatArray | None:
@@ -195,7 +197,7 @@ def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], aroun
 def within(around: Surroundings, lengths: FloatArray) -> Surroundings:
     """Return the surroundings at those sizes."""
     d, far = direction_of(lengths), {}
-    for step in (FAR, -FAR):
+    for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE):
         if (value := finite_values(around.function, step * d)) is not None:
             far[step] = value[0]
     return replace(around, far=far)
@@ -203,14 +205,14 @@ def within(around: Surroundings, lengths: FloatArray) -> Surroundings:
 
 def _grows_beyond_powers(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> bool:
     parts = np.array([column.h for column in columns]) / setting.scales
-    if parts.min() < BEYOND_DOMAIN * parts.max() or not all(are_numbers(values) for values in around.far.values()):
+    if parts.min() < DOMAIN_STEP_RATIO * parts.max() or not all(are_numbers(values) for values in around.far.values()):
         return True
     near = np.array([np.abs(c.D - c.curvature) * c.h + np.abs(c.S1) / 2 for c in columns])
     twice = np.array([np.abs(c.D - 4 * c.curvature) * 2 * c.h + np.abs(c.S2) / 2 for c in columns])
     told = near > 100 * setting.noise
-    if np.any(told & (twice > 2**SUSPECT * near)):
+    if np.any(told & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)):
         return True
-    limits = {s: (abs(s) / parts.max()) ** SUSPECT * near.sum(axis=0) for s in around.far}
+    limits = {s: (abs(s) / parts.max()) ** SUSPECT_GROWTH_EXPONENT * near.sum(axis=0) for s in around.far}
     grown = [np.abs(values - setting.base) > limits[s] for s, values in around.far.items()]
     return bool(np.any(told.any(axis=0) & np.array(grown).any(axis=0)))
 
@@ -218,9 +220,9 @@ def _grows_beyond_powers(setting: DifferenceSetting, columns: Sequence[Column], 
 def _length(sweep: StepSweep, noise: FloatArray) -> float:
     """Return the largest step below which values grow as powers do; the largest with values where that is tiny."""
     moved = np.maximum(np.abs(sweep.ahead - sweep.base), np.abs(sweep.behind - sweep.base))
-    steep = moved[:-1] > RATIO**STEEP * np.maximum(moved[1:], noise)
+    steep = moved[:-1] > RATIO**STEEP_GROWTH_EXPONENT * np.maximum(moved[1:], noise)
     # A jump or the end of a deadzone is steep once; farther away values go on growing, and past a pole they fall.
     goes_on = steep[:-1] | (moved[:-2] < moved[1:-1] / RATIO)
     if len(beyond := np.flatnonzero((steep[1:] & goes_on).any(axis=1))):
         return float(sweep.h[beyond[-1] + 2])
-    return float(sweep.h[0]) if sweep.h[0] < BEYOND_DOMAIN * sweep.scale else np.inf
+    return float(sweep.h[0]) if sweep.h[0] < DOMAIN_STEP_RATIO * sweep.scale else np.inf

@@ -7,30 +7,38 @@ from itertools import pairwise
 
 import numpy as np
 
-from fmilin.numerics.differences.plateau import LEFT, LITTLE
+from fmilin.numerics.differences.plateau import PLATEAU_END_RATIO, SMALL_JUMP_RATIO
 from fmilin.numerics.differences.plateau_rows import plateau_slopes
 from fmilin.numerics.differences.richardson import Column, DifferenceSetting, Line, Slopes, Terms, is_rough, is_rounding
 from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS, INACCURATE, INDISTINCT, KINK
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, INDISTINCT_ROW_ERROR, KINK_TOLERANCE
 
-FINE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
-STEPS = (FINE, 2.0**-20, 2.0**-33, 2.0**-40, 2.0**-46)  # all; the noise was measured between the second and the third
-WIDE = 2.0**-3  # ratio of the two wide steps
-BEND = 2.0**-20  # the step at which a kink would show
-SPACING = 1e-8  # of the line on which the noise is measured, in sizes of the variables
-SMOOTH = 10.0  # times what a smooth function adds beyond h^4
-VISIBLE = 12.0  # gaps up to this many times the noise over the step are noise
-ONE_SIDED = 5.0  # times the noise, that a difference on one side may have: it holds that of the point itself
-ABSENT = 0.02  # differences below this part of the noise show that there is none so near to the point
-STRAIGHT = 0.2  # part of its slope by which a row may change its slope far away
+FINE_STEP_SIZE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
+STEPS = (
+    FINE_STEP_SIZE,
+    2.0**-20,
+    2.0**-33,
+    2.0**-40,
+    2.0**-46,
+)  # all; the noise was measured between the second and the third
+WIDE_STEP_RATIO = 2.0**-3  # ratio of the two wide steps
+KINK_STEP_SIZE = 2.0**-20  # the step at which a kink would show
+NOISE_SPACING_SIZE = 1e-8  # of the line on which the noise is measured, in sizes of the variables
+SMOOTH_TERM_FACTOR = 10.0  # times what a smooth function adds beyond h^4
+VISIBLE_NOISE_FACTOR = 12.0  # gaps up to this many times the noise over the step are noise
+ONE_SIDED_NOISE_FACTOR = (
+    5.0  # times the noise, that a difference on one side may have: it holds that of the point itself
+)
+ABSENT_NOISE_RATIO = 0.02  # differences below this part of the noise show that there is none so near to the point
+STRAIGHT_SLOPE_RATIO = 0.2  # part of its slope by which a row may change its slope far away
 STRAIGHT_PART = 4.0  # lengths that many times a step leave a slope over it as it is, to a tenth
-NARROW = 1e-3  # A slope that holds over less than this part of the variable's size is reported
-LONG = 1e-2  # of a length, a step
-BEHIND = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
-BETWEEN = 8.0  # times what was seen of it at steps of that ratio, that it may be between them
-UNCLEAR = 1e-6
+NARROW_RANGE_SIZE = 1e-3  # A slope that holds over less than this part of the variable's size is reported
+LONG_STEP_FRACTION = 1e-2  # of a length, a step
+LAG_NOISE_FACTOR = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
+LAG_RATIO = 8.0  # times what was seen of it at steps of that ratio, that it may be between them
+UNCLEAR_ENTRY_ERROR = 1e-6
 """Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
 
 
@@ -84,7 +92,7 @@ class Contradiction:
     step: float | None  # where a row contradicts most clearly, in sizes of the variables; None when none does
     # what is left of the noise: at the smallest step, none may be seen of what is a feature and no noise
     noise: FloatArray
-    gap: FloatArray  # by how much F along the direction, over :data:`FINE`, is not what J says
+    gap: FloatArray  # by how much F along the direction, over :data:`FINE_STEP_SIZE`, is not what J says
     kink: FloatArray  # one that is seen as soon as what is smooth is taken away
     stairs: FloatArray  # what a slope may change by over the wide steps, where nothing closer to the point says so
     ripple: FloatArray  # by how much slopes may differ close to the point, where smaller steps contradict
@@ -99,7 +107,10 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
     scales: FloatArray,
     nearby: Sequence[FloatArray] = (),
 ) -> Contradiction:
-    """Compare with J d at smaller steps and far away; ``nearby``: F (r,) at 1, 2, ... :data:`SPACING` along d."""
+    """Compare with J d at smaller steps and far away.
+
+    ``nearby`` holds F (r,) at 1, 2, ... :data:`NOISE_SPACING_SIZE` along d.
+    """
     d, nothing = direction_of(scales), np.zeros(len(base))
     slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)
     rounding = np.maximum(0.5 * np.spacing(np.abs(base)), EPS * size)
@@ -110,33 +121,37 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
         return Contradiction(None, noise, nothing, nothing, nothing, nothing)
     gaps = {s: np.abs((ahead - behind) / (2 * s) - slope - wide.term * s**2) for s, (ahead, behind) in pairs.items()}
     least = min(gaps)
-    noise = np.where(gaps[least] * least < ABSENT * noise, rounding, noise)
-    allowed = {s: VISIBLE * (noise / s + doubt) + wide.unsure * s**2 for s in gaps}
+    noise = np.where(gaps[least] * least < ABSENT_NOISE_RATIO * noise, rounding, noise)
+    allowed = {s: VISIBLE_NOISE_FACTOR * (noise / s + doubt) + wide.unsure * s**2 for s in gaps}
     kink = nothing
-    if FINE in pairs and BEND in pairs:
+    if FINE_STEP_SIZE in pairs and KINK_STEP_SIZE in pairs:
         bends = {s: (ahead + behind) / s for s, (ahead, behind) in pairs.items()}
-        kink = np.abs(bends[BEND] - bends[FINE] * BEND / FINE)
-        kink = np.where(kink < VISIBLE * noise / BEND, 0.0, kink)
+        kink = np.abs(bends[KINK_STEP_SIZE] - bends[FINE_STEP_SIZE] * KINK_STEP_SIZE / FINE_STEP_SIZE)
+        kink = np.where(kink < VISIBLE_NOISE_FACTOR * noise / KINK_STEP_SIZE, 0.0, kink)
         if len(nearby):
-            s = len(nearby) * SPACING
-            gaps[s] = np.abs((nearby[-1] - base) / s - slope - bends[BEND] / 2 * s / BEND)
-            allowed[s] = VISIBLE * (ONE_SIDED * noise / s + doubt)
+            s = len(nearby) * NOISE_SPACING_SIZE
+            gaps[s] = np.abs((nearby[-1] - base) / s - slope - bends[KINK_STEP_SIZE] / 2 * s / KINK_STEP_SIZE)
+            allowed[s] = VISIBLE_NOISE_FACTOR * (ONE_SIDED_NOISE_FACTOR * noise / s + doubt)
     excess = {s: float(np.max(g / np.where(g > 0, allowed[s], 1.0), initial=0.0, where=g > 0)) for s, g in gaps.items()}
     bare = [(pairs[s][0] - s * slope, pairs[s][1] + s * slope) for s in STEPS[2:] if s in pairs]
     if any(_jumps(np.array(two), rounding) for two in pairwise(bare)):
         excess[least] = np.inf
     if _bends(around, base, slope, size, doubt):
         excess[max(map(abs, around.far))] = 2.0
-    worst, gap, ripple = max(excess, key=lambda s: excess[s]), gaps.get(FINE, nothing), _ripple(gaps, allowed, nothing)
-    far = (gap > allowed.get(FINE, nothing)) & (ripple == 0)
-    stairs = np.where(far, gap * (wide.less / FINE) ** 2, 0.0)
+    worst, gap, ripple = (
+        max(excess, key=lambda s: excess[s]),
+        gaps.get(FINE_STEP_SIZE, nothing),
+        _ripple(gaps, allowed, nothing),
+    )
+    far = (gap > allowed.get(FINE_STEP_SIZE, nothing)) & (ripple == 0)
+    stairs = np.where(far, gap * (wide.less / FINE_STEP_SIZE) ** 2, 0.0)
     return Contradiction(worst if excess[worst] > 1.0 else None, noise, gap, kink, stairs, ripple)
 
 
 def list_compared_points(around: Surroundings, scales: FloatArray) -> list[FloatArray]:
     """Return the displacements (k,) at which :func:`directional_check` evaluates the function, in that order."""
     d = direction_of(scales)
-    less = [] if around.far_pair is None else [around.far_pair[0] * WIDE]
+    less = [] if around.far_pair is None else [around.far_pair[0] * WIDE_STEP_RATIO]
     return [side * step * d for step in (*less, *STEPS) for side in (1.0, -1.0)]
 
 
@@ -149,7 +164,7 @@ def _pairs(around: Surroundings, d: FloatArray, base: FloatArray) -> dict[float,
 def _ripple(gaps: Mapping[float, FloatArray], allowed: Mapping[float, FloatArray], nothing: FloatArray) -> FloatArray:
     """Return by how much (r,) slopes may differ where smaller steps contradict: as is seen, and as rounding hides."""
     ripple = nothing
-    for step in sorted((step for step in gaps if step < FINE), reverse=True):
+    for step in sorted((step for step in gaps if step < FINE_STEP_SIZE), reverse=True):
         ripple = np.where(gaps[step] > allowed[step], np.maximum(ripple, gaps[step]), ripple)
         ripple = np.where((ripple > 0) & (gaps[step] <= allowed[step]), np.maximum(ripple, allowed[step]), ripple)
     return ripple
@@ -170,7 +185,7 @@ def _wide(around: Surroundings, d: FloatArray, slope: FloatArray) -> _Wide:
     if around.far_pair is None:
         return undetermined
     wide, ahead, behind = around.far_pair
-    less = wide * WIDE
+    less = wide * WIDE_STEP_RATIO
     pair = finite_values(around.function, less * d, -less * d)
     if pair is None:
         return undetermined
@@ -179,7 +194,7 @@ def _wide(around: Surroundings, d: FloatArray, slope: FloatArray) -> _Wide:
     quartic = (at_wide - at_less) / (wide**2 - less**2)
     term = at_less - quartic * less**2
     beyond = quartic**2 / np.maximum(np.maximum(np.abs(term), np.abs(at_wide)), 1e-300)
-    return _Wide(term, SMOOTH * beyond * wide**2 * less**2, less)
+    return _Wide(term, SMOOTH_TERM_FACTOR * beyond * wide**2 * less**2, less)
 
 
 def _jumps(changes: FloatArray, rounding: FloatArray) -> bool:
@@ -195,7 +210,7 @@ def _bends(around: Surroundings, base: FloatArray, slope: FloatArray, size: Floa
     step, ahead, behind = around.far_pair
     gap = np.abs((ahead - behind) / (2 * step) - slope)
     rounding = np.spacing(np.abs(base)) / step
-    return bool((gap > STRAIGHT * size + VISIBLE * (doubt + rounding)).any())
+    return bool((gap > STRAIGHT_SLOPE_RATIO * size + VISIBLE_NOISE_FACTOR * (doubt + rounding)).any())
 
 
 def contradicting_columns(
@@ -210,7 +225,7 @@ def contradicting_columns(
             return True
         rounding = np.maximum(noise, EPS * np.abs(J[:, j]) * scale)
         gap = np.abs((pair[0] - pair[1]) / (2 * h) - J[:, j])
-        return bool((gap > VISIBLE / 2 * (rounding / h + error[:, j])).any())
+        return bool((gap > VISIBLE_NOISE_FACTOR / 2 * (rounding / h + error[:, j])).any())
 
     return [j for j, scale in enumerate(scales) if contradicts(j, scale)] or list(range(len(scales)))
 
@@ -239,7 +254,9 @@ def corrected_by_sweeps(
             columns.update(_narrow(setting, close[0].scales, slopes, check.noise))
             sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)  # where an h^2 term vanishes others do not
             parts = np.array([c.h for c in measured]) / close[0].scales
-            least = np.where(parts < LONG, parts**4, 0.0)  # steps are longer where noise is what errors are
+            least = np.where(
+                parts < LONG_STEP_FRACTION, parts**4, 0.0
+            )  # steps are longer where noise is what errors are
             slopes.error[...] = np.maximum(slopes.error, least * sizes / scales)
             scales = close[0].scales
         else:
@@ -248,15 +265,15 @@ def corrected_by_sweeps(
         check = _compared(setting, slopes, around, nearby)
         columns = _rough(measured, slopes, scales)
     slopes.error[...] += check.gap[:, None] / scales
-    if check.step == FINE:
+    if check.step == FINE_STEP_SIZE:
         columns.update(range(len(scales)))  # single columns show what is smooth, too, over such a step
     elif check.step is not None:
         columns.update(contradicting_columns(setting.line, check.step, before, slopes.error, check.noise, scales))
     if around.lag is not None and (columns or around.repeat_error.any()):
         lag = around.lag()
-        if (lag > BEHIND * check.noise).any():
+        if (lag > LAG_NOISE_FACTOR * check.noise).any():
             around, scales = (
-                replace(around, repeat_error=np.maximum(around.repeat_error, BETWEEN * lag)),
+                replace(around, repeat_error=np.maximum(around.repeat_error, LAG_RATIO * lag)),
                 setting.scales,
             )
             check = directional_check(around, setting.base, before, slopes.error, setting.noise, scales, nearby)
@@ -265,8 +282,10 @@ def corrected_by_sweeps(
         _sweep_column(setting, j, slopes, around, terms)
     # Errors are relative to rows, whose sizes may be clear only now; and what is of little use deserves a second try.
     sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)
-    floor = 0.0 if terms is None else INDISTINCT * terms(sizes[:, 0])[:, None]
-    unclear = (slopes.error * scales > np.maximum((UNCLEAR if columns else INACCURATE) * sizes, floor)).any(axis=0)
+    floor = 0.0 if terms is None else INDISTINCT_ROW_ERROR * terms(sizes[:, 0])[:, None]
+    unclear = (
+        slopes.error * scales > np.maximum((UNCLEAR_ENTRY_ERROR if columns else INACCURATE_ENTRY_ERROR) * sizes, floor)
+    ).any(axis=0)
     for j in sorted(set(np.flatnonzero(unclear).tolist()) - columns):
         _sweep_column(setting, j, slopes, around, terms)
     _add_doubt(slopes, before, check, scales)
@@ -284,12 +303,15 @@ def _rough(measured: list[Column], slopes: Slopes, scales: FloatArray) -> set[in
 
 
 def _narrow(setting: DifferenceSetting, lengths: FloatArray, slopes: Slopes, noise: FloatArray) -> list[int]:
-    """Return the columns whose slopes do not hold over :data:`NARROW` of the variables' sizes."""
+    """Return the columns whose slopes do not hold over :data:`NARROW_RANGE_SIZE` of the variables' sizes."""
     narrow = []
-    for j in np.flatnonzero(lengths < STRAIGHT_PART * NARROW * setting.scales).tolist():
-        h, slope = NARROW * setting.scales[j], slopes.J[:, j]
+    for j in np.flatnonzero(lengths < STRAIGHT_PART * NARROW_RANGE_SIZE * setting.scales).tolist():
+        h, slope = NARROW_RANGE_SIZE * setting.scales[j], slopes.J[:, j]
         pair = finite_values(partial(setting.line, j), h, -h)
-        least = LEFT * np.max(np.abs(slopes.J) * setting.scales, axis=1) / setting.scales[j] + VISIBLE * noise / h
+        least = (
+            PLATEAU_END_RATIO * np.max(np.abs(slopes.J) * setting.scales, axis=1) / setting.scales[j]
+            + VISIBLE_NOISE_FACTOR * noise / h
+        )
         if pair is None or (np.abs((pair[0] - pair[1]) / (2 * h) - slope) > least).any():
             narrow.append(j)
     return narrow
@@ -299,11 +321,15 @@ def _add_doubt(slopes: Slopes, before: FloatArray, check: Contradiction, scales:
     """Let errors hold, in place, what was seen along all columns together and explained by no single one."""
     sizes = np.max(np.abs(slopes.J) * scales, axis=1)
     explained = (np.abs(slopes.J - before) * scales).sum(axis=1) >= check.ripple / 2
-    doubts = (check.stairs, LITTLE), (check.kink / 2, KINK), (np.where(explained, 0.0, check.ripple), LITTLE)
+    doubts = (
+        (check.stairs, SMALL_JUMP_RATIO),
+        (check.kink / 2, KINK_TOLERANCE),
+        (np.where(explained, 0.0, check.ripple), SMALL_JUMP_RATIO),
+    )
     for doubt, most in doubts:  # more than that shows in columns, too
         small = np.where(doubt <= most * sizes, doubt, 0.0)
         slopes.error[...] = np.maximum(slopes.error, small[:, None] / scales)
-    jumps = np.abs(slopes.jump) < KINK * sizes[:, None] / scales
+    jumps = np.abs(slopes.jump) < KINK_TOLERANCE * sizes[:, None] / scales
     slopes.error[...] += np.where(jumps, np.abs(slopes.jump) / 2, 0.0)
     slopes.jump[jumps] = 0.0
 
@@ -324,5 +350,5 @@ def _sweep_column(
     rows = plateau_slopes(sweep, line, around.repeat_error, sizes, rounding)
     slopes.J[:, j], slopes.error[:, j] = rows.slope, rows.error
     slopes.jump[:, j], slopes.bend[:, j] = rows.jump, np.abs(rows.jump)
-    for row in np.flatnonzero(rows.reach < NARROW * setting.scales[j]).tolist():
+    for row in np.flatnonzero(rows.reach < NARROW_RANGE_SIZE * setting.scales[j]).tolist():
         slopes.narrow[row, j] = float(rows.reach[row]), float(rows.beyond[row])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fmilin.numerics.differences.sweep import (
-    EVEN,
+    CONSTANT_KINK_TOLERANCE,
     RATIO,
     StepSweep,
     jumps_at_point,
@@ -20,21 +20,21 @@ from fmilin.numerics.differences.sweep import (
 )  # fmt: skip
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS, TOO_INACCURATE
+from fmilin.tolerances import EPS, MAX_ENTRY_ERROR
 
-CONTRADICTS = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors
-LEFT = 0.1  # of what the slope makes: where F is farther away from it than that, the plateau has ended
-RIPPLE = 1e-9
+CONTRADICTION_FACTOR = 10.0  # A slope nearer to the point is another one when they differ by this many of their errors
+PLATEAU_END_RATIO = 0.1  # of what the slope makes: where F is farther away from it than that, the plateau has ended
+RIPPLE_RATIO = 1e-9
 """Of what the slope makes over the variable's size: a smaller wave is noise, if it changes the slope by little."""
 
-WAVE = 0.2  # of the largest slope of the row, that a ripple may change the slope by
-COUNTED = 0.9 * TOO_INACCURATE
+RIPPLE_SLOPE_RATIO = 0.2  # of the largest slope of the row, that a ripple may change the slope by
+MAX_COUNTED_ERROR = 0.9 * MAX_ENTRY_ERROR
 """The same that counts as error: more would be refused, though what a ripple lies on is determined well."""
 
-LITTLE = 0.05  # the same up to which one jump near the point counts as error
-DRIFTS = 10.0  # units of rounding by which E must change from step to step, to be seen to drift
-SLOWEST = 1 / RATIO  # ratio of one change to the one before it, from which on it is a drift and no truncation
-FASTEST = 1.1 * RATIO  # the same up to which it is one: near a jump it is the ratio of the steps
+SMALL_JUMP_RATIO = 0.05  # the same up to which one jump near the point counts as error
+DRIFT_ROUNDING_FACTOR = 10.0  # units of rounding by which E must change from step to step, to be seen to drift
+MIN_DRIFT_RATIO = 1 / RATIO  # ratio of one change to the one before it, from which on it is a drift and no truncation
+MAX_DRIFT_RATIO = 1.1 * RATIO  # the same up to which it is one: near a jump it is the ratio of the steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def plateau_slope(
     bare = jumps_at_point(h / sweep.scale, a - base - h * slope, b - base + h * slope, unit)
     if not plateau.stairs and np.any(constant[plateau.index :] | bare[plateau.index :]):
         return jumping
-    left = np.flatnonzero(np.abs(odd_remainder(sweep, row, slope)) > LEFT * h * max(abs(slope), abs(beyond)))
+    left = np.flatnonzero(
+        np.abs(odd_remainder(sweep, row, slope)) > PLATEAU_END_RATIO * h * max(abs(slope), abs(beyond))
+    )
     ends = len(left) > 0 and left[-1] < plateau.index and not plateau.stairs
     kink, rounded_off = kink_at_point(sweep, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.index)
     if rounded_off is not None:
@@ -115,10 +117,10 @@ def _plateau(
     while True:
         outer = int(np.argmin(error))
         chosen, doubt = _nearest(E, error, outer, h / sweep.scale, size)
-        unseen = 20 * ulp + CONTRADICTS * h * error[chosen]
+        unseen = 20 * ulp + CONTRADICTION_FACTOR * h * error[chosen]
         jump, begin, change = stairs_beyond(sweep, row, float(E[chosen]), unseen, chosen, line)
         if jump <= 2 * quantum:
-            if change <= LITTLE * max(abs(float(E[chosen])), size):
+            if change <= SMALL_JUMP_RATIO * max(abs(float(E[chosen])), size):
                 doubt = max(doubt, change)
             if not quantum:
                 floor = np.maximum(ulp, _cancellation(sweep, size))
@@ -153,18 +155,18 @@ def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size:
     while True:
         finer, change = np.arange(len(E)) > chosen, np.abs(E - E[chosen])
         large = max(abs(float(E[chosen])), size)
-        ripple = (change <= WAVE * large) & (change * h[:-1] <= RIPPLE * large)
-        contradicts = finer & (change > CONTRADICTS * (error + error[chosen]))
+        ripple = (change <= RIPPLE_SLOPE_RATIO * large) & (change * h[:-1] <= RIPPLE_RATIO * large)
+        contradicts = finer & (change > CONTRADICTION_FACTOR * (error + error[chosen]))
         against = contradicts & ~ripple
         if not against.any():
-            return chosen, min(float(np.max(change, where=contradicts, initial=0.0)), COUNTED * large)
+            return chosen, min(float(np.max(change, where=contradicts, initial=0.0)), MAX_COUNTED_ERROR * large)
         chosen = int(np.argmin(np.where(against, error, np.inf)))
 
 
 def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
     """Return how far E goes on from a step by a power of h that is not h^2: slower, as of |x|^1.2, or up to a jump."""
     changes = np.diff(E)
-    seen = np.abs(changes) > DRIFTS * (floor[1:] + floor[:-1])
+    seen = np.abs(changes) > DRIFT_ROUNDING_FACTOR * (floor[1:] + floor[:-1])
     worst = 0.0
     for k in range(max(chosen - 6, 0), len(changes) - 2):
         four = changes[k : k + 4]  # noise grows by the ratio of the steps, too: three would agree too often
@@ -172,9 +174,9 @@ def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
         ratio = float(ratios[-1])
         slow = ratio < 1
         drifts = slow or (len(four) == 4 and k >= chosen)
-        if not (drifts and seen[k : k + 4].all() and SLOWEST <= ratio <= FASTEST):
+        if not (drifts and seen[k : k + 4].all() and MIN_DRIFT_RATIO <= ratio <= MAX_DRIFT_RATIO):
             continue
-        if np.ptp(ratios) > EVEN * ratios.max():
+        if np.ptp(ratios) > CONSTANT_KINK_TOLERANCE * ratios.max():
             continue
         tail = abs(float(four[-1])) * ratio / (1 - ratio) if slow else 0.0
         worst = max(worst, abs(float(E[k + len(four)] - E[chosen])) + tail)

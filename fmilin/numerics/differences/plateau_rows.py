@@ -13,18 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.numerics.differences.plateau import (
-    CONTRADICTS,
-    COUNTED,
-    DRIFTS,
-    FASTEST,
-    LEFT,
-    RIPPLE,
-    SLOWEST,
-    WAVE,
+    CONTRADICTION_FACTOR,
+    DRIFT_ROUNDING_FACTOR,
+    MAX_COUNTED_ERROR,
+    MAX_DRIFT_RATIO,
+    MIN_DRIFT_RATIO,
+    PLATEAU_END_RATIO,
+    RIPPLE_RATIO,
+    RIPPLE_SLOPE_RATIO,
     errors_of_plateaus,
     plateau_slope,
 )  # fmt: skip
-from fmilin.numerics.differences.sweep import DRAG, EVEN, RATIO, RUN, STILL, StepSweep
+from fmilin.numerics.differences.sweep import (
+    CONSTANT_JUMP_TOLERANCE,
+    CONSTANT_KINK_TOLERANCE,
+    DRAG_GROWTH_TOLERANCE,
+    RATIO,
+    RUN_STEPS,
+    StepSweep,
+)
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
@@ -78,13 +85,13 @@ def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) 
     is_finer = np.arange(len(E))[:, None] > chosen
 
     change, large = np.abs(E - slope), np.maximum(np.abs(slope), sizes)
-    contradicts = is_finer & (change > CONTRADICTS * (error + least_error))
-    is_ripple = (change <= WAVE * large) & (change * (h[:-1] / sweep.scale) <= RIPPLE * large)
+    contradicts = is_finer & (change > CONTRADICTION_FACTOR * (error + least_error))
+    is_ripple = (change <= RIPPLE_SLOPE_RATIO * large) & (change * (h[:-1] / sweep.scale) <= RIPPLE_RATIO * large)
     is_doubtful = (contradicts & ~is_ripple).any(axis=0)
-    doubt = np.minimum(np.max(change, axis=0, where=contradicts, initial=0.0), COUNTED * large)
+    doubt = np.minimum(np.max(change, axis=0, where=contradicts, initial=0.0), MAX_COUNTED_ERROR * large)
 
     remainder = (a - b) / 2 - h * slope
-    unseen = 20 * ulp + CONTRADICTS * h * least_error
+    unseen = 20 * ulp + CONTRADICTION_FACTOR * h * least_error
     is_doubtful |= _may_have_stairs(remainder, unseen, chosen)
     floor = np.maximum(ulp, cancellation)
     doubt = np.maximum(doubt, _find_drifts(E, chosen, 2 * floor[1:] / h[1:]))
@@ -97,7 +104,7 @@ def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) 
     is_doubtful |= _may_have_kink(h, a + b - 2 * base, ulp, chosen)
 
     beyond = E[0]  # the step of least error is the plateau itself
-    has_left = np.abs(remainder) > LEFT * h * np.maximum(np.abs(slope), np.abs(beyond))
+    has_left = np.abs(remainder) > PLATEAU_END_RATIO * h * np.maximum(np.abs(slope), np.abs(beyond))
     last_left = len(h) - 1 - has_left[::-1].argmax(axis=0)
     ends = has_left.any(axis=0) & (last_left < chosen)
     reach = np.where(ends, sweep.h[last_left], np.inf)
@@ -108,7 +115,7 @@ def _may_have_stairs(remainder: FloatArray, unseen: FloatArray, chosen: NDArray[
     """Whether what is left of F beyond the plateau grows as neither h^3 nor drag: a jump would be looked for."""
     size = np.abs(remainder)
     growths = size[:-1] / np.maximum(size[1:], 1e-300)
-    is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG
+    is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG_GROWTH_TOLERANCE
     is_drag &= np.concatenate((is_drag[1:], is_drag[-1:]))
     is_smooth = (size[:-1] <= unseen[:-1]) | ((growths >= RATIO**3 / 2) & (growths <= RATIO**3 * 2)) | is_drag
     is_beyond = np.arange(len(growths))[:, None] <= chosen
@@ -118,7 +125,7 @@ def _may_have_stairs(remainder: FloatArray, unseen: FloatArray, chosen: NDArray[
 def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> FloatArray:
     """Return how far E goes on from a step by a power of h that is not h^2; see ``_drift`` of single rows."""
     changes = np.diff(E, axis=0)
-    is_seen = np.abs(changes) > DRIFTS * (floor[1:] + floor[:-1])
+    is_seen = np.abs(changes) > DRIFT_ROUNDING_FACTOR * (floor[1:] + floor[:-1])
     ratios = changes[1:] / np.where(changes[:-1] == 0, np.inf, changes[:-1])
     worst = np.zeros(E.shape[1])
     for k in range(len(changes) - 2):
@@ -126,7 +133,9 @@ def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> 
         some = ratios[k : end - 1]
         ratio = some[-1]
         is_slow = ratio < 1
-        drifts = is_seen[k:end].all(axis=0) & (ratio >= SLOWEST) & (ratio <= FASTEST) & (k >= chosen - 6)
+        drifts = (
+            is_seen[k:end].all(axis=0) & (ratio >= MIN_DRIFT_RATIO) & (ratio <= MAX_DRIFT_RATIO) & (k >= chosen - 6)
+        )
         if end == k + 4:
             drifts &= is_slow | (k >= chosen)
         else:
@@ -134,7 +143,7 @@ def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> 
         if not drifts.any():
             continue
         largest = some.max(axis=0)
-        drifts &= largest - some.min(axis=0) <= EVEN * largest
+        drifts &= largest - some.min(axis=0) <= CONSTANT_KINK_TOLERANCE * largest
         tail = np.where(is_slow, np.abs(changes[end - 1]) * ratio / np.where(is_slow, 1 - ratio, 1.0), 0.0)
         size = np.abs(E[end] - E[chosen, np.arange(len(chosen))]) + tail
         worst = np.where(drifts, np.maximum(worst, size), worst)
@@ -143,8 +152,8 @@ def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> 
 
 def _may_jump(right: FloatArray, left: FloatArray, unit: FloatArray) -> Mask:
     """Whether F is the same, and not F(0), over a run of steps on one side; see ``jumps_at_point``."""
-    count = len(right) - RUN + 1
-    runs = [(right[i : i + count], left[i : i + count]) for i in range(RUN)]
+    count = len(right) - RUN_STEPS + 1
+    runs = [(right[i : i + count], left[i : i + count]) for i in range(RUN_STEPS)]
     apart = np.abs(runs[0][0] - runs[0][1])
     for one, other in runs[1:]:
         apart = np.minimum(apart, np.abs(one - other))
@@ -155,8 +164,10 @@ def _may_jump(right: FloatArray, left: FloatArray, unit: FloatArray) -> Mask:
         for part in parts[1:]:
             largest, least = np.maximum(largest, part), np.minimum(least, part)
         sizes = np.maximum(np.abs(largest), np.abs(least))
-        is_same = (largest - least <= np.maximum(STILL * sizes, 4 * unit[:count])) & (sizes > 40 * unit[:count])
-        result |= (is_same & (apart > EVEN * sizes)).any(axis=0)
+        is_same = (largest - least <= np.maximum(CONSTANT_JUMP_TOLERANCE * sizes, 4 * unit[:count])) & (
+            sizes > 40 * unit[:count]
+        )
+        result |= (is_same & (apart > CONSTANT_KINK_TOLERANCE * sizes)).any(axis=0)
     return result
 
 
@@ -165,13 +176,13 @@ def _may_have_kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: NDArra
     bend, size = S / h, np.abs(S)
     is_seen = size > 30 * ulp
     result = np.zeros(S.shape[1], dtype=bool)
-    for k in range(len(h) - RUN + 1):
-        run = slice(k, k + RUN)
-        is_kink = (k + RUN - 1 >= chosen) & is_seen[run].all(axis=0)
+    for k in range(len(h) - RUN_STEPS + 1):
+        run = slice(k, k + RUN_STEPS)
+        is_kink = (k + RUN_STEPS - 1 >= chosen) & is_seen[run].all(axis=0)
         if not is_kink.any():
             continue
         largest, least = bend[run].max(axis=0), bend[run].min(axis=0)
-        is_kink &= largest - least <= EVEN * np.maximum(np.abs(largest), np.abs(least))
-        finer = size[k + RUN :].max(axis=0, initial=0.0)
+        is_kink &= largest - least <= CONSTANT_KINK_TOLERANCE * np.maximum(np.abs(largest), np.abs(least))
+        finer = size[k + RUN_STEPS :].max(axis=0, initial=0.0)
         result |= is_kink & (size[k] >= 30 * finer)
     return result

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError, UsageError
-from fmilin.numerics.differences.plateau import CONTRADICTS
-from fmilin.numerics.differences.sweep import SMALLEST, are_numbers, list_sweep_steps, power_of_two
+from fmilin.numerics.differences.plateau import CONTRADICTION_FACTOR
+from fmilin.numerics.differences.sweep import MIN_STEP_SIZE, are_numbers, list_sweep_steps, power_of_two
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
-from fmilin.tolerances import EPS, ROUNDING
+from fmilin.tolerances import EPS, ROUNDING_TOLERANCE
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 
@@ -85,12 +85,20 @@ class Slopes:
 
 
 SMALLEST_AT_EVENT = 1e-7  # steps, in sizes of the variable, below which an event counts as being at the point itself
-WEAK = 1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
-CURVED = 0.003  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
-SHORT = 2.0**-3  # lengths over which a function is as curved as steps tell, in sizes: shorter ones count
-ROUGH = 50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
-SMOOTH = 1e6  # times its noise, that a row which only rounding moves does not change by
-FLAT = 1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
+WEAK_COLUMN_FRACTION = (
+    1e-3  # A column that moves no row by more than this fraction of the row's largest slope is measured as if it did
+)
+MIN_CURVATURE_FRACTION = (
+    0.003  # part of an h^2 term, extrapolated to a smaller step, that is left at least unless it came from a jump
+)
+SHORT_LENGTH_SIZE = 2.0**-3  # lengths over which a function is as curved as steps tell, in sizes: shorter ones count
+ROUGHNESS_FACTOR = (
+    50.0  # s(2h) - 4 S(h) beyond this many times what a smooth function leaves asks for a step-size sweep
+)
+SMOOTH_NOISE_FACTOR = 1e6  # times its noise, that a row which only rounding moves does not change by
+FLAT_ROW_FRACTION = (
+    1e-4  # A row that changes by less than this fraction of itself over the size of a variable counts as flat there
+)
 
 
 @dataclass(slots=True)
@@ -135,7 +143,7 @@ class DifferenceSetting:
 def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     """Measure a column, with a smaller step where the model cannot be evaluated."""
     event = None
-    while h >= SMALLEST * setting.scales[j]:
+    while h >= MIN_STEP_SIZE * setting.scales[j]:
         try:
             return difference_at_step(setting, j, h)
         except EventCrossingError as error:
@@ -169,13 +177,15 @@ def with_weights(setting: DifferenceSetting, columns: Sequence[Column], terms: T
     if not telling.any():
         telling = slope > 0
     # At a stationary point of a row its slope is small by chance: it must not hold back the steps of the others.
-    weights = np.where(telling, 1 / np.where(telling, np.maximum(slope, FLAT * np.abs(setting.base)), 1.0), 0.0)
+    weights = np.where(
+        telling, 1 / np.where(telling, np.maximum(slope, FLAT_ROW_FRACTION * np.abs(setting.base)), 1.0), 0.0
+    )
     return replace(setting, noise=np.maximum(setting.noise, floor), weights=weights)
 
 
 def is_rounding(slope: FloatArray, terms: FloatArray, noise: FloatArray) -> NDArray[np.bool_]:
     """Whether rows' largest scaled slopes are what rounding leaves of their terms: they are noise themselves, then."""
-    return (slope < ROUNDING * terms) & (slope < SMOOTH * noise)
+    return (slope < ROUNDING_TOLERANCE * terms) & (slope < SMOOTH_NOISE_FACTOR * noise)
 
 
 def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column:
@@ -206,7 +216,7 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
     errors = [(truncation + noise) * size for truncation, noise, size in (_parts(c, setting, scale) for c in tried)]
     best = tried[errors.index(min(errors))]
     best.doubtful = any(_contradict(best, other, setting, scale) for other in tried if other is not best)
-    expected = CURVED * np.abs(tried[0].curvature) * (best.h / tried[0].h) ** 2
+    expected = MIN_CURVATURE_FRACTION * np.abs(tried[0].curvature) * (best.h / tried[0].h) ** 2
     best.curved = bool((np.abs(best.curvature) >= expected - 10 * best.rounding).all())
     return best
 
@@ -216,16 +226,16 @@ def is_rough(column: Column, scale: float) -> bool:
     h = column.h / scale
     slope = np.abs(column.D) * scale
     bend = np.abs(column.curvature) / np.maximum(np.abs(column.D), 1e-300)  # the h^2 terms: over these lengths
-    bent = np.minimum(np.maximum(bend, h**2), (h / SHORT) ** 2)
+    bent = np.minimum(np.maximum(bend, h**2), (h / SHORT_LENGTH_SIZE) ** 2)
     smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + EPS * slope * h
-    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGH * smooth).any())
+    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGHNESS_FACTOR * smooth).any())
 
 
 def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: float) -> bool:
     """Whether the slopes at two steps differ by more than their errors, or what extrapolation leaves, explain."""
     errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
     gap = np.abs(one.D - other.D)
-    if not (beyond := gap > CONTRADICTS * errors).any():
+    if not (beyond := gap > CONTRADICTION_FACTOR * errors).any():
         return False
     left = max(truncation * size for truncation, _, size in (_parts(c, setting, scale) for c in (one, other)))
     return bool((setting.weights * gap > left)[beyond].any())
@@ -291,7 +301,7 @@ def _finite(values: FloatArray) -> FloatArray:
 def _parts(column: Column, setting: DifferenceSetting, scale: float) -> tuple[float, float, float]:
     """Return truncation and rounding of a column, relative to its largest slope, rows made comparable, and that."""
     options, weights, noise = setting.options, setting.weights, column.rounding
-    size = max(float((weights * np.abs(column.D)).max()) * scale, WEAK) / scale
+    size = max(float((weights * np.abs(column.D)).max()) * scale, WEAK_COLUMN_FRACTION) / scale
     rounding = float((weights * noise).max()) / size
     if options.order == 2 and not options.side:
         return (column.h / scale) ** 2 / 6, rounding, size

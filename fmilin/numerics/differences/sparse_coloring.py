@@ -12,13 +12,13 @@ from fmilin.numerics.differences.coloring import group_greedily
 if TYPE_CHECKING:
     from scipy import sparse
 
-FEW_ENTRIES = 64  # of a row that is never full
+MIN_FULL_ROW_SIZE = 64  # of a row that is never full
 
 
 def find_full_rows(pattern: sparse.csr_array[Any]) -> NDArray[np.intp]:
     """Return the rows that would give most columns a color of their own, as a sum over all states does."""
     counts = np.diff(pattern.indptr)
-    limit = max(FEW_ENTRIES, 8 * float(np.mean(counts)) if len(counts) else 0.0)
+    limit = max(MIN_FULL_ROW_SIZE, 8 * float(np.mean(counts)) if len(counts) else 0.0)
     return np.flatnonzero(counts > limit)
 
 

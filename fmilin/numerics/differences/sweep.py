@@ -12,9 +12,9 @@ from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
 S = TypeVar("S")
-LARGEST = 1e300  # of a value beside the point
+MAX_VALUE = 1e300  # of a value beside the point
 POINTS = 8  # values along the line, equally spaced and very close together
-_WITHIN = 4.0  # three orders whose estimates lie within this factor of each other show the noise
+_NOISE_AGREEMENT_FACTOR = 4.0  # three orders whose estimates lie within this factor of each other show the noise
 
 
 def noise_from_table(values: FloatArray) -> FloatArray:
@@ -34,7 +34,7 @@ def noise_from_table(values: FloatArray) -> FloatArray:
     result = sigma[-1].copy()
     for k in range(len(sigma) - 3, 0, -1):  # the lowest order at which three agree
         three = sigma[k : k + 3]
-        agree = three.max(axis=0) <= _WITHIN * three.min(axis=0)
+        agree = three.max(axis=0) <= _NOISE_AGREEMENT_FACTOR * three.min(axis=0)
         result = np.where(agree, sigma[k], result)
     noise: FloatArray = np.maximum(result, rounding)
     return noise
@@ -58,22 +58,29 @@ def finite_values(function: Callable[[S], FloatArray], *points: S) -> list[Float
 
 def are_numbers(values: Sequence[FloatArray] | FloatArray) -> bool:
     """Whether values can be reckoned with: differences of larger ones overflow."""
-    return b"\0" not in (np.abs(values) < LARGEST).tobytes()
+    return b"\0" not in (np.abs(values) < MAX_VALUE).tobytes()
 
 
 RATIO = 4.0  # of a step to the next smaller one
-SMALLEST = 2.0**-54
-"""Step, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST` of it."""
+MIN_STEP_SIZE = 2.0**-54
+"""Step, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST_DIGITS_FRACTION` "
+"of it."""
 
-LOST = 2.0**-50
-EVEN = 0.1  # second differences over h that stay the same to this part, from step to step, are a kink's
-STILL = 1e-3  # changes of F that stay the same to this part are a jump's: noise does so less often
-RUN = 4  # steps over which they must
-AT_POINT = 2.0**-49  # in sizes of the variable: a jump as close as that counts as being at the point
-STAIRS = 4.0  # jumps of one height that are no accident
-SUDDEN = 0.02  # of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump
+LOST_DIGITS_FRACTION = 2.0**-50
+CONSTANT_KINK_TOLERANCE = (
+    0.1  # second differences over h that stay the same to this part, from step to step, are a kink's
+)
+CONSTANT_JUMP_TOLERANCE = 1e-3  # changes of F that stay the same to this part are a jump's: noise does so less often
+RUN_STEPS = 4  # steps over which they must
+AT_POINT_STEP_SIZE = 2.0**-49  # in sizes of the variable: a jump as close as that counts as being at the point
+MIN_STAIRS_COUNT = 4.0  # jumps of one height that are no accident
+JUMP_SIZE_FRACTION = (
+    0.02  # of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump
+)
 HALVINGS = 14
-DRAG = 0.02  # relative deviation of a growth from that of |s| s; looser: stairs that happen to grow alike are missed
+DRAG_GROWTH_TOLERANCE = (
+    0.02  # relative deviation of a growth from that of |s| s; looser: stairs that happen to grow alike are missed
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class StepSweep:
 
 def list_sweep_steps(scale: float, value: float) -> list[float]:
     """Return the steps of a sweep from ``value`` along a column of this size, largest first."""
-    h, least = power_of_two(scale), max(SMALLEST * scale, LOST * abs(value))
+    h, least = power_of_two(scale), max(MIN_STEP_SIZE * scale, LOST_DIGITS_FRACTION * abs(value))
     steps = []
     while h >= least:
         steps.append(h)
@@ -141,7 +148,7 @@ def stairs_beyond(
     growths = np.abs(remainder[:-1]) / np.maximum(np.abs(remainder[1:]), 1e-300)
     # A remainder that grows as |s| s over two steps in a row is drag of a body at rest, not a stair: to look for a jump
     # costs 28 evaluations for each step, row and column.
-    is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG
+    is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG_GROWTH_TOLERANCE
     first, begin, change = 0.0, 0, 0.0
     for k in range(min(chosen, len(h) - 2), -1, -1):
         if abs(remainder[k]) <= error[k] or RATIO**3 / 2 <= growths[k] <= RATIO**3 * 2:
@@ -152,7 +159,7 @@ def stairs_beyond(
         if first == 0.0:
             first, begin, change = height, k, height / float(h[k + 1])
         elif height > 0.2 * first:
-            stairs = float(np.abs(remainder[: begin + 1]).max()) >= STAIRS / 2 * first
+            stairs = float(np.abs(remainder[: begin + 1]).max()) >= MIN_STAIRS_COUNT / 2 * first
             return (first, begin, change) if stairs else (0.0, 0, change)
     return 0.0, 0, change
 
@@ -172,17 +179,21 @@ def _jump(function: Callable[[float], float], interval: tuple[float, float], end
         else:
             low, at_low = middle, value
     height = float(abs(at_high - at_low))
-    return height if height > SUDDEN * whole else 0.0
+    return height if height > JUMP_SIZE_FRACTION * whole else 0.0
 
 
 def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: FloatArray) -> NDArray[np.bool_]:
     """Return where runs of steps begin over which F is the same on one side (on both it is rounding), and not F(0)."""
     sides = np.stack((right, left))
-    runs = np.lib.stride_tricks.sliding_window_view(sides, RUN, axis=1)
+    runs = np.lib.stride_tricks.sliding_window_view(sides, RUN_STEPS, axis=1)
     sizes, unit = np.abs(runs).max(axis=2), ulp[: runs.shape[1]]
     apart = np.abs(runs[0] - runs[1]).min(axis=1)
-    same = (np.ptp(runs, axis=2) <= np.maximum(STILL * sizes, 4 * unit)) & (sizes > 40 * unit) & (apart > EVEN * sizes)
-    steps = h >= AT_POINT
+    same = (
+        (np.ptp(runs, axis=2) <= np.maximum(CONSTANT_JUMP_TOLERANCE * sizes, 4 * unit))
+        & (sizes > 40 * unit)
+        & (apart > CONSTANT_KINK_TOLERANCE * sizes)
+    )
+    steps = h >= AT_POINT_STEP_SIZE
     jumps = np.zeros(len(unit), dtype=np.bool_)
     for k in np.flatnonzero(same.any(axis=0)).tolist():
         finer = (np.abs(sides[:, k:] - sides[:, k, None])[:, steps[k:]] <= sizes[:, k, None] / 2).all(axis=1)
@@ -193,17 +204,17 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
 def kink_at_point(sweep: StepSweep, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
     """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near."""
     h = sweep.h
-    told = (h / sweep.scale >= AT_POINT) & (np.arange(len(h)) < len(h) - RUN)
+    told = (h / sweep.scale >= AT_POINT_STEP_SIZE) & (np.arange(len(h)) < len(h) - RUN_STEPS)
     bend, seen = S / h, np.abs(S) > 30 * ulp
-    for k in range(len(h) - RUN, -1, -1):
-        run = slice(k, k + RUN)
-        finer = float(np.abs(S[k + RUN :]).max(initial=0.0))
-        if k + RUN - 1 < chosen or not seen[run].all() or abs(S[k]) < 30 * finer:  # noise does not fall with h
+    for k in range(len(h) - RUN_STEPS, -1, -1):
+        run = slice(k, k + RUN_STEPS)
+        finer = float(np.abs(S[k + RUN_STEPS :]).max(initial=0.0))
+        if k + RUN_STEPS - 1 < chosen or not seen[run].all() or abs(S[k]) < 30 * finer:  # noise does not fall with h
             continue
-        if np.ptp(bend[run]) > EVEN * np.abs(bend[run]).max():
+        if np.ptp(bend[run]) > CONSTANT_KINK_TOLERANCE * np.abs(bend[run]).max():
             continue
         kink = float(np.mean(bend[run]))
         none = (np.abs(kink * h) > 100 * ulp) & (np.abs(bend - kink) > abs(kink) / 2) & told
-        none[: k + RUN] = False
+        none[: k + RUN_STEPS] = False
         return (0.0, int(np.argmax(none))) if none.any() else (kink, None)
     return 0.0, None

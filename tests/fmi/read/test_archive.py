@@ -246,7 +246,7 @@ def test_member_that_lies_about_its_size_gives_no_more_than_it_declares(tmp_path
 
 
 def test_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.fmi.read.archive.MOST_MEMBERS", 10)
+    monkeypatch.setattr("fmilin.fmi.read.archive.MAX_MEMBERS", 10)
     path = pack(tmp_path / "m.fmu", {"modelDescription.xml": XML, **{f"documentation/{i}": "" for i in range(10)}})
     with pytest.raises(ModelError, match="it has 11 members, more than the 10 that are allowed"):
         read_description(path)

@@ -22,7 +22,7 @@ FMI2, FMI3 = description_of("pendulum"), description_of("arrays3")
 
 def whole_and_scanned(xml: str, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelDescription, ModelDescription]:
     whole = parse_description(xml.encode(), "m.fmu")
-    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 0)
+    monkeypatch.setattr("fmilin.fmi.read.xml.MIN_SCANNED_BYTES", 0)
     return whole, parse_description(xml.encode(), "m.fmu")
 
 
@@ -64,7 +64,7 @@ def many(number: int) -> str:
 
 
 def test_only_what_is_needed_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 100_000)
+    monkeypatch.setattr("fmilin.fmi.read.xml.MIN_SCANNED_BYTES", 100_000)
     description = parse_description(many(20_000).encode(), "m.fmu")
     layout = ScalarLayout(description)
     assert len(layout.states) == 4
@@ -126,7 +126,7 @@ def test_texts_that_cannot_be_scanned_are_read_as_a_whole(old: str, new: str) ->
 
 
 def test_an_element_that_is_malformed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 0)
+    monkeypatch.setattr("fmilin.fmi.read.xml.MIN_SCANNED_BYTES", 0)
     broken = FMI3.replace('causality="input"', 'causality="input" causality="input"', 1)
     assert broken != FMI3
     with pytest.raises(ModelError, match=r"(?s)malformed in '<Float64 name=.*Attribute causality redefined"):
@@ -136,7 +136,7 @@ def test_an_element_that_is_malformed_is_named(monkeypatch: pytest.MonkeyPatch) 
 def test_a_large_model_is_linearized_without_reading_all_its_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fmilin.fmi.read.xml.LARGE", 100_000)
+    monkeypatch.setattr("fmilin.fmi.read.xml.MIN_SCANNED_BYTES", 100_000)
     path = build("pendulum", tmp_path, xml=many(5_000))
     with fl.load(path, constraints=[]) as model:
         assert isinstance(model, FmuModel)

@@ -96,7 +96,7 @@ def test_the_error_is_said_again_without_asking(divides: FmuModel, restarts: lis
 def test_a_limited_number_of_points_is_remembered(
     divides: FmuModel, restarts: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "REMEMBERED", 2)
+    monkeypatch.setattr(session, "MAX_LOST_POINTS", 2)
     x = divides.start.states
     for mass in (-1.0, -2.0, -3.0, -3.0, -2.0, -1.0):
         with pytest.raises(ModelError):

@@ -203,8 +203,8 @@ SELF = "#if __INCLUDE_LEVEL__ < 190\n{}#include __FILE__\n#include __FILE__\n#en
 @pytest.mark.parametrize(
     ("source", "limit", "value", "message"),
     [
-        (SELF.format(""), "PATIENCE", 2.0, "were not compiled within 2 s"),
-        (SELF.format('#pragma message "and again"\n'), "PATIENCE", 120.0, "printed more than a megabyte"),
+        (SELF.format(""), "MAX_COMPILE_SECONDS", 2.0, "were not compiled within 2 s"),
+        (SELF.format('#pragma message "and again"\n'), "MAX_COMPILE_SECONDS", 120.0, "printed more than a megabyte"),
         (f"#define M0 int x;\n{DOUBLES}M40\n", "current_restrictions", little_memory, "out of memory|memory exhausted"),
         ("char a[30000000] = {1};\n", "LARGEST_FILE", 1 << 20, "File too large|No space left|file too large"),
     ],

@@ -54,7 +54,7 @@ def asked(names: list[str]) -> int:
 
 def one_by_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> fl.LinearModel:
     with monkeypatch.context() as patch, fl.load(path) as model:
-        patch.setattr("fmilin.fmi.read.sensitivities.FEWEST", 10**9)
+        patch.setattr("fmilin.fmi.read.sensitivities.MIN_GROUPED_KNOWNS", 10**9)
         return fl.linearize(model)
 
 
