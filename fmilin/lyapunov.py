@@ -25,7 +25,7 @@ from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.time_breaks import TimeBreaks, find_time_breaks
 
-MAX_COORDINATE_CONDITION_NUMBER = 10.0  # condition number of the independent states beyond which better ones are taken
+MAX_INDEPENDENT_CONDITION_NUMBER = 10.0  # condition number of the independent states beyond which better ones are taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class _Integration:
                 break
             if str(solver.status) == "failed":
                 raise NumericalError(f"The trajectory cannot be integrated beyond time {solver.t:g} s: {message}")
-            if condition > MAX_COORDINATE_CONDITION_NUMBER:
+            if condition > MAX_INDEPENDENT_CONDITION_NUMBER:
                 break
         return float(solver.t), solver.y, trouble
 
@@ -255,7 +255,7 @@ class _Integration:
     def _switched(self, deviations: FloatArray) -> tuple[FloatArray, bool]:
         """Return the deviations in better independent states where the present ones have become bad."""
         local, better = self._at(self.t, self.x), self._best()
-        if local.condition_number <= MAX_COORDINATE_CONDITION_NUMBER / 2 or set(better) == set(self._independent):
+        if local.condition_number <= MAX_INDEPENDENT_CONDITION_NUMBER / 2 or set(better) == set(self._independent):
             return deviations, False
         self.switches.append(self.t)
         self._independent = better

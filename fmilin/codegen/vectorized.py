@@ -49,7 +49,7 @@ SMALL_PIVOT_TOLERANCE = 1e-11
 point is left to others, which state which unknowns are not determined. A larger value only costs time."""
 
 MAX_DENSE_UNKNOWNS = 100  # of a W that is factorized with row interchanges, as a dense matrix
-SYMMETRY_TOLERANCE = 1e-12  # how far W may be from its transpose, of its largest entry
+W_SYMMETRY_TOLERANCE = 1e-12  # how far W may be from its transpose, of its largest entry
 CHUNK_SIZE = 16  # columns that are solved for together, as in vectorized.c
 _CHOICES = {ca.OP_SIGN, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO}
 """Operations that go different ways at different points."""
@@ -220,7 +220,7 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     random = np.random.default_rng(7)
     for _ in range(2):
         values = np.array(W(*(random.uniform(0.1, 0.9, a.numel()) for a in system.arguments)).full())
-        if not np.abs(values - values.T).max(initial=0.0) <= SYMMETRY_TOLERANCE * np.abs(values).max(initial=0.0):
+        if not np.abs(values - values.T).max(initial=0.0) <= W_SYMMETRY_TOLERANCE * np.abs(values).max(initial=0.0):
             return False
     return True
 

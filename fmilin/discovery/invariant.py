@@ -193,7 +193,7 @@ class Invariant:
 
 
 STEPS = 40
-PROJECTION_TOLERANCE = 1e-13
+SAMPLE_PROJECTION_TOLERANCE = 1e-13
 MAX_PROJECTION_DISTANCE = 10.0  # how far a projection may go, in sizes of the states
 
 INDEPENDENCE_TOLERANCE = (
@@ -212,7 +212,7 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
         h = np.column_stack([i.values(s) for i in invariants]) / size
         fine = np.isfinite(h).all(axis=1)
         s, x0, arrived, h, size = s[fine], x0[fine], arrived[fine], h[fine], size[fine]
-        arrived = np.asarray((np.abs(h) <= PROJECTION_TOLERANCE).all(axis=1))
+        arrived = np.asarray((np.abs(h) <= SAMPLE_PROJECTION_TOLERANCE).all(axis=1))
         if arrived.all():
             break
         H = np.stack([i.gradients(s) for i in invariants], axis=1) * sizes / size[:, :, None]

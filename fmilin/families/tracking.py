@@ -131,7 +131,7 @@ def judge_family(models: LinearArrays, tracks: Tracks, *, sampled: bool) -> Fami
     return FamilySpectra(errors, kinds)
 
 
-REAL_SQUARE_TOLERANCE = 1e-6
+REAL_DIFFERENCE_TOLERANCE = 1e-6
 """The square of a difference of two eigenvalues is real when its imaginary part is smaller than this part of it."""
 
 SEPARATE_MODES_CODE = (
@@ -164,7 +164,7 @@ def mode_events(tracks: Tracks, shape: tuple[int, ...]) -> tuple[ModeEvent, ...]
             gap = w[:, 0] - w[:, 1]
             square = gap**2
             close = np.abs(gap) <= rounding
-            straight = close | (np.abs(square.imag) <= REAL_SQUARE_TOLERANCE * np.abs(square))
+            straight = close | (np.abs(square.imag) <= REAL_DIFFERENCE_TOLERANCE * np.abs(square))
             mirrored = (w.imag < -rounding[:, None]).all(axis=1)  # two of the lower half plane do what those above do
             signs: dict[Literal["crossing", "coalescence"], NDArray[np.int8]] = {
                 "crossing": _crossing_sign(w, rounding),

@@ -22,7 +22,7 @@ from fmilin.tolerances import RANK_MEASURED
 # steps after the first n, from which matrices are extrapolated back to the point, tried one after another
 WINDOW_OF_LIMIT, WINDOWS_OF_OWN_STEP = (6,), (5, 7, 10)
 MAX_DEGREE = 7  # polynomials that do that are of a lower degree
-PSEUDOINVERSE_TOLERANCE = 1e-12  # singular values of responses below this are rounding
+RESPONSE_RANK_TOLERANCE = 1e-12  # singular values of responses below this are rounding
 SLOWEST_ANGLE = 1e-2  # radians in a record: slower motions cannot be told from a constant
 
 
@@ -142,7 +142,7 @@ class _ResponsesToLaterPulses:
         for k in range(len(rows), len(self.Z) - 1):
             at = np.concatenate(list(self.Z[k, :k]), axis=1)  # (rows, k nu)
             then = np.concatenate(list(self.Z[k + 1, :k]), axis=1)
-            inverse = np.linalg.pinv(at[rows], rcond=PSEUDOINVERSE_TOLERANCE)
+            inverse = np.linalg.pinv(at[rows], rcond=RESPONSE_RANK_TOLERANCE)
             maps.append(then[rows] @ inverse)
             observed.append(at @ inverse)
             times.append(float(k))

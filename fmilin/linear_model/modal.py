@@ -29,7 +29,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
 UNCERTAINTY_FACTOR = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
-NO_RESPONSE_TOLERANCE = (
+NO_COORDINATE_RESPONSE_TOLERANCE = (
     1e-9  # A sum that is smaller than this part of its terms is zero: that coordinate does not answer
 )
 
@@ -238,7 +238,7 @@ def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) ->
     """Return the largest share of groups, (groups, channels): ``parts`` in sums of ``terms``, (P, channels) each."""
     sizes = np.abs(np.array(parts)) * twice[:, None, None]
     total, bound = sizes.sum(axis=0), np.einsum("g,gkj->kj", twice, np.array(terms))
-    answers = total > NO_RESPONSE_TOLERANCE * bound
+    answers = total > NO_COORDINATE_RESPONSE_TOLERANCE * bound
     return np.asarray(np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0))
 
 

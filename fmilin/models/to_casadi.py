@@ -34,7 +34,7 @@ ACCURACY = 1e-13
 """Residual at which Newton's iteration for Psi ends, in sizes of the terms: a step before it is quadratically worse."""
 
 MAX_ELIMINATED_UNKNOWNS = 40  # unknowns up to which W = L D L' is written out: the graph grows with their third power
-SYMMETRY_TOLERANCE = 1e-14  # difference of W and its transpose that is rounding, relative to the largest entry
+W_ASYMMETRY_TOLERANCE = 1e-14  # difference of W and its transpose that is rounding, relative to the largest entry
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class _ModelGraph:
         at = ca.Function("W", [self.x, self.u, self.t], [ca.densify(self.W)])
         nearby = start.states + 1e-2 * np.random.default_rng(1974).uniform(0.5, 1.0, len(start.states))
         W_start, W_nearby = (at(x, start.inputs, start.time).full() for x in (start.states, nearby))
-        symmetric = all(np.abs(W - W.T).max() <= SYMMETRY_TOLERANCE * np.abs(W).max() for W in (W_start, W_nearby))
+        symmetric = all(np.abs(W - W.T).max() <= W_ASYMMETRY_TOLERANCE * np.abs(W).max() for W in (W_start, W_nearby))
         return bool(symmetric and np.linalg.eigvalsh(W_start)[0] > 0)
 
     def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:

@@ -174,7 +174,7 @@ def _join(
 
 STEP = 2e-5  # of the sizes of the coordinates: a deviation; half of it is compared with the whole
 TRANSITION_MISMATCH_TOLERANCE = 1e-3  # relative: how far the two may be apart
-PSEUDOINVERSE_TOLERANCE = 1e-10  # relative: what is left of a deviation that drowns in others
+TRANSITION_RANK_TOLERANCE = 1e-10  # relative: what is left of a deviation that drowns in others
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ def measure_transitions(
             f"{off[k].max():.2g}. An event is near a sample there, or deviations meet another event: take another "
             "number of points (points=), or begin elsewhere."
         )
-    transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=PSEUDOINVERSE_TOLERANCE) for k in range(m)])
+    transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=TRANSITION_RANK_TOLERANCE) for k in range(m)])
     path = replace(path, error=np.maximum(path.error, off * m / period))
     if stepped:
         means = [np.real(linalg.logm(step)) * m / period for step in transitions]
