@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fmilin.files")
 
 FORMAT = "fmilin-linear/1"
+MAX_STATES_WITH_ROWS = 1000  # of JSON and .npz files: the zeros of a larger model take more time than all else
 MATRICES = {
     "A": ("states", "states"),
     "B": ("states", "inputs"),
@@ -149,6 +150,8 @@ def _to_sparse_record(linear: SparseLinearModel) -> Record:
     facts = dict(_list_facts(linear))
     entries = {name: SparseEntries.of_matrix(getattr(matrices, name)) for name in MATRICES}
     facts["sparse"] = entries
+    # Programs that read a matrix by its name get it in the shape that smaller models have, while that is of a size.
+    has_rows = len(linear.states) <= MAX_STATES_WITH_ROWS
     facts |= {"eigenvalues": None, "eigenvalue_errors": None}  # not computed
     arrays = {name: Labelled(getattr(linear, name), ARRAYS[name]) for name in ("f0", "y0")}
     return Record(
@@ -156,10 +159,9 @@ def _to_sparse_record(linear: SparseLinearModel) -> Record:
         arrays,
         facts,
         top_level=("f0", *GROUPS),
-        # Programs that read a matrix by its name get it in the shape that smaller models have.
         additions={
-            ".json": lambda: {name: DenseRows(value) for name, value in entries.items()},
-            ".npz": lambda: {name: value.to_matrix().toarray() for name, value in entries.items()},
+            ".json": lambda: {name: DenseRows(value) if has_rows else None for name, value in entries.items()},
+            ".npz": lambda: {name: value.to_matrix().toarray() for name, value in entries.items() if has_rows},
             ".mat": lambda: entries,
         },
     )

@@ -60,6 +60,19 @@ def test_numpy_reads_arrays_as_of_smaller_models(linear: SparseLinearModel, tmp_
         assert all(np.array_equal(arrays[name], getattr(linear, name)) for name in MATRICES)
 
 
+def test_larger_models_have_sparse_matrices_alone(
+    linear: SparseLinearModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fmilin.export.linear_record.MAX_STATES_WITH_ROWS", len(linear.states) - 1)
+    linear.save(tmp_path / "plant.json")
+    linear.save(tmp_path / "plant.npz")
+    assert json.loads((tmp_path / "plant.json").read_text())["A"] is None
+    with np.load(tmp_path / "plant.npz") as arrays:
+        assert "A" not in arrays
+    for name in ("plant.json", "plant.npz"):
+        assert np.array_equal(fl.LinearModel.load(tmp_path / name).A, linear.A)
+
+
 def test_what_another_program_saves_again_is_read(linear: SparseLinearModel, tmp_path: Path) -> None:
     linear.save(tmp_path / "plant.mat")
     variables = read((tmp_path / "plant.mat").read_bytes())
