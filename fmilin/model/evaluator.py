@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from math import prod
@@ -74,6 +75,7 @@ class PointEvaluator:
         self._most = most if remembers else 0
         self._has_gradient = isinstance(model, (HasConstraintGradient, HasExactJacobian))  # asked for in each iteration
         self._evaluations: dict[_Key, Evaluation] = {}
+        self._ahead: deque[_Key] = deque()  # of these, the points that were evaluated ahead, the oldest first
         self._residuals: dict[_Key, FloatArray | None] = {}
         self._slopes: dict[_Key, ExactSlopes | None] = {}
         self._gradients: dict[_Key, tuple[FloatArray, FloatArray] | None] = {}
@@ -96,12 +98,17 @@ class PointEvaluator:
         return self.model.evaluate(t, x, u)
 
     def evaluate_ahead(self, points: Sequence[tuple[float, FloatArray, FloatArray]]) -> None:
-        """Evaluate the model at points (t, x, u) together and remember them, unless it raises an error at one."""
+        """Evaluate the model at points (t, x, u) together and remember them, unless it raises an error at one.
+
+        Where there is no room for them, those that were evaluated ahead before are forgotten.
+        """
         new = {(t, x.tobytes(), u.tobytes()): (t, x, u) for t, x, u in points}
         for key in self._evaluations.keys() & new.keys():
             del new[key]
-        if len(new) < 2 or len(self._evaluations) + len(new) > self._most:
+        if len(new) < 2 or len(self._evaluations) - len(self._ahead) + len(new) > self._most:
             return
+        while len(self._evaluations) + len(new) > self._most:
+            del self._evaluations[self._ahead.popleft()]
         t, x, u = (np.array(part) for part in zip(*new.values(), strict=True))
         try:
             together = self.model.evaluate_points(t, x, u)
@@ -111,6 +118,7 @@ class PointEvaluator:
         rows = zip(together.derivatives, together.outputs, together.residuals, strict=True)
         for key, row in zip(new, rows, strict=True):
             self._evaluations[key] = Evaluation(*row)
+        self._ahead.extend(new)
 
     def evaluate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return the same at times t (k,) and points x (k, N), u (k, nu), none of which is remembered."""

@@ -17,6 +17,7 @@ from benchmarks.fmu_springs import exact_A
 from benchmarks.growth.counts import count_messages, count_work
 from benchmarks.growth.fit import fit_power_law
 from benchmarks.growth.paths import PATHS
+from fmilin.model import evaluator
 
 CONSTANT, LINEAR, QUADRATIC = 0.1, 1.1, 2.1
 
@@ -129,3 +130,15 @@ def test_points_of_a_sweep_of_an_fmu_share_messages(folder: Path) -> None:
     assert len(family) == points
     assert counted["messages"] <= points / 25
     assert counted["repetitions"] <= 4 * points  # derivatives, two of a difference, and those along the motion
+
+
+def test_a_large_fmu_without_derivatives_takes_few_messages_in_little_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no room to remember all points of the differences: those of some columns take the place of others."""
+    states, points = 240, 300
+    monkeypatch.setattr(evaluator, "MAX_REMEMBERED_NUMBERS", points * (states + 2))
+    way = PATHS["fmu_plain"].ways[0]
+    counts = count_work(way, states, folder, traced=False)
+    assert counts["repetitions"] > 3 * points
+    assert counts["messages"] < 60  # half of them open it

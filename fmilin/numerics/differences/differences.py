@@ -44,6 +44,7 @@ from fmilin.tolerances import EPS, KINK_TOLERANCE
 
 __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacobian_by_differences", "slopes"]
 
+COLUMNS_ANNOUNCED = 64  # at once: their values are held in memory, and of an FMU they are one message
 FEW_COLUMNS_FRACTION = (
     1 / 8
 )  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
@@ -76,10 +77,8 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     start = options.relative_step or _first_step(noise, base, options)
     setting = DifferenceSetting(line, base, scales, noise, np.ones_like(base), options, announce)
     is_compared = around is not None and options.order == 4 and not options.side and options.relative_step is None
-    if announce is not None:
-        steps = [(j, s) for j in range(k) for s in list_first_steps(start * scales[j], options)]
-        announce(steps, list_compared_points(around, scales) if around is not None and is_compared else ())
-    columns = [first_difference(setting, j, start * scales[j]) for j in range(k)]
+    compared = list_compared_points(around, scales) if around is not None and is_compared else ()
+    columns = _first_differences(setting, start, compared)
     if around is not None and (lengths := natural_lengths(setting, columns, around)) is not None:
         return slopes(line, base, lengths, options, terms, within(around, lengths), announce)
     setting = with_weights(setting, columns, terms)
@@ -104,6 +103,20 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
                 close = replace(setting, scales=lengths), nearer, _nearby(line, lengths, options, nearer)
             corrected_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
     return result
+
+
+def _first_differences(setting: DifferenceSetting, start: float, compared: Sequence[FloatArray]) -> list[Column]:
+    """Measure all columns with steps of ``start`` times their sizes; ``compared`` are displacements that follow."""
+    columns: list[Column] = []
+    for first in range(0, len(setting.scales), COLUMNS_ANNOUNCED):
+        steps = (start * setting.scales[first : first + COLUMNS_ANNOUNCED]).tolist()
+        chosen = list(enumerate(steps, first))
+        if setting.announce is not None:
+            is_last = first + len(chosen) == len(setting.scales)
+            announced = [(j, s) for j, h in chosen for s in list_first_steps(h, setting.options)]
+            setting.announce(announced, compared if is_last else ())
+        columns += [first_difference(setting, j, h) for j, h in chosen]
+    return columns
 
 
 def jacobian_by_differences(
