@@ -12,10 +12,10 @@ import numpy as np
 from fmilin import LinearFamily
 from fmilin.errors import FmilinError
 from fmilin.families.family_builder import FamilyBuilder
-from fmilin.families.grid import grid_over
-from fmilin.families.plan import Plan
-from fmilin.families.store import Store, folder_of
-from fmilin.families.sweep import engine_for, run
+from fmilin.families.grid import build_grid
+from fmilin.families.plan import SweepPlan
+from fmilin.families.store import Store, get_store_folder
+from fmilin.families.sweep import choose_engine, run
 from fmilin.linearization.request import Request
 
 __all__ = ["DAMAGES", "LIES", "Sweep"]
@@ -29,20 +29,20 @@ class Sweep:
 
     def __init__(self, folder: Path) -> None:
         self._file, self._kept = folder / "family.nc", folder / "kept"
-        self._plan = Plan(
+        self._plan = SweepPlan(
             "fmilin.systems:cartesian_pendulum(length=1.0)",
-            grid_over({"x": np.linspace(-0.9, 1.05, 80).tolist()}, zipped=False),  # the last ones cannot be
+            build_grid({"x": np.linspace(-0.9, 1.05, 80).tolist()}, zipped=False),  # the last ones cannot be
             how=Request(independent=["x", "vx"]),
         )
         self.whole = self._run(FamilyBuilder(self._plan.grid))
         store = Store(self._plan, self._file, resume=False)
         self._run(store)
         store.close()
-        folder_of(self._file).rename(self._kept)
+        get_store_folder(self._file).rename(self._kept)
 
     def wrong_after(self, damage: Callable[[Path, random.Random], None], rng: random.Random) -> int:
         """Return how many points are wrong of a sweep that goes on with its folder damaged; none when it refuses to."""
-        folder = folder_of(self._file)
+        folder = get_store_folder(self._file)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._kept, folder)
         damage(folder, rng)
@@ -58,7 +58,7 @@ class Sweep:
 
     def _run(self, builder: FamilyBuilder) -> LinearFamily:
         if not builder.done.all():
-            with engine_for(self._plan) as engine:
+            with choose_engine(self._plan) as engine:
                 run(self._plan, engine, builder, None)
         return builder.family()
 

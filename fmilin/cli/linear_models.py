@@ -94,7 +94,7 @@ def linear_models(
 ) -> Sequence[LinearModel]:
     """Load, assemble, and linearize at every time of one motion, in coordinates that do not jump."""
     from fmilin.cli.request import at_point
-    from fmilin.families.along import linearize_along_as
+    from fmilin.families.along import linearize_points
     from fmilin.model.stepping import Stepped
     from fmilin.simulation.trajectory import read_inputs
 
@@ -106,7 +106,7 @@ def linear_models(
         return list(_one_by_one(model, start, times, request))
     with progress_bar(model.info.name, start.time, times[-1]) as progress:
         points = fl.snapshots(model, start, times=times, inputs=inputs, progress=progress)
-        return linearize_along_as(model, points, request.how)
+        return linearize_points(model, points, request.how)
 
 
 def _one_by_one(
@@ -134,10 +134,10 @@ def deliver_each(
     """Write the family over time, or a file for each time where a format holds one linear model; or JSON; or tables."""
     from fmilin.export.family_record import to_arrays
     from fmilin.export.strict_json import encode
-    from fmilin.families.family_builder import family_of
+    from fmilin.families.family_builder import build_family
 
     runner.restore_directory()
-    family = family_of(models, {"time": times})
+    family = build_family(models, {"time": times})
     made = {path: dumps(family, path) for path in files if is_named_as(path, "family")}
     singles = [path for path in files if path not in made]
     made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}

@@ -27,7 +27,7 @@ from fmilin.trimming.request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
-    from fmilin.families.plan import Plan
+    from fmilin.families.plan import SweepPlan
     from fmilin.families.store import Store
 
 MAX_AXIS_POINTS = 10_000_000  # points of one axis
@@ -118,19 +118,19 @@ def command(model: str, points: Sweep, delivery: Delivery, **given: Any) -> int:
     request = request_of(model, **given)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.families.grid import grid_over
-        from fmilin.families.plan import Plan
+        from fmilin.families.grid import build_grid
+        from fmilin.families.plan import SweepPlan
 
-        grid = grid_over(points.vary, zipped=points.zipped)
+        grid = build_grid(points.vary, zipped=points.zipped)
         wires = tuple(points.loop_at)
-        plan = Plan(request.source, grid, request.load, request.point, request.how, wires, points.continuous)
+        plan = SweepPlan(request.source, grid, request.load, request.point, request.how, wires, points.continuous)
         _sweep(plan, delivery, runner, jobs=points.jobs, scheduler=points.scheduler)
 
     return request.work(job)
 
 
 def _sweep(
-    plan: Plan,
+    plan: SweepPlan,
     delivery: Delivery,
     runner: JobRunner,
     *,
@@ -139,7 +139,7 @@ def _sweep(
 ) -> None:
     from fmilin.families.family_builder import FamilyBuilder
     from fmilin.families.store import Store
-    from fmilin.families.sweep import engine_for, run
+    from fmilin.families.sweep import choose_engine, run
 
     total = plan.grid.size
     files = [path.resolve() for path in delivery.output]
@@ -149,7 +149,7 @@ def _sweep(
     try:
         if not collected.done.all():
             with (
-                engine_for(plan, jobs=jobs, scheduler=scheduler) as engine,
+                choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine,
                 progress_bar("sweep", 0, total, "points") as tell,
             ):
                 run(plan, engine, collected, lambda done, _: tell(done))

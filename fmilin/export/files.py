@@ -75,13 +75,13 @@ def dumps_each(
         return {path: dumps(models[0], path, writing) for path in paths}
     from fmilin.export.foreign import turbine_grid
     from fmilin.export.m_file import dumps_array, gathered, grid_of, what_varies
-    from fmilin.families.family_builder import family_of
+    from fmilin.families.family_builder import build_family
 
     grid = turbine_grid(models) if axes is None else grid_of(models, axes)
     programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own
     contents = {path: dumps_array(gathered(models, grid), replace(writing, name=path.stem)) for path in programs}
     if others := [path for path in paths if path not in programs]:
-        family = family_of(models, (what_varies(models) or None) if grid is None else grid)
+        family = build_family(models, (what_varies(models) or None) if grid is None else grid)
         contents |= {path: dumps(family, path) for path in others}
     return contents
 

@@ -12,7 +12,7 @@ import numpy as np
 from fmilin.errors import UsageError
 from fmilin.families.batch_solvers import FIRST_BLOCK, GROWTH, LARGEST_BLOCK
 from fmilin.families.family import LinearFamily
-from fmilin.families.family_builder import FamilyBuilder, outcome_of
+from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
 from fmilin.families.rows import OutcomeBlock, Template
 from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
@@ -58,10 +58,10 @@ def linearize_along(
         How each point is linearized; its options may be keywords instead. With ``parameters`` the family has
         ``family.derivatives["m"].A``.
     """
-    return linearize_along_as(model, points, Request.of("linearize_along", linearization, options))
+    return linearize_points(model, points, Request.of("linearize_along", linearization, options))
 
 
-def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: Request) -> LinearFamily:
+def linearize_points(model: Model, points: Iterable[OperatingPoint], request: Request) -> LinearFamily:
     """Return the linear models that a request describes; see :func:`linearize_along`.
 
     The points have all inputs of the model.
@@ -72,7 +72,7 @@ def linearize_along_as(model: Model, points: Iterable[OperatingPoint], request: 
 def linearize_path(
     model: Model, points: Iterable[OperatingPoint], request: Request
 ) -> tuple[LinearFamily, Sequence[Selection | None]]:
-    """Return the linear models of :func:`linearize_along_as`, and the coordinates of each point.
+    """Return the linear models of :func:`linearize_points`, and the coordinates of each point.
 
     None stands for coordinates that are states, at points of methods which choose none.
     """
@@ -95,8 +95,8 @@ def _others_at_start(model: Model, points: Iterable[OperatingPoint], inputs: Seq
     """Whether the inputs that are not chosen are at their start values, which a model without them has."""
     if any(not model.inputs.has(name) for name in inputs):
         return False
-    others = np.setdiff1d(np.arange(len(model.inputs)), chosen_inputs(model.inputs, inputs))
-    return all((point.inputs[others] == model.start.inputs[others]).all() for point in points)
+    unchosen = np.setdiff1d(np.arange(len(model.inputs)), chosen_inputs(model.inputs, inputs))
+    return all((point.inputs[unchosen] == model.start.inputs[unchosen]).all() for point in points)
 
 
 def _with_inputs(point: OperatingPoint, chosen: Sequence[int]) -> OperatingPoint:
@@ -132,33 +132,33 @@ class _PathFamily:
 
     def family(self) -> LinearFamily:
         """Walk along the path."""
-        left, selection = 0, None
-        while left < len(self._points):
-            number = left
+        remaining_start, selection = 0, None
+        while remaining_start < len(self._points):
+            number = remaining_start
             selection, reference = self._one(number, selection)
             self.selections.append(selection)
-            left = number + 1
+            remaining_start = number + 1
             if self._request.inputs is not None:  # a batch has all inputs
                 continue
-            for outcomes in self._linearize_together(reference, left):
+            for outcomes in self._linearize_together(reference, remaining_start):
                 self._builder.add_all(outcomes)
                 self.selections += [selection] * len(outcomes)
-                left += len(outcomes)
+                remaining_start += len(outcomes)
         return self._builder.family()
 
     def _one(self, number: int, previous: Selection | None) -> tuple[Selection | None, Reference]:
         """Linearize one point."""
         point, names = self._points[number], self._request.inputs
-        whole, at = self._model, point
+        full_model, at = self._model, point
         if names is not None:
-            whole, at = with_parameters_as_inputs(whole, point, names)
-        model = model_at(whole, at)
+            full_model, at = with_parameters_as_inputs(full_model, point, names)
+        model = model_at(full_model, at)
         full, selection = linearize_next(model, at, self._request, previous)
         linear = full if names is None else with_inputs(full, chosen_inputs(model.inputs, names))
         if self._request.parameters:
-            linear = add_parameter_derivatives(whole, at, linear, self._request)
+            linear = add_parameter_derivatives(full_model, at, linear, self._request)
         self._template = self._template or Template.of(linear, self._parameters)
-        outcome = outcome_of(number, linear, self._template, described=True)
+        outcome = build_outcome(number, linear, self._template, described=True)
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
         self._builder.add(outcome)
@@ -169,16 +169,21 @@ class _PathFamily:
         """Yield the points from the first on that are linearized together, as far as none has to stand alone."""
         template, largest = Template.of(reference.linear, self._parameters), limit_batch(reference)
         while len(self._points) - first >= WORTH_A_BATCH:
-            own = self._points[first - 1].parameters  # a batch has the model with the parameters of the point before
+            parameters = self._points[first - 1].parameters  # a batch has the model with those of the point before
             following = self._points[first : first + min(self._block, largest)]
-            points = list(takewhile(lambda point: point.parameters == own and point.slope_changes is None, following))  # noqa: B023
+            points = list(
+                takewhile(
+                    lambda point: point.parameters == parameters and point.slope_changes is None,  # noqa: B023
+                    following,
+                )
+            )
             result = linearize_batch(reference, batch_points(points)) if points else None
             good = 0 if result is None else result.good
             is_complete = good == len(points)
             self._block = min(GROWTH * self._block, LARGEST_BLOCK) if is_complete else max(good, FIRST_BLOCK)
             if result is None or not good:
                 return
-            yield self._describe(first, points[:good], result, template, own)
+            yield self._describe(first, points[:good], result, template, parameters)
             first += good
             if not is_complete:
                 return

@@ -24,7 +24,7 @@ from fmilin.families.batch_solvers import (
 )
 from fmilin.families.continuation import ContinuationPoint, can_continue
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
+from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
 from fmilin.linear_model.builder import chosen_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
@@ -69,11 +69,11 @@ class BatchRuns:
 
     def can_assemble(self, time: float) -> bool:
         """Whether points are assembled at once, each from the model's start."""
-        return not self._parameters and self._assemble_at(time).possible
+        return not self._parameters and self._get_assembly(time).possible
 
     def solve(
         self, numbers: Sequence[int], seed: ContinuationPoint, request: TrimRequest | None, seed_model: Model
-    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
+    ) -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as batches go; the seed behind each.
 
         The first starts from ``seed``, whose parameters ``seed_model`` has; without a (checked) request points are
@@ -104,7 +104,7 @@ class BatchRuns:
         if request is not None and not can_continue(self._model, request, seed):
             return None
         if request is None and self.can_assemble(seed.point.time):
-            return self._assemble_at(seed.point.time)
+            return self._get_assembly(seed.point.time)
         if request is None and seed.point.remarks:
             return None  # they say how the seed was assembled: each of the others may have to say its own
         fixed = {**self._settings, **self._grid.axes} if request is None else request.fixed
@@ -116,14 +116,14 @@ class BatchRuns:
         except (FmilinError, np.linalg.LinAlgError):
             return None
 
-    def _assemble_at(self, time: float) -> AssembledPoints:
+    def _get_assembly(self, time: float) -> AssembledPoints:
         if self._assembly is None or self._assembly.time != time:
             self._assembly = AssembledPoints(self._model, time, self._grid, self._settings)
         return self._assembly
 
     def _solve_blocks(
         self, solver: BatchSolver, reference: Reference, numbers: list[int], seed: ContinuationPoint
-    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
+    ) -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint]]:
         template = Template.of(seed.linear, tuple(dict.fromkeys((*seed.linear.point.parameters, *self._parameters))))
         line, limit = BranchLine(seed), limit_batch(reference)
         while numbers:

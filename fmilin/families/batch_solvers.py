@@ -102,14 +102,16 @@ def _are_beyond_a_turn(model: Model, fixed: Sequence[int], values: FloatArray) -
     return np.asarray((np.abs(values[:, angles]) > 2 * np.pi).any(axis=1))
 
 
-def find_pinned_states(model: Model, point: ContinuationPoint, kept: Sequence[int], fixed: Sequence[int]) -> list[int]:
+def find_pinned_states(
+    model: Model, point: ContinuationPoint, coordinates: Sequence[int], fixed: Sequence[int]
+) -> list[int]:
     """Return the coordinates of assembled points that stay at zero, beside the fixed ones.
 
     An assembled point is the one nearest to the start: what is zero there and at the seed is zero between them. Without
     them the equations would be fewer than the coordinates.
     """
     is_zero = (model.start.states == 0) & (point.point.states == 0)
-    return [i for i in kept if i not in fixed and is_zero[i]]
+    return [i for i in coordinates if i not in fixed and is_zero[i]]
 
 
 class BranchPoints:

@@ -15,7 +15,7 @@ from fmilin.errors import FmilinError
 from fmilin.families.continuation import ContinuationPoint, can_continue, compute_volume, correct_by_chord
 from fmilin.families.folds import BranchAroundFold, Fold, FoldError, locate_fold
 from fmilin.families.open_models import OpenModels
-from fmilin.families.plan import Plan
+from fmilin.families.plan import SweepPlan
 from fmilin.linearization.linearize import linearize_next
 from fmilin.manifold.operating_points import model_at
 from fmilin.model.interface import Model, OperatingPoint
@@ -40,7 +40,7 @@ class SweptPoint:
 class BranchFollower:
     """Finds and linearizes the points of a plan one by one. A fold is remembered until a point beyond it is left."""
 
-    def __init__(self, plan: Plan, models: OpenModels) -> None:
+    def __init__(self, plan: SweepPlan, models: OpenModels) -> None:
         self._plan, self._models = plan, models
         self._fold: Fold | None = None  # the next points lie behind it
         self._around: tuple[Fold, BranchAroundFold] | None = None
@@ -176,7 +176,7 @@ class BranchFollower:
         fold = self._fold
         point, is_around = self._find_beyond_fold(values, fold)
         sizes = self._models.base.states.scales(fold.last.point.states)
-        sentence = fold.describe_point_beyond(point, sizes, around=is_around)
+        sentence = fold.describe_later_point(point, sizes, around=is_around)
         return SweptPoint(point, (Remark("branch", sentence),))
 
     def _compute_volume(self, predecessor: ContinuationPoint) -> float:
@@ -199,13 +199,13 @@ class BranchFollower:
         if len(varied) != 1:
             return
         if self._around is None or self._around[0] is not fold:
-            self._around = fold, self._make_branch_around(fold, values, varied[0])
+            self._around = fold, self._make_fold_branch(fold, values, varied[0])
         states = len(self._models.base.states)
         for z in self._around[1].find_crossings(values[varied[0]]):
             point = replace(fold.last.point, states=z[:states], inputs=z[states:-1])
             yield replace(fold.last, point=point)
 
-    def _make_branch_around(self, fold: Fold, values: Mapping[str, float], name: str) -> BranchAroundFold:
+    def _make_fold_branch(self, fold: Fold, values: Mapping[str, float], name: str) -> BranchAroundFold:
         """Return the branch around a fold, along which ``name`` is solved for."""
         constant = {n: value for n, value in values.items() if n != name}
         model, kind = self._models.find(constant), self._models.find_kind(name)

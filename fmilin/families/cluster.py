@@ -14,8 +14,8 @@ from typing import Any
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
-from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
-from fmilin.families.rows import Outcome
+from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
+from fmilin.families.rows import PointOutcome
 from fmilin.fmi.client.restrictions import Limits
 from fmilin.support.files import is_file, write_file
 
@@ -28,33 +28,33 @@ RETRIES = 3  # times that a task is given to another worker when one is lost on 
 class PackedPlan:
     """A plan and the files that it needs, for a machine that has neither."""
 
-    plan: Plan
+    plan: SweepPlan
     files: tuple[tuple[str, bytes], ...]  # the model's file first
     key: str  # the same for the same content
     limits: Limits | None = None  # of FMUs; paths are those of the machine that it works on
 
     @classmethod
-    def of(cls, plan: Plan, limits: Limits | None = None) -> PackedPlan:
+    def of(cls, plan: SweepPlan, limits: Limits | None = None) -> PackedPlan:
         """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
         if not isinstance(plan.source, str):
             raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
-        path = _file_of(plan.source)
-        wanted = [] if path is None else [path, path.with_name(f"{path.stem}.fmilin.toml")]
+        path = _find_model_file(plan.source)
+        paths = [] if path is None else [path, path.with_name(f"{path.stem}.fmilin.toml")]
         if plan.load.constraints_file is not None:
-            wanted.append(Path(plan.load.constraints_file))
-        files = tuple((p.name, p.read_bytes()) for p in wanted if is_file(p))
+            paths.append(Path(plan.load.constraints_file))
+        files = tuple((p.name, p.read_bytes()) for p in paths if is_file(p))
         digest = hashlib.sha256(repr((plan.identity(), limits)).encode())
         for name, content in files:
             digest.update(name.encode() + content)
         return cls(plan, files, digest.hexdigest()[:32], limits)
 
-    def unpacked(self, folder: Path) -> Plan:
+    def unpack(self, folder: Path) -> SweepPlan:
         """Return the plan with the files in ``folder``."""
         for name, content in self.files:
             write_file(folder / name, content)
         plan = self.plan
         assert isinstance(plan.source, str)  # noqa: S101 - of() has looked
-        path = _file_of(plan.source)
+        path = _find_model_file(plan.source)
         source = plan.source if path is None else f"{folder / path.name}{plan.source[len(str(path)) :]}"
         load = plan.load
         if load.constraints_file is not None:
@@ -62,7 +62,7 @@ class PackedPlan:
         return replace(plan, source=source, load=load)
 
 
-def _file_of(source: str) -> Path | None:
+def _find_model_file(source: str) -> Path | None:
     """Return the file in ``model.fmu``, ``file.py:name(...)`` or ``robot.urdf``; None for ``package.module:name``."""
     head = source[: source.index(".py:") + 3] if ".py:" in source else source
     path = Path(head)
@@ -76,21 +76,21 @@ def _file_of(source: str) -> Path | None:
 _open: dict[str, Any] = {}  # of this worker: a folder and the processes of each packed plan
 
 
-def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[Outcome], ContinuationPoint | None]:
+def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[PointOutcome], ContinuationPoint | None]:
     """Compute a task on a worker, in a process of its own that stays for the next task."""
     from fmilin.families.processes import Processes
 
     if packed.key not in _open:
         folder = tempfile.TemporaryDirectory(prefix="fmilin-")
         try:
-            engine = Processes(packed.unpacked(Path(folder.name)), 1, packed.limits, program=True)
+            engine = Processes(packed.unpack(Path(folder.name)), 1, packed.limits, program=True)
         except BaseException:
             folder.cleanup()
             raise
         _open[packed.key] = (engine, folder)
     engine = _open[packed.key][0]
     engine.submit(task)
-    outcomes: list[Outcome] = []
+    outcomes: list[PointOutcome] = []
     while True:
         for report in engine.reports():
             outcomes += report.outcomes
@@ -98,7 +98,7 @@ def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[Outcome], Continu
                 return outcomes, report.predecessor
 
 
-def _shipped(packed: PackedPlan) -> PackedPlan:
+def _return_plan(packed: PackedPlan) -> PackedPlan:
     return packed
 
 
@@ -113,7 +113,7 @@ def forget(key: str) -> None:
 class Cluster(SweepExecutor):
     """Hands tasks to the workers of a Dask cluster."""
 
-    def __init__(self, plan: Plan, address: str, limits: Limits | None = None) -> None:
+    def __init__(self, plan: SweepPlan, address: str, limits: Limits | None = None) -> None:
         if find_spec("distributed") is None:
             raise UsageError(
                 "A cluster needs the package distributed, which is not installed: pip install 'fmilin[families]', or "
@@ -138,7 +138,7 @@ class Cluster(SweepExecutor):
                 "or use jobs= for processes on this machine."
             ) from None
         # A task that returns the plan, not scattered data: when all workers that have it are lost it is made again.
-        self._shipped = self._client.submit(_shipped, self._packed, pure=False)
+        self._shipped = self._client.submit(_return_plan, self._packed, pure=False)
         self._tasks: dict[Any, SweepTask] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
         self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
@@ -151,20 +151,20 @@ class Cluster(SweepExecutor):
 
     def reports(self) -> Iterator[TaskReport]:
         """Yield what the workers report, after waiting for it."""
-        for future in self._finished():
+        for future in self._wait_for_finished_futures():
             task = self._tasks.pop(future)
             try:
                 outcomes, predecessor = future.result()
             except FmilinError as error:
                 if isinstance(error, UsageError | ModelError) and task.predecessor is None:
                     raise
-                outcomes, predecessor = _failed(task, str(error)), task.predecessor
+                outcomes, predecessor = _make_failures(task, str(error)), task.predecessor
             except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
                 why = f"The cluster lost its workers on this run of points: {error}"
-                outcomes, predecessor = _failed(task, why), task.predecessor
+                outcomes, predecessor = _make_failures(task, why), task.predecessor
             yield TaskReport(task, outcomes, predecessor)
 
-    def _finished(self) -> list[Any]:
+    def _wait_for_finished_futures(self) -> list[Any]:
         """Return the futures that are done, at least one; those of a scheduler that is gone never are, or cancelled."""
         while self._client.status == "running":
             try:
@@ -193,5 +193,5 @@ class Cluster(SweepExecutor):
             self._client.close()
 
 
-def _failed(task: SweepTask, why: str) -> list[Outcome]:
-    return [Outcome(n, " ".join(why.split()), kind="ModelCrashError") for n in task.numbers]
+def _make_failures(task: SweepTask, why: str) -> list[PointOutcome]:
+    return [PointOutcome(n, " ".join(why.split()), kind="ModelCrashError") for n in task.numbers]

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.errors import NumericalError, UsageError
 from fmilin.families.derivatives import FamilyDerivative, gather_derivatives
-from fmilin.families.grid import Grid, LeftOut, around, entry_errors, left_out
+from fmilin.families.grid import Grid, LeftOut, around, compute_interpolation_errors, entry_errors
 from fmilin.families.rows import Layout, Template
-from fmilin.families.tracking import FamilySpectra, ModeEvent, Tracks, judge_family, mode_events, tracked
+from fmilin.families.tracking import FamilySpectra, ModeEvent, Tracks, judge_family, mode_events, track_eigenvalues
 from fmilin.families.zero_tracking import ZeroTracks, track_zeros
 from fmilin.formats import Holds
 from fmilin.linear_model.arrays import MATRICES, LinearArrays
@@ -82,7 +82,7 @@ class FamilyPlots(Pictures["LinearFamily"]):
         ...
 
 
-def _renumbered(by_number: Mapping[int, T], numbers: NDArray[np.intp]) -> dict[int, T]:
+def _renumber(by_number: Mapping[int, T], numbers: NDArray[np.intp]) -> dict[int, T]:
     """Return what some points have, by their positions among ``numbers``."""
     return {k: by_number[n] for k, n in enumerate(numbers.tolist()) if n in by_number}
 
@@ -227,7 +227,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     @cached_property
     def tracks(self) -> Tracks:
         """Eigenvalues followed along the grid, shape (number of points, P)."""
-        return tracked(self.models, self.template, self.ok)
+        return track_eigenvalues(self.models, self.template, self.ok)
 
     @property
     def eigenvalues(self) -> NDArray[np.complex128]:
@@ -340,9 +340,9 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
             ok=self.ok.ravel()[picked],
             reasons=self.reasons.ravel()[picked],
             chosen=self.chosen[numbers],
-            remarks=_renumbered(self.remarks, numbers),
-            descriptors=_renumbered(self.descriptors, numbers),
-            point_derivatives=_renumbered(self.point_derivatives, numbers),
+            remarks=_renumber(self.remarks, numbers),
+            descriptors=_renumber(self.descriptors, numbers),
+            point_derivatives=_renumber(self.point_derivatives, numbers),
         )
 
     # -- between the points ----------------------------------------------------------------------------
@@ -371,20 +371,20 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         if len(weights) == 1:
             return self.linear_model(nearest)
         row = np.array(list(weights.values())) @ self.layout.join(self.models[np.array(numbers)])
-        own = tuple(r for r in self.remarks.get(nearest, ()) if r.speaks_of_the_model)
+        point_remarks = tuple(r for r in self.remarks.get(nearest, ()) if r.speaks_of_the_model)
         quantities = self.layout.split(row[None]).read_point(0)
-        linear = self.layout.extract(quantities, choice.states, choice.method, own)
+        linear = self.layout.extract(quantities, choice.states, choice.method, point_remarks)
         matrices = {name: self.array(name) for name in MATRICES}
-        left_out = entry_errors(matrices, self.grid, self._kinds, numbers)
-        errors = EntryErrors(**{name: left_out[name] + getattr(linear.errors, name) for name in MATRICES})
-        linear = with_errors(linear, errors, *_motion_of(linear))
+        grid_errors = entry_errors(matrices, self.grid, self._kinds, numbers)
+        errors = EntryErrors(**{name: grid_errors[name] + getattr(linear.errors, name) for name in MATRICES})
+        linear = with_errors(linear, errors, *_describe_motion(linear))
         accuracies = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
         text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "
         return replace(linear, warnings=(*linear.warnings, Remark("interpolated", f"{text}{accuracies}.")))
 
     def left_out(self) -> LeftOut:
         """Return how far interpolation is off at every point inside the grid when that point is left out."""
-        return left_out({name: self.array(name) for name in "ABCD"}, self.grid, self._kinds)
+        return compute_interpolation_errors({name: self.array(name) for name in "ABCD"}, self.grid, self._kinds)
 
     @property
     def _kinds(self) -> NDArray[np.intp]:
@@ -422,7 +422,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         """
         ...
 
-    @implemented_in("fmilin.families.multiblade:averaged")
+    @implemented_in("fmilin.families.multiblade:average_over_azimuth")
     def averaged(self) -> LinearFamily | LinearModel:
         """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
 
@@ -456,7 +456,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         ...
 
 
-def _motion_of(linear: LinearModel) -> tuple[Remark, ...]:
+def _describe_motion(linear: LinearModel) -> tuple[Remark, ...]:
     """Say that a point between others moves, and which coordinate most in its own size."""
     if is_at_rest(linear):
         return ()

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily, PointCoordinates
-from fmilin.families.grid import Grid, grid_through
-from fmilin.families.rows import Layout, Outcome, OutcomeBlock, Template
+from fmilin.families.grid import Grid, locate_on_grid
+from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import LinearModel
@@ -21,20 +21,20 @@ NOTHING = Template(0, Signals(), Signals(), Signals(), (), ModelInfo(""))
 MISSING = "This point was not reached."
 
 
-def outcome_of(
+def build_outcome(
     number: int, linear: LinearModel, template: Template | None = None, *, described: bool = False
-) -> Outcome:
+) -> PointOutcome:
     """Return a linear model as an outcome: packed, when it fits the template; else with the reason why not.
 
     It has the descriptor system of the linear model if it is to be ``described``.
     """
-    own = Template.of(linear, template.parameters if template else None)
-    template = template or own
-    if why := template.why_not(own):
-        return Outcome(number, why, kind="order")
-    return Outcome(
+    linear_template = Template.of(linear, template.parameters if template else None)
+    template = template or linear_template
+    if why := template.why_not(linear_template):
+        return PointOutcome(number, why, kind="order")
+    return PointOutcome(
         number,
-        row=Layout(template).packed(linear),
+        row=Layout(template).pack(linear),
         template=template,
         states=linear.states,
         method=(linear.method.derivatives, linear.method.coordinates),
@@ -106,7 +106,7 @@ class FamilyBuilder:
         """Points with a linear model so far."""
         return int(self._ok.sum())
 
-    def add_all(self, outcomes: Iterable[Outcome]) -> None:
+    def add_all(self, outcomes: Iterable[PointOutcome]) -> None:
         """Take in what came of some points."""
         if isinstance(outcomes, OutcomeBlock):
             self._add_block(outcomes)
@@ -114,7 +114,7 @@ class FamilyBuilder:
             for outcome in outcomes:
                 self.add(outcome)
 
-    def list_missing(self, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
+    def list_missing(self, outcomes: Sequence[PointOutcome]) -> Sequence[PointOutcome]:
         """Return the outcomes of points that have not been added."""
         if isinstance(outcomes, OutcomeBlock) and not self.done[outcomes.numbers].any():
             return outcomes
@@ -132,12 +132,12 @@ class FamilyBuilder:
         self._chosen[numbers] = self._choice(block.states, block.method)
         self._remarks.add_block(numbers, block.remarks)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: PointOutcome) -> None:
         """Take in what came of one point."""
         self._take(outcome)
         self.done[outcome.number] = True
 
-    def _take(self, outcome: Outcome) -> None:
+    def _take(self, outcome: PointOutcome) -> None:
         k = outcome.number
         if outcome.row is None or outcome.template is None:
             self._reasons[k] = outcome.reason
@@ -208,7 +208,7 @@ class FamilyBuilder:
         )
 
 
-def family_of(
+def build_family(
     models: Sequence[LinearModel], axes: Mapping[str, Sequence[float] | FloatArray] | None = None
 ) -> LinearFamily:
     """Return linear models of one plant as a family over ``axes``, by default the time where it differs, else a number.
@@ -225,10 +225,10 @@ def family_of(
         raise UsageError(f"A family needs one finite value of '{bad[0]}' for each of the {len(models)} models.")
     parameters = dict.fromkeys(name for m in models for name in m.point.parameters)
     template = Template.of(models[0], tuple(parameters))
-    grid, numbers = grid_through(columns)
+    grid, numbers = locate_on_grid(columns)
     builder = FamilyBuilder(grid)
     for i, (k, linear) in enumerate(zip(numbers, models, strict=True), start=1):
-        outcome = outcome_of(k, linear, template, described=True)
+        outcome = build_outcome(k, linear, template, described=True)
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {i}: {outcome.reason}")
         builder.add(outcome)

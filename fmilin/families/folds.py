@@ -34,7 +34,7 @@ class Fold:
     before: ContinuationPoint  # at the start of the step in which it lies
     last: ContinuationPoint  # next to it
 
-    def describe_point_beyond(self, beyond: ContinuationPoint, sizes: FloatArray, *, around: bool) -> str:
+    def describe_later_point(self, beyond: ContinuationPoint, sizes: FloatArray, *, around: bool) -> str:
         """Return the sentence on a point beyond, with the state that tells it from the fold."""
         x, x_at_fold = beyond.point.states, self.last.point.states
         i = int(np.argmax(np.abs(x - x_at_fold) / sizes))

@@ -64,14 +64,14 @@ class Grid:
         return None
 
 
-def grid_over(vary: Mapping[str, Sequence[float] | RealArray], *, zipped: bool = False) -> Grid:
+def build_grid(vary: Mapping[str, Sequence[float] | RealArray], *, zipped: bool = False) -> Grid:
     """Return the grid over these values, checked."""
     if not vary or not isinstance(vary, Mapping):
         raise UsageError("There is nothing to vary: give at least one name with its values, vary={'NAME': [V1, V2]}.")
     axes: dict[str, FloatArray] = {}
-    for name, given in vary.items():
+    for name, numbers in vary.items():
         try:
-            values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+            values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
         except (TypeError, ValueError, OverflowError):
             raise UsageError(f"The values of '{name}' are no numbers. Give a list of them.") from None
         if values.ndim != 1 or not len(values):
@@ -89,7 +89,7 @@ def grid_over(vary: Mapping[str, Sequence[float] | RealArray], *, zipped: bool =
     return Grid(axes, zipped)
 
 
-def grid_through(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
+def locate_on_grid(columns: Mapping[str, FloatArray]) -> tuple[Grid, list[int]]:
     """Return the grid on which points lie, and the number of each on it, from the values of every axis, each (n,).
 
     Of one axis, and where not every combination is there once, the grid is the list of points as it is given.
@@ -124,15 +124,15 @@ class LeftOut:
         return float(np.nanmax(values)) if np.isfinite(values).any() else float("nan")
 
 
-def left_out(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
+def compute_interpolation_errors(matrices: Mapping[str, FloatArray], grid: Grid, kinds: NDArray[np.intp]) -> LeftOut:
     """Return the error of linear interpolation at every inner point, between points of one and the same kind."""
     entries = (slice(None),) * len(grid.shape)
     errors = {}
-    for name, given in matrices.items():
-        error = errors_of_neighbours(given, grid, kinds, entries).max(axis=(-2, -1), initial=0.0)
-        size = np.abs(given).max(axis=(-2, -1), initial=0.0)
+    for name, matrix in matrices.items():
+        error = errors_of_neighbours(matrix, grid, kinds, entries).max(axis=(-2, -1), initial=0.0)
+        size = np.abs(matrix).max(axis=(-2, -1), initial=0.0)
         nothing = np.where((kinds >= 0) & (max(grid.shape) > 2), 0.0, np.nan)  # to be off by
-        errors[name] = error / np.where(size > 0, size, 1.0) if given.size else nothing
+        errors[name] = error / np.where(size > 0, size, 1.0) if matrix.size else nothing
     return LeftOut(**errors)
 
 
@@ -140,12 +140,12 @@ def errors_of_neighbours(
     matrices: FloatArray, grid: Grid, kinds: NDArray[np.intp], part: tuple[slice, ...]
 ) -> FloatArray:
     """Return how far matrices (*shape, r, c) in a part of the grid are from between their neighbours, NaN at ends."""
-    given, same = matrices[part], kinds[part]
-    worst = np.full(given.shape, np.nan)
+    part_matrices, same = matrices[part], kinds[part]
+    worst = np.full(part_matrices.shape, np.nan)
     for d, (values, cut) in enumerate(zip(_lines(grid), part, strict=True)):
-        v = values[cut].reshape(-1, *[1] * (given.ndim - 1))
+        v = values[cut].reshape(-1, *[1] * (part_matrices.ndim - 1))
         w = (v[1:-1] - v[:-2]) / (v[2:] - v[:-2])
-        values_along, kind, target = (np.moveaxis(array, d, 0) for array in (given, same, worst))
+        values_along, kind, target = (np.moveaxis(array, d, 0) for array in (part_matrices, same, worst))
         usable = (kind[1:-1] == kind[:-2]) & (kind[1:-1] == kind[2:]) & (kind[1:-1] >= 0)
         error = np.abs((1 - w) * values_along[:-2] + w * values_along[2:] - values_along[1:-1])
         target[1:-1] = np.fmax(target[1:-1], np.where(usable[..., None, None], error, np.nan))
@@ -159,7 +159,7 @@ def entry_errors(
     index = np.unravel_index(list(numbers), grid.shape)
     part = tuple(slice(max(int(i.min()) - 1, 0), int(i.max()) + 2) for i in index)
     inside = tuple(i - cut.start for i, cut in zip(index, part, strict=True))
-    each = {name: errors_of_neighbours(given, grid, kinds, part)[inside] for name, given in matrices.items()}
+    each = {name: errors_of_neighbours(matrix, grid, kinds, part)[inside] for name, matrix in matrices.items()}
     return {name: np.fmax.reduce(errors, axis=0) for name, errors in each.items()}
 
 

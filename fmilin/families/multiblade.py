@@ -18,9 +18,9 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.families.family_builder import FamilyBuilder, outcome_of
+from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Outcome
+from fmilin.families.rows import PointOutcome
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
@@ -57,7 +57,7 @@ def _of_blades(count: int, azimuth: FloatArray) -> tuple[FloatArray, FloatArray]
     return np.stack(columns, axis=-1), np.stack(rates, axis=-1)
 
 
-def change_of(
+def build_transformation(
     signals: Signals,
     groups: Mapping[str, Sequence[str]],
     azimuth: FloatArray,
@@ -119,16 +119,20 @@ def multiblade(family: LinearFamily, groups: Mapping[str, Sequence[str]] | None 
             "Families of OpenFAST's files do; of other models use fl.linearize_periodic(...).multiblade."
         )
     everything = (family.states, family.inputs, family.outputs)
-    named = groups_of(everything) if groups is None else groups
+    named = find_blade_groups(everything) if groups is None else groups
     if not named:
         raise UsageError("No state, input or output is named after blades ('... blade 1 ...'): name groups of them.")
     builder = FamilyBuilder(family.grid)
     for k, (ok, reason) in enumerate(zip(family.ok.flat, family.reasons.flat, strict=True)):
-        builder.add(outcome_of(k, _changed(family.linear_model(k), named)) if ok else Outcome(k, str(reason)))
+        builder.add(
+            build_outcome(k, _transform_linear_model(family.linear_model(k), named))
+            if ok
+            else PointOutcome(k, str(reason))
+        )
     return builder.family()
 
 
-def groups_of(signals: Sequence[Signals]) -> dict[str, list[str]]:
+def find_blade_groups(signals: Sequence[Signals]) -> dict[str, list[str]]:
     """Return the quantities of three or more blades by their common name, rates left to their states."""
     groups: dict[str, dict[int, str]] = {}
     for name in (name for part in signals for name in part.names if RATE not in name):
@@ -137,7 +141,7 @@ def groups_of(signals: Sequence[Signals]) -> dict[str, list[str]]:
     return {name: [blades[k] for k in sorted(blades)] for name, blades in groups.items() if len(blades) > 1}
 
 
-def averaged(family: LinearFamily) -> LinearFamily | LinearModel:
+def average_over_azimuth(family: LinearFamily) -> LinearFamily | LinearModel:
     """Return the mean over the azimuths: a family over what else varies, or one linear model."""
     if AZIMUTH not in family.axes or family.grid.zipped or not family.ok.all():
         raise UsageError("The mean over a turn needs an axis 'azimuth' and a linear model at every point of the grid.")
@@ -152,32 +156,36 @@ def averaged(family: LinearFamily) -> LinearFamily | LinearModel:
     first = np.arange(family.grid.size).reshape(family.shape).take(0, axis).ravel()
     A = family.A
     varies = (np.abs(A - A.mean(axis=axis, keepdims=True)).max() / (np.abs(A).max() or 1.0)) if A.size else 0.0
-    said = Remark("periodic", f"The mean over a turn: A varies by {100 * varies:.2g} % of its largest entry around it.")
-    models = [_mean(family, int(number), row, said) for number, row in zip(first, means, strict=True)]
+    variation_remark = Remark(
+        "periodic", f"The mean over a turn: A varies by {100 * varies:.2g} % of its largest entry around it."
+    )
+    models = [_mean(family, int(number), row, variation_remark) for number, row in zip(first, means, strict=True)]
     if not rest:
         return models[0]
     builder = FamilyBuilder(Grid(rest))
-    builder.add_all(outcome_of(k, linear) for k, linear in enumerate(models))
+    builder.add_all(build_outcome(k, linear) for k, linear in enumerate(models))
     return builder.family()
 
 
-def _mean(family: LinearFamily, number: int, row: FloatArray, said: Remark) -> LinearModel:
+def _mean(family: LinearFamily, number: int, row: FloatArray, variation_remark: Remark) -> LinearModel:
     """Return the linear model of a mean row, shape (width,), which has no azimuth; ``number`` is one of its points."""
     choice = family.choices[family.chosen[number]]
     quantities = family.layout.split(row[None]).read_point(0)
-    linear = family.layout.extract(quantities, family.states, choice.method, (*family.remarks.get(number, ()), said))
+    linear = family.layout.extract(
+        quantities, family.states, choice.method, (*family.remarks.get(number, ()), variation_remark)
+    )
     parameters = {name: value for name, value in linear.point.parameters.items() if name != AZIMUTH}
     return replace(linear, point=replace(linear.point, parameters=parameters))
 
 
-def _changed(linear: LinearModel, groups: Mapping[str, Sequence[str]]) -> LinearModel:
+def _transform_linear_model(linear: LinearModel, groups: Mapping[str, Sequence[str]]) -> LinearModel:
     """Return a linear model in multiblade coordinates y = L z: A becomes L^-1 (A L - L')."""
     azimuth, speed = np.array([linear.point.parameters[AZIMUTH]]), linear.point.parameters[SPEED]
     positions = linear.states.positions
     pairs = {i: positions[rate] for name, i in positions.items() if (rate := _rate(name)) in positions}
 
-    y = change_of(linear.states, groups, azimuth, speed, pairs)
-    u, out = (change_of(signals, groups, azimuth, speed) for signals in (linear.inputs, linear.outputs))
+    y = build_transformation(linear.states, groups, azimuth, speed, pairs)
+    u, out = (build_transformation(signals, groups, azimuth, speed) for signals in (linear.inputs, linear.outputs))
     L, M, N = y.L[0], u.L[0], np.linalg.inv(out.L[0])
     inverse = np.linalg.inv(L)
     z0 = inverse @ linear.y0
@@ -190,8 +198,8 @@ def _changed(linear: LinearModel, groups: Mapping[str, Sequence[str]]) -> Linear
         states=y.signals, inputs=u.signals, outputs=out.signals,
         point=replace(
             linear.point,
-            inputs=_named(u.signals, np.linalg.solve(M, list(linear.point.inputs.values()))),
-            outputs=_named(out.signals, N @ np.array(list(linear.point.outputs.values()))),
+            inputs=_map_values(u.signals, np.linalg.solve(M, list(linear.point.inputs.values()))),
+            outputs=_map_values(out.signals, N @ np.array(list(linear.point.outputs.values()))),
         ),
     )  # fmt: skip
     entries = EntryErrors(a @ errors.A @ b, a @ errors.B @ m, n @ errors.C @ b, n @ errors.D @ m, errors.T @ b)
@@ -204,5 +212,5 @@ def _rate(name: str) -> str:
     return f"{module} {RATE}{rest}" if blank and module.isupper() else RATE + name
 
 
-def _named(signals: Signals, values: object) -> dict[str, float]:
+def _map_values(signals: Signals, values: object) -> dict[str, float]:
     return dict(zip(signals.names, np.asarray(values, dtype=np.float64).tolist(), strict=True))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from fmilin.errors import FmilinError, UnknownNameError
-from fmilin.families.plan import Plan
+from fmilin.families.plan import SweepPlan
 from fmilin.loading.load import load_as
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
@@ -17,7 +17,7 @@ MAX_OPEN_MODELS = 4
 class OpenModels:
     """The model of a plan, with the outputs that are requested and parameters among the inputs that are."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SweepPlan) -> None:
         self._plan = plan
         self._models: OrderedDict[tuple[tuple[str, float], ...], Model] = OrderedDict()
         self.base = self._add_signals(self._open_base())

@@ -11,7 +11,7 @@ from typing import Any, Self
 from fmilin.errors import UsageError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
-from fmilin.families.rows import Outcome
+from fmilin.families.rows import PointOutcome
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
 from fmilin.options import Loading
@@ -20,7 +20,7 @@ from fmilin.trimming.request import PointRequest
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A sweep, but for who computes it."""
 
     source: str | Model  # as :func:`fmilin.load` takes it, or a model that is open already
@@ -73,7 +73,8 @@ class Plan:
             "content": content,
             "axes": {name: values.tolist() for name, values in self.grid.axes.items()},
             "zipped": self.grid.zipped,
-            "asked": repr(rest),
+            # The class was called Plan: folders of sweeps that were interrupted then have that name.
+            "asked": repr(rest).replace(type(self).__name__, "Plan", 1),
         }
 
 
@@ -92,7 +93,7 @@ class TaskReport:
     """What an engine says: some points of a task are done."""
 
     task: SweepTask
-    outcomes: Sequence[Outcome] = ()
+    outcomes: Sequence[PointOutcome] = ()
     predecessor: ContinuationPoint | None = None  # for the points after the task; of its last report
     finished: bool = True
 

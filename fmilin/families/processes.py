@@ -16,9 +16,9 @@ from types import TracebackType
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
-from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
-from fmilin.families.rows import Outcome, list_numbers
-from fmilin.families.solver import Solver
+from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
+from fmilin.families.rows import PointOutcome, list_numbers
+from fmilin.families.solver import PointSolver
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
 from fmilin.fmi.client.restrictions import Limits, restricted_to
 from fmilin.support.stopped_processes import PATIENCE_SECONDS, StopWatch
@@ -28,7 +28,8 @@ logger = logging.getLogger("fmilin.fmu")
 MESSAGE = 0.1  # seconds of work between two messages of a process
 WAIT_SECONDS = 0.05  # seconds to wait for messages, until those are looked after that have nothing to do
 MAX_FAILED_STARTS = 3  # how often in a row a process may end before it begins a point, until no other is started
-RUNS_PER_JOB = 2  # of a source that is computed in batches: a point that starts a run stands alone, and costs dozens
+RUN_COUNT_PER_JOB = 2
+"""Of a source that is computed in batches: a point that starts a run stands alone, and costs dozens."""
 
 
 class _LineSender(logging.Handler):
@@ -44,7 +45,7 @@ class _LineSender(logging.Handler):
             self._pipe.send(("printed", record.levelno, record.getMessage()))
 
 
-def serving(plan: Plan, limits: Limits | None = None) -> Callable[[MakersPipe], None]:
+def make_server(plan: SweepPlan, limits: Limits | None = None) -> Callable[[MakersPipe], None]:
     """Return what a child does: open the model, say so, and compute one task after the other."""
 
     def serve(pipe: MakersPipe) -> None:
@@ -54,7 +55,7 @@ def serving(plan: Plan, limits: Limits | None = None) -> Callable[[MakersPipe], 
 
     def open_and_compute(pipe: MakersPipe) -> None:
         try:
-            solver = Solver(plan)
+            solver = PointSolver(plan)
             solver.check()
         except Exception as error:  # noqa: BLE001 - raised again in the parent
             pipe.send(("refused", _sendable(error)))
@@ -69,8 +70,8 @@ def serving(plan: Plan, limits: Limits | None = None) -> Callable[[MakersPipe], 
     return serve
 
 
-def _compute(pipe: MakersPipe, solver: Solver, task: SweepTask) -> None:
-    def solve() -> Iterator[tuple[Sequence[Outcome], ContinuationPoint | None]]:
+def _compute(pipe: MakersPipe, solver: PointSolver, task: SweepTask) -> None:
+    def solve() -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint | None]]:
         if not task.is_repeated:
             pipe.send(("begin", task.numbers[-1]))  # points of batches begin together
             yield from solver.solve(task.numbers, task.predecessor)
@@ -78,14 +79,14 @@ def _compute(pipe: MakersPipe, solver: Solver, task: SweepTask) -> None:
         previous = task.predecessor
         for number in task.numbers:
             pipe.send(("begin", number))
-            for some, solved in solver.solve([number], previous):
+            for outcomes, solved in solver.solve([number], previous):
                 previous = solved
-                yield some, solved
+                yield outcomes, solved
 
-    blocks: list[Sequence[Outcome]] = []
+    blocks: list[Sequence[PointOutcome]] = []
     predecessor, last = task.predecessor, time.monotonic()
-    for some, predecessor in solve():
-        blocks.append(some)
+    for outcomes, predecessor in solve():
+        blocks.append(outcomes)
         if time.monotonic() - last > MESSAGE:
             pipe.send(("some", blocks, predecessor))
             blocks, last = [], time.monotonic()
@@ -105,7 +106,7 @@ def main() -> None:
     pipe = serve_standard_streams()
     with suppress(EOFError, BrokenPipeError):
         plan, limits = pipe.receive()
-        serving(plan, limits)(pipe)
+        make_server(plan, limits)(pipe)
 
 
 @dataclass(eq=False, slots=True)
@@ -114,7 +115,7 @@ class _Worker:
 
     server: WorkerProcess
     task: SweepTask | None = None
-    left: list[int] = field(default_factory=list)  # numbers of the task that are not reported yet
+    remaining: list[int] = field(default_factory=list)  # numbers of the task that are not reported yet
     begun: int | None = None
     predecessor: ContinuationPoint | None = None
     ready: bool = False
@@ -123,7 +124,7 @@ class _Worker:
 class Processes(SweepExecutor):
     """Computes tasks in child processes, started as programs where this process has threads, else forked."""
 
-    def __init__(self, plan: Plan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:
+    def __init__(self, plan: SweepPlan, jobs: int, limits: Limits | None = None, *, program: bool = False) -> None:
         self._plan, self._limits = plan, limits
         self._program = program or not hasattr(os, "fork")
         if self._program and not isinstance(plan.source, str):
@@ -136,7 +137,7 @@ class Processes(SweepExecutor):
         self._stop_watch = StopWatch()
         try:
             for _ in range(jobs):
-                self._workers.append(self._started())
+                self._workers.append(self._start_worker())
             while not any(w.ready for w in self._workers):
                 for _ in self._round():
                     pass
@@ -158,7 +159,7 @@ class Processes(SweepExecutor):
                 yield from reports
                 return
             if self._broken is not None and not any(w.task for w in self._workers):
-                yield from self._given_up()
+                yield from self._report_failures()
                 return
 
     def close(self) -> None:
@@ -185,12 +186,12 @@ class Processes(SweepExecutor):
         for worker in self._workers:
             if worker.ready and worker.task is None and self._tasks:
                 worker.task = task = self._tasks.popleft()
-                worker.left, worker.begun, worker.predecessor = list(task.numbers), None, task.predecessor
+                worker.remaining, worker.begun, worker.predecessor = list(task.numbers), None, task.predecessor
                 with suppress(OSError):  # one that has ended is found when its end of the pipe is read
                     worker.server.pipe.send(task)
         ends = {w.server.pipe.read_end: w for w in self._workers}
         for end in wait_for_readable(list(ends), WAIT_SECONDS):
-            yield from self._received(ends[end])
+            yield from self._receive(ends[end])
         yield from self._end_stopped()
 
     def _end_stopped(self) -> Iterator[TaskReport]:
@@ -199,42 +200,49 @@ class Processes(SweepExecutor):
         for worker in [worker for worker in self._workers if worker.server.process_id in stopped]:
             worker.server.kill()
             why = f"A process of the sweep was stopped (SIGSTOP) for more than {PATIENCE_SECONDS:g} s and was ended."
-            yield from self._lost(worker, ModelCrashError(why))
+            yield from self._replace_worker(worker, ModelCrashError(why))
 
-    def _received(self, worker: _Worker) -> Iterator[TaskReport]:
+    def _receive(self, worker: _Worker) -> Iterator[TaskReport]:
         try:
             worker.server.pipe.take()
         except (EOFError, OSError):
             error = worker.server.describe_crash()
             worker.server.kill()
-            yield from self._lost(worker, error)
+            yield from self._replace_worker(worker, error)
             return
         for kind, *content in worker.server.pipe.messages():
             match kind:
                 case "ready":
                     self._opened = worker.ready = True
                     if content[0]:
-                        self.least_run = max(self.least_run, -(-self._plan.grid.size // (RUNS_PER_JOB * self._jobs)))
+                        self.least_run = max(
+                            self.least_run, -(-self._plan.grid.size // (RUN_COUNT_PER_JOB * self._jobs))
+                        )
                 case "refused" if not self._opened:
                     raise content[0]
                 case "refused":  # another process could open the model before
                     worker.server.kill()
-                    yield from self._lost(worker, ModelCrashError(str(content[0])))
+                    yield from self._replace_worker(worker, ModelCrashError(str(content[0])))
                     return
                 case "printed":
                     logger.log(content[0], "%s", content[1])
                 case "begin":
                     worker.begun = content[0]
                 case _:
-                    yield from self._done(worker, *content, finished=kind == "end")
+                    yield from self._take_outcomes(worker, *content, finished=kind == "end")
 
-    def _done(
-        self, worker: _Worker, blocks: list[Sequence[Outcome]], predecessor: ContinuationPoint | None, *, finished: bool
+    def _take_outcomes(
+        self,
+        worker: _Worker,
+        blocks: list[Sequence[PointOutcome]],
+        predecessor: ContinuationPoint | None,
+        *,
+        finished: bool,
     ) -> Iterator[TaskReport]:
         task = worker.task
         assert task is not None  # noqa: S101 - it has answered
-        seen = {number for block in blocks for number in list_numbers(block)}
-        worker.left = [n for n in worker.left if n not in seen]
+        reported = {number for block in blocks for number in list_numbers(block)}
+        worker.remaining = [n for n in worker.remaining if n not in reported]
         worker.predecessor = predecessor
         self._failures = 0
         if finished:
@@ -244,39 +252,41 @@ class Processes(SweepExecutor):
         if finished:
             yield TaskReport(task, (), predecessor)
 
-    def _lost(self, worker: _Worker, error: ModelCrashError) -> Iterator[TaskReport]:
+    def _replace_worker(self, worker: _Worker, error: ModelCrashError) -> Iterator[TaskReport]:
         """Mark the point that a child died of, or have it looked for, and have another one do the rest."""
         self._workers.remove(worker)
         task = worker.task
         if not worker.ready or (task is not None and worker.begun is None):  # nothing would come of the next, either
             self._failures += 1
         if self._failures < MAX_FAILED_STARTS:
-            self._workers.append(self._started())
+            self._workers.append(self._start_worker())
         elif not self._workers:
             self._broken = error
         if task is None:
             return
-        if worker.begun is not None and len(worker.left) > 1 and not task.is_repeated:
-            left = tuple(worker.left)  # it may have ended at any of them: those of a batch begin together
-            self._tasks.appendleft(replace(task, numbers=left, predecessor=worker.predecessor, is_repeated=True))
+        if worker.begun is not None and len(worker.remaining) > 1 and not task.is_repeated:
+            remaining = tuple(worker.remaining)  # it may have ended at any of them: those of a batch begin together
+            self._tasks.appendleft(replace(task, numbers=remaining, predecessor=worker.predecessor, is_repeated=True))
             return
-        if worker.begun in worker.left:
-            outcome = Outcome(worker.begun, str(error), kind="ModelCrashError")
-            worker.left.remove(worker.begun)
-            yield TaskReport(task, [outcome], worker.predecessor, finished=not worker.left)
-        elif not worker.left:
+        if worker.begun in worker.remaining:
+            outcome = PointOutcome(worker.begun, str(error), kind="ModelCrashError")
+            worker.remaining.remove(worker.begun)
+            yield TaskReport(task, [outcome], worker.predecessor, finished=not worker.remaining)
+        elif not worker.remaining:
             yield TaskReport(task, [], worker.predecessor)
-        if worker.left:
-            self._tasks.appendleft(replace(task, numbers=tuple(worker.left), predecessor=worker.predecessor))
+        if worker.remaining:
+            self._tasks.appendleft(replace(task, numbers=tuple(worker.remaining), predecessor=worker.predecessor))
 
-    def _given_up(self) -> Iterator[TaskReport]:
+    def _report_failures(self) -> Iterator[TaskReport]:
         while self._tasks:
             task = self._tasks.popleft()
             why = f"The model can no longer be opened: {self._broken}"
-            yield TaskReport(task, [Outcome(n, why, kind="ModelCrashError") for n in task.numbers], task.predecessor)
+            yield TaskReport(
+                task, [PointOutcome(n, why, kind="ModelCrashError") for n in task.numbers], task.predecessor
+            )
 
-    def _started(self) -> _Worker:
+    def _start_worker(self) -> _Worker:
         if self._program:
             return _Worker(WorkerProcess(None, first=(self._plan, self._limits)))
-        serve = serving(self._plan, self._limits)
-        return _Worker(WorkerProcess(serve, others=[w.server for w in self._workers]))
+        serve = make_server(self._plan, self._limits)
+        return _Worker(WorkerProcess(serve, siblings=[w.server for w in self._workers]))

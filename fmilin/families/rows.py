@@ -66,7 +66,7 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PointOutcome:
     """One point that was tried."""
 
     number: int  # of the point on the grid
@@ -87,7 +87,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OutcomeBlock(Sequence[Outcome]):
+class OutcomeBlock(Sequence[PointOutcome]):
     """Points that were linearized together: the same as an outcome of each, which is made when it is looked at."""
 
     numbers: NDArray[np.intp]  # (k,), of the points on the grid
@@ -100,23 +100,23 @@ class OutcomeBlock(Sequence[Outcome]):
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def __getitem__(self, k: int) -> Outcome:  # type: ignore[override]  # slices are not needed
+    def __getitem__(self, k: int) -> PointOutcome:  # type: ignore[override]  # slices are not needed
         k = range(len(self))[k]
         (row,) = Layout(self.template).join(self.models[k : k + 1])
         return self._outcome(k, row)
 
-    def __iter__(self) -> Iterator[Outcome]:
+    def __iter__(self) -> Iterator[PointOutcome]:
         layout = Layout(self.template)
         for block in self.models.list_blocks():
             rows = layout.join(self.models[block])
             for k, row in zip(range(block.start, block.stop), rows, strict=True):
                 yield self._outcome(k, row)
 
-    def _outcome(self, k: int, row: FloatArray) -> Outcome:
-        return Outcome(int(self.numbers[k]), "", row, self.template, self.states, self.method, self.remarks[k])
+    def _outcome(self, k: int, row: FloatArray) -> PointOutcome:
+        return PointOutcome(int(self.numbers[k]), "", row, self.template, self.states, self.method, self.remarks[k])
 
 
-def list_numbers(outcomes: Sequence[Outcome]) -> list[int]:
+def list_numbers(outcomes: Sequence[PointOutcome]) -> list[int]:
     """Return which points on the grid outcomes are of, without making those of a block."""
     if isinstance(outcomes, OutcomeBlock):
         numbers: list[int] = outcomes.numbers.tolist()
@@ -151,7 +151,7 @@ class Layout:
         """Numbers in a row."""
         return sum(prod(shape) for shape in self.shapes.values())
 
-    def packed(self, linear: LinearModel) -> FloatArray:
+    def pack(self, linear: LinearModel) -> FloatArray:
         """Return the row of a linear model, shape (width,)."""
         t, point = self.template, linear.point
         values = {

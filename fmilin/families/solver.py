@@ -12,11 +12,11 @@ from fmilin.errors import FmilinError, ModelCrashError, NumericalError
 from fmilin.families.batch_runs import BatchRuns
 from fmilin.families.branch_follower import BranchFollower, SweptPoint
 from fmilin.families.continuation import ContinuationPoint
-from fmilin.families.family_builder import outcome_of
+from fmilin.families.family_builder import build_outcome
 from fmilin.families.folds import FoldError
 from fmilin.families.open_models import OpenModels
-from fmilin.families.plan import Plan
-from fmilin.families.rows import Outcome, Template
+from fmilin.families.plan import SweepPlan
+from fmilin.families.rows import PointOutcome, Template
 from fmilin.linear_model.builder import chosen_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import add_parameter_derivatives
@@ -28,10 +28,10 @@ MIN_BATCH_POINTS = 3
 """Of a run, that are left: fewer are computed one by one."""
 
 
-class Solver:
+class PointSolver:
     """Computes points of a plan; it holds the open models, which begin again after a crash of theirs."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SweepPlan) -> None:
         self.plan = plan
         self._models = OpenModels(plan)
         self._follower = BranchFollower(plan, self._models)
@@ -85,7 +85,7 @@ class Solver:
 
     def solve(
         self, numbers: Iterable[int], predecessor: ContinuationPoint | None
-    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint | None]]:
+    ) -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint | None]]:
         """Yield what comes of the points in order, and the last one that was solved: the next starts from it."""
         self._follower.leave_fold()
         remaining = deque(numbers)
@@ -109,7 +109,7 @@ class Solver:
 
     def _solve_in_batches(
         self, numbers: tuple[int, ...], predecessor: ContinuationPoint
-    ) -> Iterator[tuple[Sequence[Outcome], ContinuationPoint]]:
+    ) -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint]]:
         """Yield the first of these points from batches, none where these cannot be used."""
         if self._follower.is_at_fold or self.plan.loop_at:
             return
@@ -121,7 +121,7 @@ class Solver:
 
     def _solve_alone(
         self, number: int, predecessor: ContinuationPoint | None
-    ) -> tuple[Outcome, ContinuationPoint | None]:
+    ) -> tuple[PointOutcome, ContinuationPoint | None]:
         """Return what comes of a point, and the point; None if it failed."""
         values = self.plan.grid.values(number)
         try:
@@ -129,10 +129,10 @@ class Solver:
             linear = self._complete(values, swept)
         except FmilinError as error:
             kind = "fold" if isinstance(error, FoldError) else type(error).__name__
-            return Outcome(number, " ".join(str(error).split()), kind=kind), None
+            return PointOutcome(number, " ".join(str(error).split()), kind=kind), None
         parameters = [name for name in values if self._models.find_kind(name) == "parameter"]
         template = Template.of(linear, tuple(dict.fromkeys((*linear.point.parameters, *parameters))))
-        return outcome_of(number, linear, template, described=self.plan.how.descriptor), swept.point
+        return build_outcome(number, linear, template, described=self.plan.how.descriptor), swept.point
 
     def _complete(self, values: Mapping[str, float], swept: SweptPoint) -> LinearModel:
         """Return the linear model that is requested at a point: of a loop, with some inputs, with derivatives."""

@@ -22,8 +22,8 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, UsageError
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
-from fmilin.families.plan import Plan
-from fmilin.families.rows import Layout, Outcome, Template
+from fmilin.families.plan import SweepPlan
+from fmilin.families.rows import Layout, PointOutcome, Template
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
@@ -34,7 +34,7 @@ _CHECKSUM = b', "checksum": '  # the last entry of every line
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows translates line ends without it
 
 
-def folder_of(path: Path) -> Path:
+def get_store_folder(path: Path) -> Path:
     """Return where a sweep into ``path`` keeps what is done."""
     return append_to_name(path, ".sweep")
 
@@ -42,14 +42,14 @@ def folder_of(path: Path) -> Path:
 class Store(FamilyBuilder):
     """A family that grows on the disk, in the file ``path``; ``resume`` goes on with what is there."""
 
-    def __init__(self, plan: Plan, path: Path, *, resume: bool) -> None:
+    def __init__(self, plan: SweepPlan, path: Path, *, resume: bool) -> None:
         super().__init__(plan.grid)
         if resume and plan.how.parameters:
             raise UsageError(
                 "A sweep with derivatives by parameters cannot be resumed, because they are not stored for each point. "
                 "Leave out resume=True, and all points are computed again."
             )
-        self._folder, self._path = folder_of(path), path
+        self._folder, self._path = get_store_folder(path), path
         self.damaged = 0  # points that were done and whose rows are not what was written
         identity = json.dumps(plan.identity())
         self._seed = zlib.crc32(identity.encode())
@@ -95,7 +95,7 @@ class Store(FamilyBuilder):
             )
         return True
 
-    def add_all(self, outcomes: Iterable[Outcome]) -> None:
+    def add_all(self, outcomes: Iterable[PointOutcome]) -> None:
         """Take in what came of some points, and write it."""
         points = []
         try:
@@ -120,13 +120,15 @@ class Store(FamilyBuilder):
         text = json.dumps(entry)[:-1].encode("ascii")
         return b"%s%s%d}\n" % (text, _CHECKSUM, zlib.crc32(text, self._seed))
 
-    def _entry(self, outcome: Outcome) -> list[Any]:
+    def _entry(self, outcome: PointOutcome) -> list[Any]:
         """Return what the journal says of a point: its number and a reason, or its row's checksum and references."""
         k = outcome.number
         if not self._ok[k] or outcome.row is None:
             return [k, self._reasons[k]]
         choice = self._kinds[self._chosen[k]]
-        number = self._number(("choice", int(self._chosen[k])), lambda: [_packed(choice.states), list(choice.method)])
+        number = self._number(
+            ("choice", int(self._chosen[k])), lambda: [_encode_signals(choice.states), list(choice.method)]
+        )
         remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]
         return [k, zlib.crc32(outcome.row.tobytes()), number, *remarks]
 
@@ -141,7 +143,7 @@ class Store(FamilyBuilder):
         if self.template is not None and "template" not in self._numbers:
             self._numbers["template"] = -1
             t = self.template
-            groups = [_packed(g) for g in (t.full_states, t.inputs, t.outputs)]
+            groups = [_encode_signals(g) for g in (t.full_states, t.inputs, t.outputs)]
             packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
             self._written.insert(0, {"template": packed})
         # One process writes, so that seeking is safe; Windows does not have os.pwrite.
@@ -245,7 +247,7 @@ class Store(FamilyBuilder):
         )
 
 
-def _packed(signals: Signals) -> list[list[Any]]:
+def _encode_signals(signals: Signals) -> list[list[Any]]:
     return [[s.name, s.unit, s.nominal, s.start, s.description, list(s.aliases), s.turn] for s in signals]
 
 

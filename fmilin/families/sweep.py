@@ -13,9 +13,9 @@ from fmilin.errors import UsageError
 from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
-from fmilin.families.grid import Grid, grid_over
-from fmilin.families.plan import Plan, SweepExecutor, SweepTask, TaskReport
-from fmilin.families.solver import Solver
+from fmilin.families.grid import Grid, build_grid
+from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
+from fmilin.families.solver import PointSolver
 from fmilin.fmi.client.restrictions import Limits, current_restrictions, restricted_to
 from fmilin.linearization.request import Request
 from fmilin.model.capabilities import can_be_described
@@ -31,8 +31,8 @@ from fmilin.trimming.request import PointRequest, TrimRequest
 class Here(SweepExecutor):
     """Computes in this process, one task after the other."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._solver = Solver(plan)
+    def __init__(self, plan: SweepPlan) -> None:
+        self._solver = PointSolver(plan)
         self._solver.check()
         self._tasks: deque[SweepTask] = deque()
         if self._solver.base.batches:  # runs are shared with no other process: each costs a point that stands alone
@@ -64,7 +64,7 @@ MAX_RUN_POINTS = 1024  # unless more points are worth a run
 MAX_BATCH_RUN_POINTS = 8192  # in this process
 
 
-def runs_of(
+def split_into_runs(
     grid: Grid, *, whole_lines: bool = False, joins_lines: bool = False, least: int = 32
 ) -> dict[int, tuple[int | None, tuple[int, ...]]]:
     """Return the runs of a grid: by their first point, the first point that it starts from, and the other points.
@@ -100,21 +100,21 @@ class _Progress:
 
 
 def run(
-    plan: Plan, engine: SweepExecutor, builder: FamilyBuilder, progress: Callable[[int, int], None] | None = None
+    plan: SweepPlan, engine: SweepExecutor, builder: FamilyBuilder, progress: Callable[[int, int], None] | None = None
 ) -> None:
     """Compute all points of the plan that a family lacks; ``progress`` is told how many it has, and of how many."""
     counter = _Progress(progress, int(builder.done.sum()), plan.grid.size)
 
-    def done(number: int) -> bool:
+    def is_done(number: int) -> bool:
         return bool(builder.done[number])
 
     whole_lines = plan.how.coordinates == "tangent"
-    runs = runs_of(plan.grid, whole_lines=whole_lines, joins_lines=engine.joins_lines, least=engine.least_run)
+    runs = split_into_runs(plan.grid, whole_lines=whole_lines, joins_lines=engine.joins_lines, least=engine.least_run)
     waiting: dict[int | None, list[int]] = {}
     for first, (before, _) in runs.items():
         waiting.setdefault(before, []).append(first)
-    finished = {first for first, (_, others) in runs.items() if done(first) and all(map(done, others))}
-    needed = _needed(runs, finished)
+    finished = {first for first, (_, run_numbers) in runs.items() if is_done(first) and all(map(is_done, run_numbers))}
+    needed = _find_required_starts(runs, finished)
     starts: deque[tuple[int, ContinuationPoint | None]] = deque(
         (first, None) for first in waiting.get(None, []) if first in needed
     )
@@ -137,13 +137,13 @@ def run(
             pending -= 1
             if report.task.start:
                 first = report.task.numbers[0]
-                others = tuple(n for n in runs[first][1] if not done(n))
-                if others:
-                    rest.append(SweepTask(others, report.predecessor))
+                run_numbers = tuple(n for n in runs[first][1] if not is_done(n))
+                if run_numbers:
+                    rest.append(SweepTask(run_numbers, report.predecessor))
                 starts.extend((n, report.predecessor) for n in waiting.get(first, []) if n in needed)
 
 
-def _needed(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[int]) -> set[int]:
+def _find_required_starts(runs: dict[int, tuple[int | None, tuple[int, ...]]], finished: set[int]) -> set[int]:
     """Return the starts that have to be computed (again): of unfinished runs, and those on the way to them."""
     needed: set[int] = set()
     for first in runs:
@@ -226,9 +226,9 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     if not isinstance(source, Model | str | Path):
         raise no_model("sweep", source)
     request = TrimRequest() if trim is True else trim or None
-    plan = Plan(
+    plan = SweepPlan(
         source=source if isinstance(source, Model) else str(source),
-        grid=grid_over(vary, zipped=zipped),
+        grid=build_grid(vary, zipped=zipped),
         load=Loading(constraints=constraints),
         point=PointRequest(settings=dict(settings or {}), time=time, trim=request, guess=dict(guess or {})),
         how=Request.of("sweep", linearization, options),
@@ -236,7 +236,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
         continuous=continuous,
     )
     builder = FamilyBuilder(plan.grid)
-    with restricted_to(limits), engine_for(plan, jobs=jobs, scheduler=scheduler) as engine:
+    with restricted_to(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
         run(plan, engine, builder, progress)
     family = builder.family()
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
@@ -244,7 +244,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     return family
 
 
-def engine_for(plan: Plan, *, jobs: int = 1, scheduler: str | None = None) -> SweepExecutor:
+def choose_engine(plan: SweepPlan, *, jobs: int = 1, scheduler: str | None = None) -> SweepExecutor:
     """Return what computes the points: this process, several processes or a Dask cluster."""
     if jobs < 1:
         raise UsageError(f"{jobs} jobs do no work. Give jobs=1 or more.")

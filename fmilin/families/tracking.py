@@ -30,7 +30,7 @@ class Tracks:
     errors: FloatArray  # (n, P), how far rounding may have moved each: closer ones are not told apart
 
 
-def tracked(models: LinearArrays, template: Template, ok: NDArray[np.bool_]) -> Tracks:
+def track_eigenvalues(models: LinearArrays, template: Template, ok: NDArray[np.bool_]) -> Tracks:
     """Return the eigenvalues of all points, each column one mode, the first point's by real, then imaginary part.
 
     A point continues the nearest one before it along the last axis, else the axis before: with the smallest sum of
@@ -167,7 +167,7 @@ def mode_events(tracks: Tracks, shape: tuple[int, ...]) -> tuple[ModeEvent, ...]
             straight = close | (np.abs(square.imag) <= REAL_DIFFERENCE_TOLERANCE * np.abs(square))
             mirrored = (w.imag < -rounding[:, None]).all(axis=1)  # two of the lower half plane do what those above do
             signs: dict[Literal["crossing", "coalescence"], NDArray[np.int8]] = {
-                "crossing": _crossing_sign(w, rounding),
+                "crossing": _order_modes(w, rounding),
                 "coalescence": _or_apart(np.where(close, 0, np.sign(square.real)), straight & ~mirrored, w),
             }
             for kind, sign in signs.items():
@@ -177,7 +177,7 @@ def mode_events(tracks: Tracks, shape: tuple[int, ...]) -> tuple[ModeEvent, ...]
     return tuple(sorted(events, key=lambda e: (e.between[1], e.between[0], e.kind, e.modes)))
 
 
-def _crossing_sign(w: NDArray[np.complex128], rounding: FloatArray) -> NDArray[np.int8]:
+def _order_modes(w: NDArray[np.complex128], rounding: FloatArray) -> NDArray[np.int8]:
     """Return which of two modes is ahead: 1, -1, or 0 where they are the same; the larger real one, or frequency."""
     real = (np.abs(w.imag) <= rounding[:, None]).all(axis=1)
     pairs = (w.imag > rounding[:, None]).all(axis=1)

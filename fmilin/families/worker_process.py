@@ -106,14 +106,14 @@ Serve = Callable[[MakersPipe], None]
 class WorkerProcess:
     """A process that serves: forked, or with ``serve`` None a Python that runs ``main`` of ``processes``."""
 
-    def __init__(self, serve: Serve | None, first: object = None, others: Iterable[WorkerProcess] = ()) -> None:
+    def __init__(self, serve: Serve | None, first: object = None, siblings: Iterable[WorkerProcess] = ()) -> None:
         self._program: subprocess.Popen[bytes] | None = None
         self._status: int | None = None  # how it ended, as of subprocess
         self.pipe = Pipe(-1, -1)
         if serve is None:
             self._start(first)
         else:
-            self._fork(serve, [self, *others])
+            self._fork(serve, [self, *siblings])
 
     def _start(self, first: object) -> None:
         command = python_with_imports("from fmilin.families.processes import main; main()")
@@ -173,13 +173,13 @@ class WorkerProcess:
         return self._status
 
 
-def _serve_and_end(serve: Serve, pipe: Pipe, others: Iterable[WorkerProcess]) -> NoReturn:
+def _serve_and_end(serve: Serve, pipe: Pipe, siblings: Iterable[WorkerProcess]) -> NoReturn:
     """Serve in a process that has been forked, and end it: nothing that the other process holds is given back."""
     status = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
-        for other in others:
+        for other in siblings:
             other.pipe.close()
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)

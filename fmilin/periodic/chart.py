@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.families.grid import Grid, grid_over
+from fmilin.families.grid import Grid, build_grid
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -135,7 +135,7 @@ def chart_as(
     progress: Callable[[int, int], None] = lambda _, __: None,
 ) -> FloquetChart:
     """Return the chart that a request describes; see :func:`floquet_chart`."""
-    grid = grid_over(vary)
+    grid = build_grid(vary)
     results: dict[int, Floquet] = {}
     ends: dict[int, OperatingPoint] = {}
     reasons = np.full(grid.size, "", dtype=object)

@@ -15,9 +15,9 @@ import numpy as np
 from fmilin.diagnostics import Remark, equilibrium_not_tested
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.families.family_builder import FamilyBuilder, outcome_of
+from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
-from fmilin.families.multiblade import change_of
+from fmilin.families.multiblade import build_transformation
 from fmilin.formats import Holds
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
@@ -101,7 +101,7 @@ class PeriodicModel(TableRepr):
         """Return the linear models over the phase, 0 to 1, as a family: to be saved, drawn, interpolated."""
         builder = FamilyBuilder(Grid({"phase": self.phases}))
         for k in range(len(self.A)):
-            builder.add(outcome_of(k, self._linear(k)))
+            builder.add(build_outcome(k, self._linear(k)))
         return builder.family()
 
     def _linear(self, k: int) -> LinearModel:
@@ -236,8 +236,8 @@ class PeriodicModel(TableRepr):
             if not any(set(blades) <= set(part.names) for part in (self.states, self.inputs, self.outputs)):
                 raise UsageError(f"The blades of '{name}' are {', '.join(blades) or 'none'}: not all of one kind.")
 
-        y = change_of(self.states, groups, psi, speed, self._rates())
-        u, z = (change_of(signals, groups, psi, speed) for signals in (self.inputs, self.outputs))
+        y = build_transformation(self.states, groups, psi, speed, self._rates())
+        u, z = (build_transformation(signals, groups, psi, speed) for signals in (self.inputs, self.outputs))
         inverse, seen = np.linalg.inv(y.L), np.linalg.inv(z.L)
         points = [replace(p, inputs=np.linalg.solve(L, p.inputs)) for p, L in zip(self.points, u.L, strict=True)]
         return replace(

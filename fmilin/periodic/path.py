@@ -23,7 +23,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.families.along import linearize_path
 from fmilin.families.family import LinearFamily
-from fmilin.families.family_builder import family_of
+from fmilin.families.family_builder import build_family
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
 from fmilin.linearization.request import Request
@@ -285,4 +285,4 @@ def _in_passing(orbit: PeriodicOrbit, times: FloatArray, request: Request) -> Li
     for point in passed:  # the model is in the mode of this point until the next one comes
         points.append(point)
         made.append(linearize_next(model_at(model, point), point, request, None))
-    return _join(family_of([linear for linear, _ in made]), [selection for _, selection in made], points)
+    return _join(build_family([linear for linear, _ in made]), [selection for _, selection in made], points)

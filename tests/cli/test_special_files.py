@@ -74,13 +74,13 @@ def test_a_linear_model_gets_a_name_of_254_bytes(suffix: str, run: Run, tmp_path
 
 @pytest.mark.parametrize("suffix", [".nc", ".json"])
 def test_a_family_gets_a_name_of_254_bytes(suffix: str, run: Run, tmp_path: Path) -> None:
-    from fmilin.families.store import folder_of
+    from fmilin.families.store import get_store_folder
 
     path = tmp_path / long_name(suffix)
     assert run("sweep", FOUR_BAR, "--vary", "k=20:30:3", "-o", path.name).status == 0
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     np.testing.assert_array_equal(fl.LinearFamily.load(path).axes["k"], [20.0, 25.0, 30.0])
-    folders = {folder_of(tmp_path / long_name(suffix, letter)) for letter in ("a", "ä", "b")}
+    folders = {get_store_folder(tmp_path / long_name(suffix, letter)) for letter in ("a", "ä", "b")}
     assert len(folders) == 3
     assert all(len(os.fsencode(folder.name)) <= LONGEST for folder in folders)
 

@@ -20,9 +20,9 @@ from fmilin import Limits
 from fmilin.families import processes
 from fmilin.families.cluster import PackedPlan
 from fmilin.families.family_builder import FamilyBuilder
-from fmilin.families.grid import grid_over
-from fmilin.families.plan import Plan
-from fmilin.families.sweep import engine_for, run, runs_of
+from fmilin.families.grid import build_grid
+from fmilin.families.plan import SweepPlan
+from fmilin.families.sweep import choose_engine, run, split_into_runs
 from fmilin.families.worker_process import MakersPipe, Pipe
 from fmilin.fmi.client.restrictions import restricted_to
 from fmilin.options import Loading
@@ -47,8 +47,8 @@ def linkage() -> Path:
 
 def test_runs_cover_the_grid_and_each_starts_from_a_start() -> None:
     for shape in ((100,), (3, 40), (2, 2, 5), (1,)):
-        grid = grid_over({f"x{i}": np.arange(float(n)) for i, n in enumerate(shape)})
-        runs = runs_of(grid)
+        grid = build_grid({f"x{i}": np.arange(float(n)) for i, n in enumerate(shape)})
+        runs = split_into_runs(grid)
         covered = sorted(n for first, (_, others) in runs.items() for n in (first, *others))
         assert covered == list(range(grid.size))
         assert [first for first, (before, _) in runs.items() if before is None] == [0]
@@ -115,8 +115,8 @@ def test_an_fmu_that_is_open_here_is_inherited_and_each_process_has_a_host_of_it
 @pytest.mark.parametrize("fails", [False, True])
 def test_no_process_outlives_the_work(fails: bool) -> None:
     before = set(psutil.Process().children())
-    plan = Plan(oscillator(), grid_over({"k": [1.0, 2.0]}))
-    with contextlib.suppress(KeyError), engine_for(plan, jobs=2) as engine:
+    plan = SweepPlan(oscillator(), build_grid({"k": [1.0, 2.0]}))
+    with contextlib.suppress(KeyError), choose_engine(plan, jobs=2) as engine:
         begun = set(psutil.Process().children()) - before
         assert len(begun) >= 2
         if fails:
@@ -161,9 +161,9 @@ def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pyt
         pipe.receive()
         os._exit(1)
 
-    monkeypatch.setattr(processes, "serving", lambda *_: serve)
-    plan = Plan(oscillator(), grid_over({"k": [1.0, 2.0]}))
-    with engine_for(plan, jobs=2) as engine:
+    monkeypatch.setattr(processes, "make_server", lambda *_: serve)
+    plan = SweepPlan(oscillator(), build_grid({"k": [1.0, 2.0]}))
+    with choose_engine(plan, jobs=2) as engine:
         builder = FamilyBuilder(plan.grid)
         run(plan, engine, builder)
     assert not builder.family().ok.any()
@@ -176,7 +176,7 @@ def test_a_model_that_hangs_is_stopped(jobs: int, zoo: Callable[[str], Path]) ->
         restricted_to(Limits(seconds=0.3)),
         pytest.raises(fl.ModelCrashError, match=r"did not return from .+ within 0\.3 s"),
     ):
-        engine_for(Plan(str(zoo("hangs")), grid_over({"x": [0.1, 0.2]})), jobs=jobs)
+        choose_engine(SweepPlan(str(zoo("hangs")), build_grid({"x": [0.1, 0.2]})), jobs=jobs)
 
 
 def test_what_the_model_refuses_is_raised_here(linkage: Path) -> None:
@@ -195,13 +195,13 @@ def test_parameters_of_an_fmu_open_it_anew(linkage: Path) -> None:
 
 
 def test_a_cosimulation_fmu_over_a_parameter(linkage: Path) -> None:
-    plan = Plan(
+    plan = SweepPlan(
         str(linkage),
-        grid_over({"c": [0.5, 1.0]}),
+        build_grid({"c": [0.5, 1.0]}),
         load=Loading(interface="cs"),
     )
     builder = FamilyBuilder(plan.grid)
-    with engine_for(plan) as engine:
+    with choose_engine(plan) as engine:
         run(plan, engine, builder)
     family = builder.family()
     assert family.ok.all(), family.reasons
@@ -293,13 +293,13 @@ def test_the_file_travels_with_what_declares_its_constraints(linkage: Path, tmp_
     (tmp_path / "there").mkdir()
     (tmp_path / "plant.fmu").write_bytes(linkage.read_bytes())
     (tmp_path / "plant.fmilin.toml").write_text('[[constraint]]\nexpression = "x0"\n')
-    plan = Plan(str(tmp_path / "plant.fmu"), grid_over({"phi": [1.0]}))
+    plan = SweepPlan(str(tmp_path / "plant.fmu"), build_grid({"phi": [1.0]}))
     packed = PackedPlan.of(plan)
-    there = packed.unpacked(tmp_path / "there")
+    there = packed.unpack(tmp_path / "there")
     assert there.source == str(tmp_path / "there" / "plant.fmu")
     assert sorted(p.name for p in (tmp_path / "there").iterdir()) == ["plant.fmilin.toml", "plant.fmu"]
     assert PackedPlan.of(plan).key == packed.key
-    assert PackedPlan.of(Plan("fmilin.systems:four_bar", grid_over({"phi": [1.0]}))).files == ()
+    assert PackedPlan.of(SweepPlan("fmilin.systems:four_bar", build_grid({"phi": [1.0]}))).files == ()
 
 
 def sweep_elsewhere(folder: Path, *arguments: str) -> str:

@@ -12,8 +12,8 @@ import pytest
 import fmilin as fl
 from fmilin.adapters import Remark
 from fmilin.families import solver
-from fmilin.families.family_builder import FamilyBuilder, outcome_of
-from fmilin.families.grid import grid_over
+from fmilin.families.family_builder import FamilyBuilder, build_outcome
+from fmilin.families.grid import build_grid
 from fmilin.models import OdeModel
 from fmilin.systems import bicycle, cartesian_pendulum, four_bar, rolling_disk
 from tests.families.plants import buckling, fold_of, oscillator
@@ -238,8 +238,8 @@ def test_a_request_that_no_point_can_answer_is_refused_before_the_first(trim: fl
 def test_a_linear_model_that_fits_no_family_says_what_differs(
     make_second: Callable[[], fl.LinearModel], said: str
 ) -> None:
-    builder = FamilyBuilder(grid_over({"k": [1.0, 2.0]}))
-    builder.add_all(outcome_of(k, linear) for k, linear in enumerate((fl.linearize(oscillator()), make_second())))
+    builder = FamilyBuilder(build_grid({"k": [1.0, 2.0]}))
+    builder.add_all(build_outcome(k, linear) for k, linear in enumerate((fl.linearize(oscillator()), make_second())))
     assert said in builder.family().reasons[1]
 
 

@@ -13,7 +13,7 @@ from fmilin.families.batch_solvers import find_pinned_states
 from fmilin.families.branch_follower import BranchFollower
 from fmilin.families.grid import Grid
 from fmilin.families.open_models import OpenModels
-from fmilin.families.plan import Plan
+from fmilin.families.plan import SweepPlan
 from fmilin.linearization import reference
 from fmilin.model import capabilities
 from fmilin.models import OdeModel
@@ -41,7 +41,7 @@ def test_a_stack_holds_coordinates_that_are_zero_at_the_start_and_at_the_seed(
 
 def make_follower(axis: str, value: float, **point: Any) -> BranchFollower:
     request = PointRequest(trim=fl.TrimRequest(), **point)
-    plan = Plan(SPRING, Grid({axis: np.array([value, value + 1.0])}), point=request)
+    plan = SweepPlan(SPRING, Grid({axis: np.array([value, value + 1.0])}), point=request)
     return BranchFollower(plan, OpenModels(plan))
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import expm
 
 import fmilin as fl
-from fmilin.families.multiblade import change_of
+from fmilin.families.multiblade import build_transformation
 from fmilin.models import OdeModel
 from tests.periodic.rotors import SPEED, rotor
 from tests.periodic.spectra import mismatch
@@ -124,6 +124,6 @@ def test_the_harmonic_transfer_matrix_says_what_a_harmonic_does_to_another() -> 
 def test_multiblade_coordinates_of_any_number_of_blades_move_at_the_rate_that_is_said() -> None:
     signals = fl.Signals([f"b{k}" for k in range(6)])
     at = np.array([0.3, 0.3 + 1e-6])
-    change = change_of(signals, {"b": signals.names}, at, 1.0)
+    change = build_transformation(signals, {"b": signals.names}, at, 1.0)
     assert (change.L[1] - change.L[0]) / 1e-6 == pytest.approx(change.rate[0], abs=1e-5)
     assert np.linalg.cond(change.L[0]) < 1.5

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.text import Annotation
 
 import fmilin as fl
-from fmilin.families.family_builder import family_of
+from fmilin.families.family_builder import build_family
 from fmilin.models import OdeModel
 from fmilin.report.family_pictures import quantity_of
 from fmilin.report.figures import rendered
@@ -111,7 +111,7 @@ def test_failed_points_leave_holes() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused(line: fl.LinearFamily, grid: fl.LinearFamily) -> None:
-    stateless = family_of([sized(0, 0, 1, 1)], {"n": [1.0]})
+    stateless = build_family([sized(0, 0, 1, 1)], {"n": [1.0]})
     with pytest.raises(fl.UsageError, match="a line of 17"):
         line.plot.surface()
     with pytest.raises(fl.UnknownNameError, match="damping"):
@@ -159,7 +159,7 @@ def sample(gain: float) -> fl.LinearModel:
 
 def test_a_sampled_root_locus_stands_beside_the_unit_circle() -> None:
     gains = np.array([0.8, 1.0, 1.3])
-    family = family_of([sample(gain) for gain in gains], {"gain": gains})
+    family = build_family([sample(gain) for gain in gains], {"gain": gains})
     axes = family.plot.root_locus().axes[0]
     points = np.concatenate([np.asarray(c.get_offsets()) for c in axes.collections])
     assert {(round(x, 12), round(y, 12)) for x, y in points} == {
@@ -172,7 +172,7 @@ def test_a_sampled_root_locus_stands_beside_the_unit_circle() -> None:
 
 def test_growth_of_a_sampled_family_is_that_of_its_logarithms() -> None:
     gains = np.array([0.8, 1.0, 1.3])
-    family = family_of([sample(gain) for gain in gains], {"gain": gains})
+    family = build_family([sample(gain) for gain in gains], {"gain": gains})
     growth, label = quantity_of(family, "growth")
     np.testing.assert_allclose(growth, np.log(gains) / 0.1, atol=1e-12)
     assert label == "largest real part [1/s]"
@@ -187,5 +187,5 @@ def test_growth_of_a_sampled_family_is_that_of_its_logarithms() -> None:
 def test_a_dead_beat_decays_at_all_points_of_a_sampled_family() -> None:
     """The logarithm of z = 0 is -inf: it is neither neutral nor the rightmost."""
     dead = replace(sized(2, 0, 1, 1), A=np.diag([0.0, 0.5]), sample_time=0.1)
-    family = family_of([dead, dead], {"gain": [1.0, 2.0]})
+    family = build_family([dead, dead], {"gain": [1.0, 2.0]})
     np.testing.assert_allclose(quantity_of(family, "growth")[0], np.log(0.5) / 0.1)
