@@ -46,7 +46,9 @@ Mask = NDArray[np.bool_]
 MATRIX_AGREEMENT_TOLERANCE = 1e-9
 """Relative difference of matrices from the two ways that a model answers, beyond which no batch is computed."""
 
-TRANSFERABLE_KINDS = frozenset({"model", "off-equilibrium", "steady", "periodic", "coordinates-switched", "unchecked"})
+TRANSFERABLE_KINDS = frozenset(
+    {"model", "held", "off-equilibrium", "steady", "periodic", "coordinates-switched", "unchecked"}
+)
 """Diagnostics at the reference that a batch gives itself where they are true, or that do not concern other points."""
 
 
@@ -119,13 +121,13 @@ class Reference:
         transferable = TRANSFERABLE_KINDS | {remark.kind for remark in point.remarks}
         if linear.method.derivatives != "exact" or any(w.kind not in transferable for w in linear.warnings):
             return False
-        if is_at_input_limits(model) or model.constraints.prescribing or read_discrete_states(model):
+        if is_at_input_limits(model) or model.constraints.prescribing:
             return False
         indicators = read_event_indicators(model, point.time, point.states, point.inputs)
         if len(indicators) or read_sparse_equations(model) is not None:
             return False
         if not self.is_checked:
-            return True
+            return not read_discrete_states(model)  # they may change, which a check would find
         facts = self.facts
         if facts.moving or (len(model.constraints) and (facts.rank is None or not facts.nothing_conserved)):
             return False

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
+from fmilin.linearization.batch_derivatives import choose_samples
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
 from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.checks.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
@@ -61,7 +64,7 @@ class ModelHasNoNotes(ResultCheck):
     """Discrete states, notes of the file, and how held feet stand."""
 
     verifies = "The model says nothing peculiar about itself, its discrete states, and the point."
-    needs = "Nothing; contact forces of held feet."
+    needs = "Nothing; contact forces of held feet; the discrete states at one of 32 points of a sweep."
     runs = "at every point"
     kinds = ("held", "model", "standing", "contact")
     describes_computation = True
@@ -70,12 +73,24 @@ class ModelHasNoNotes(ResultCheck):
         discrete = discrete_states_remarks(read_discrete_states(at.model))
         return (*discrete, *model_remarks(at.model.notes), *read_remarks_at(at.model, at.point))
 
-    def find_doubt(self, at: LinearizedBatch) -> None:
-        """Return no doubt: notes are written for every point."""
+    def find_doubt(self, at: LinearizedBatch) -> Mask | None:
+        """Return a doubt of all points where discrete states are not at some of them what they were at the reference.
+
+        No event happens in a batch, but a simulation between two calls may have passed one, and some FMUs change
+        discrete variables without an event.
+        """
+        mode, model, points = at.facts.mode, at.reference.model, at.points
+        if not mode:
+            return None
+        for k in choose_samples(len(points)).tolist():
+            model.evaluate(float(points.time[k]), points.states[k], points.inputs[k])
+            if read_discrete_states(model) != mode:
+                return np.ones(len(points), dtype=bool)
+        return None
 
     def describe_batch(self, at: LinearizedBatch, is_doubtful: Mask) -> PointRemarks:
         model, points = at.reference.model, at.points
-        notes = tuple(model_remarks(model.notes))
+        notes = (*discrete_states_remarks(at.facts.mode), *model_remarks(model.notes))
         if not at.reference.has_point_notes:
             return SharedRemarks(notes, len(at))
         each = zip(points.time.tolist(), points.states, points.inputs, strict=True)

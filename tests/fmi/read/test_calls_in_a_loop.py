@@ -76,6 +76,45 @@ def test_a_later_call_enters_few_functions() -> None:
     assert entered[0] <= MOST_FUNCTIONS
 
 
+def test_discrete_states_are_named_at_later_points_too_in_few_messages(
+    zoo: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fl.load(zoo("sectors")) as model:
+        fl.linearize(model)
+        fl.linearize(model)
+        point = fl.operating_point(model, {"x": 0.7})
+        recorded = Recorded(monkeypatch)
+        linear = fl.linearize(model, point)
+        assert recorded.messages <= 5  # derivatives, a difference, and the point once more, with the discrete states
+        assert recorded.names.count("fmi2GetDirectionalDerivative") == 3
+        recorded.clear()
+        family = fl.sweep(model, {"x": np.linspace(0.1, 0.9, 200)})
+        assert recorded.messages < 80
+    assert [w.message for w in linear.warnings if w.kind == "held"] == [held_in(0)]
+    np.testing.assert_allclose(linear.A, [[0, 1], [-2 * np.cos(0.7), -0.1]], rtol=1e-12)
+    np.testing.assert_allclose(family.A[:, 1, 0], -2 * np.cos(np.linspace(0.1, 0.9, 200)), rtol=1e-12)
+    for k in (0, 60, 199):
+        assert [w.message for w in family[k].warnings if w.kind == "held"] == [held_in(0)]
+
+
+@pytest.mark.parametrize("checks", ["standard", "none"])
+def test_discrete_states_that_have_changed_since_are_named_as_they_are(checks: str, zoo: Callable[[str], Path]) -> None:
+    with fl.load(zoo("sectors")) as model:
+        points = [fl.operating_point(model, {"x": x}) for x in (0.2, 0.3, 1.5, 0.7, 2.5, 2.6, 2.7, -0.5)]
+        for point in (*points, *points):
+            linear = fl.linearize(model, point, checks=checks)
+            sector = int(np.floor(point.states[0]))
+            assert [w.message for w in linear.warnings if w.kind == "held"] == [held_in(sector)]
+        family = fl.sweep(model, {"x": np.linspace(0.05, 2.95, 59)}, checks=checks)
+        for one in family:
+            sector = int(np.floor(one.y0[0]))
+            assert [w.message for w in one.warnings if w.kind == "held"] == [held_in(sector)]
+
+
+def held_in(sector: int) -> str:
+    return f"Held as they are at the point, as between two events: gear = 2, sector = {sector}."
+
+
 def test_batches_of_one_that_are_in_vain_are_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
     """An output drifts from call to call, which is noticed at each of them."""
     drifts, tries = [0], [0]
