@@ -33,7 +33,7 @@ from fmilin.models.contacts import feet_from
 from fmilin.models.mechanism.sources import lines_of
 from fmilin.models.sparse.equations import Pattern
 from fmilin.report.formulations import factor_structure
-from fmilin.report.numbers import rough, rounded, value_with_unit
+from fmilin.report.numbers import rough, round_digits, value_with_unit
 from fmilin.signals import legal_name, original_name, rate_unit
 from fmilin.systems import four_bar_form
 
@@ -76,7 +76,7 @@ from fmilin.systems import four_bar_form
         (lambda: [short(v) for v in (0.0, -0.0, 1 / 3, -9.81, 1e-20)], ["0", "0", "0.333333", "-9.81", "1e-20"]),
         (lambda: listed("family"), ".nc .mat .npz .json .m"),
         (lambda: listed("linear model"), ".mat .npz .json .fmu .m .c .mo .tex .txt, dslin.mat (Dymola)"),
-        (lambda: rounded(-1e-17 + 2.147676638502278j), 2.1476766j),
+        (lambda: round_digits(-1e-17 + 2.147676638502278j), 2.1476766j),
         (lambda: [rough(x) for x in (0.03158, 97.66, 103.0, 1.2e-7)], ["0.032", "98", "100", "1.2e-07"]),
         (lambda: value_with_unit(1.5, "m"), "1.5 m"),
         (lambda: value_with_unit(1.5, "rad"), "1.5 rad (85.9437°)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fmilin.report.facts import print_fact, print_rows
-from fmilin.report.numbers import shortened
+from fmilin.report.numbers import shorten_name
 from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def show_audit(audit: Audit, page: Sheet) -> None:
     count = len(audit.rows)
     wrong = [row for row in audit.rows if not row.agrees]
     verdict = f"{len(wrong)} of {count} quantities disagree" if wrong else f"all {count} quantities agree"
-    print_fact(page, "Audit", [f"{audit.kind} {shortened(audit.name)}".rstrip(), verdict])
+    print_fact(page, "Audit", [f"{audit.kind} {shorten_name(audit.name)}".rstrip(), verdict])
     rows = []
     for row in [*wrong, *(row for row in audit.rows if row.agrees)]:
         verdict = "yes" if row.agrees else "NO"

@@ -101,9 +101,9 @@ class JobRunner:
     def print_shown(self, show: Callable[..., None], *things: object, **options: Any) -> None:
         """Print on standard output what a function of :mod:`fmilin.report` shows on a console."""
         from fmilin.cli.translation import in_options
-        from fmilin.report.terminal import print_on
+        from fmilin.report.terminal import print_to_stream
 
-        print_on(self.results.styled, show, *things, wording=in_options, **options)
+        print_to_stream(self.results.styled, show, *things, wording=in_options, **options)
 
 
 class StoppedEarlyError(FmilinError):

@@ -203,8 +203,8 @@ def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused
     if delivery.plot is not None and family.ok.any():
         runner.draw(delivery.plot, family.plot.root_locus(), "root locus")
     if not family.ok.all():
-        from fmilin.report.result_tables import failures_of
+        from fmilin.report.result_tables import summarize_failures
 
         if delivery.strict or not family.ok.any():
-            raise NumericalError(failures_of(family))
-        sys.stderr.write(f"fmilin: {in_options(failures_of(family))}\n")
+            raise NumericalError(summarize_failures(family))
+        sys.stderr.write(f"fmilin: {in_options(summarize_failures(family))}\n")

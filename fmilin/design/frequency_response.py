@@ -60,7 +60,7 @@ class FrequencyResponse(TableRepr):
     @implemented_in("fmilin.report.designs:show_response")
     def _print_table(self, page: Sheet) -> None: ...
 
-    @implemented_in("fmilin.report.response_plots:measured_figure")
+    @implemented_in("fmilin.report.response_plots:create_measurement_figure")
     def plot(self, linear: LinearModel | None = None) -> Figure:
         """Return magnitude and phase over frequency, with those of a linear model of the same names as lines."""
         ...

@@ -20,8 +20,8 @@ from fmilin.export.files import dumps
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode, cluster_modes
 from fmilin.models.mechanism import MechanismDescription
-from fmilin.report.figures import COLORS, rendered
-from fmilin.report.mechanism_picture import mechanism_figure, mechanism_motion, moving, named
+from fmilin.report.figures import COLORS, render_figure
+from fmilin.report.mechanism_picture import describe_eigenvalue, find_moving_modes, mechanism_figure, mechanism_motion
 from fmilin.report.mechanism_shapes import Shapes
 from fmilin.report.numbers import cluster_text
 
@@ -320,7 +320,7 @@ class ExplorePage:
         parameters = {n: v for n, v in linear.point.parameters.items() if n in model.parameters}
         drawn = (model.with_parameters(parameters) if parameters else model).description
         self._picture.set_source(await asyncio.to_thread(_picture, drawn, linear, 0))
-        named_modes = enumerate(map(named, moving(linear, Shapes(drawn))), 1)
+        named_modes = enumerate(map(describe_eigenvalue, find_moving_modes(linear, Shapes(drawn))), 1)
         modes = {0: "at the point"} | {k: f"{k}: {name}" for k, name in named_modes}
         if modes != self._mode.options:
             self._mode.set_options(modes, value=self._mode.value if self._mode.value in modes else 0)
@@ -355,7 +355,7 @@ def _picture(drawn: MechanismDescription, linear: LinearModel, number: int) -> s
     if number:
         content, kind = mechanism_motion(drawn, linear, numbers=[number]), "gif"
     else:
-        content, kind = rendered(mechanism_figure(drawn, linear, modes=0), dpi=100), "png"
+        content, kind = render_figure(mechanism_figure(drawn, linear, modes=0), dpi=100), "png"
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
 
 

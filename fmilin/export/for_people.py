@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.export.linear_record import MATRICES, require_writable
 from fmilin.linear_model.model import LinearModel
-from fmilin.report.numbers import rounded, shortened
+from fmilin.report.numbers import round_digits, shorten_name
 from fmilin.report.table import print_table
 from fmilin.signals import FloatArray, Signals
 from fmilin.version import __version__
@@ -91,7 +91,7 @@ def _table(named: NamedMatrix) -> Iterator[str]:
 
 
 def _plain(name: str) -> str:
-    return " ".join(shortened(name).split()) or "(no name)"
+    return " ".join(shorten_name(name).split()) or "(no name)"
 
 
 _SPECIAL = {
@@ -162,11 +162,11 @@ def _modes(linear: LinearModel) -> Iterator[str]:
     whose = " of the sampled motion" if linear.sample_time > 0 else ""
     yield f"  eigenvalue [1/s]{whose} & frequency [rad/s] & [Hz] & damping ratio \\\\ \\hline"
     for mode in linear.modes():
-        value = rounded(mode.eigenvalue, 6)
+        value = round_digits(mode.eigenvalue, 6)
         cells: Sequence[str] = (f"${_number(value.real)}$", "", "", "")
         if mode.is_oscillatory:
             real = "" if value.real == 0 else _number(value.real)
-            numbers = (mode.frequency, mode.frequency_in_hertz, (-rounded(mode.eigenvalue).real / mode.frequency))
+            numbers = (mode.frequency, mode.frequency_in_hertz, (-round_digits(mode.eigenvalue).real / mode.frequency))
             cells = (f"${real} \\pm {_number(value.imag)}\\,\\mathrm{{i}}$", *(f"${_number(n)}$" for n in numbers))
         yield f"  {' & '.join(cells)} \\\\"
     yield "\\end{longtable}"
@@ -187,7 +187,7 @@ def _number(value: float) -> str:
 
 
 def _text(text: str) -> str:
-    return _MARKED.sub(lambda m: _SPECIAL[m.group()], _line(shortened(text)))
+    return _MARKED.sub(lambda m: _SPECIAL[m.group()], _line(shorten_name(text)))
 
 
 def _line(text: str) -> str:

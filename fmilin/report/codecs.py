@@ -21,9 +21,9 @@ class PicturePng(Codec["Picture"]):
     position = 10
 
     def dumps(self, result: Picture, writing: Writing) -> bytes:
-        from fmilin.report.figures import rendered
+        from fmilin.report.figures import render_figure
 
-        return rendered(result.figure, self.suffix, result.dpi)
+        return render_figure(result.figure, self.suffix, result.dpi)
 
 
 @register
@@ -35,9 +35,9 @@ class PictureSvg(Codec["Picture"]):
     position = 20
 
     def dumps(self, result: Picture, writing: Writing) -> bytes:
-        from fmilin.report.figures import rendered
+        from fmilin.report.figures import render_figure
 
-        return rendered(result.figure, self.suffix, result.dpi)
+        return render_figure(result.figure, self.suffix, result.dpi)
 
 
 @register

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.composition.cosimulation import Cosimulation, CoupledMode
 from fmilin.errors import FmilinError
 from fmilin.report.facts import print_fact
-from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, headed_figure
+from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_headed_figure, draw_grid
 from fmilin.report.numbers import eigenvalue_text
 from fmilin.support.tables import table_of
 
@@ -27,8 +27,8 @@ def show_cosimulation(cosimulation: Cosimulation, page: Sheet) -> None:
     print_fact(page, "System", [cosimulation.model.info.name, f"{len(cosimulation.model.members)} members"])
     print_fact(page, "Master", [master_in_words(cosimulation), f"steps of {cosimulation.step:g} s"])
     memories = len(cosimulation.linear.states) - len(cosimulation.plant.states)
-    held = [f"{memories} of them held outputs"] if memories else []
-    print_fact(page, "Order", [f"{len(cosimulation.linear.states)} states", *held])
+    memory_notes = [f"{memories} of them held outputs"] if memories else []
+    print_fact(page, "Order", [f"{len(cosimulation.linear.states)} states", *memory_notes])
     page.print()
     heads = ("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
     page.print(table_of(heads, map(_row, cosimulation.modes)))
@@ -66,8 +66,8 @@ def _row(mode: CoupledMode) -> tuple[str, ...]:
     pair = mode.plant.imag > 0
     if not mode.resolved:
         return eigenvalue_text(mode.plant, pair=pair), "faster than the step", f"{before:.4g}", "", ""
-    seen = eigenvalue_text(mode.apparent, pair=pair and mode.apparent.imag > 0)
-    return eigenvalue_text(mode.plant, pair=pair), seen, f"{before:.4g}", f"{after:.4g}", f"{before - after:.2g}"
+    apparent = eigenvalue_text(mode.apparent, pair=pair and mode.apparent.imag > 0)
+    return eigenvalue_text(mode.plant, pair=pair), apparent, f"{before:.4g}", f"{after:.4g}", f"{before - after:.2g}"
 
 
 STEPS = 60
@@ -79,14 +79,14 @@ def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
     """Return two panels over the step: damping ratios of the modes, and the largest ``|z|``."""
     limit, words = find_step_limit(cosimulation)
     subtitle = f"{master_in_words(cosimulation)} master, steps of {cosimulation.step:g} s; {words}"[:120]
-    figure = headed_figure(f"Damping lost: {cosimulation.model.info.name}", subtitle, 10.0, 5.2, (0.945, 0.885))
+    figure = create_headed_figure(f"Damping lost: {cosimulation.model.info.name}", subtitle, 10.0, 5.2, (0.945, 0.885))
     figure.subplots_adjust(left=0.085, right=0.975, bottom=0.13, top=0.8, wspace=0.28)
     marked = cosimulation.step if limit is None else limit
     steps = np.geomspace(0.05 * min(marked, cosimulation.step), 2.0 * max(marked, cosimulation.step), STEPS)
-    seen = [replace(cosimulation, step=float(h)) for h in steps]
+    cosimulations = [replace(cosimulation, step=float(h)) for h in steps]
     ratios, growth = figure.subplots(1, 2)
-    _damping(ratios, cosimulation, steps, seen)
-    growth.semilogx(steps, [s.growth for s in seen], color=COLORS[0])
+    _damping(ratios, cosimulation, steps, cosimulations)
+    growth.semilogx(steps, [s.growth for s in cosimulations], color=COLORS[0])
     growth.axhspan(1.0, max(1.001, growth.get_ylim()[1]), color=UNSTABLE, zorder=0)
     growth.set(ylabel="largest |z|")
     for axes in (ratios, growth):
@@ -95,16 +95,16 @@ def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
             axes.axvline(limit, color=COLORS[1], linewidth=1.2, label="largest stable step")
         axes.set(xlabel="communication step [s]", xlim=(steps[0], steps[-1]))
         axes.legend(frameon=False, fontsize=9, loc="best")
-        gridded(axes)
+        draw_grid(axes)
     return figure
 
 
-def _damping(axes: Axes, cosimulation: Cosimulation, steps: np.ndarray, seen: list[Cosimulation]) -> None:
+def _damping(axes: Axes, cosimulation: Cosimulation, steps: np.ndarray, cosimulations: list[Cosimulation]) -> None:
     """Draw the damping ratio of the oscillating modes; each begins at that of the coupled plant."""
     oscillating = [m for m in cosimulation.modes if m.plant.imag > 0]
     chosen = sorted(oscillating, key=lambda m: m.damping[0])[:MOST_MODES]
     for mode, color in zip(chosen, MODE_COLORS, strict=False):
-        at_each = [next((m for m in s.modes if m.plant == mode.plant and m.resolved), None) for s in seen]
+        at_each = [next((m for m in s.modes if m.plant == mode.plant and m.resolved), None) for s in cosimulations]
         ratios = [np.nan if m is None else m.damping[1] for m in at_each]
         axes.semilogx(steps, ratios, color=color, label=f"mode of {abs(mode.plant):.3g} rad/s")
         axes.axhline(mode.damping[0], color=color, linewidth=0.8, linestyle="--")

@@ -11,8 +11,8 @@ import numpy as np
 from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.report.facts import print_fact, print_remarks, print_rows
-from fmilin.report.figures import COLORS, QUIET, gridded, labelled, plain, titled_figure
-from fmilin.report.numbers import shortened
+from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label, plain
+from fmilin.report.numbers import shorten_name
 from fmilin.signals import FloatArray, Signal
 from fmilin.support.table_repr import Sheet
 
@@ -36,9 +36,9 @@ def show_schedule(schedule: Schedule, page: Sheet) -> None:
     """Print what it reads and sets, over which ranges, and its report."""
     axes = zip(schedule.over, schedule.table.axes, strict=True)
     print_fact(page, "Schedule", [f"of {schedule.family.template.model.name}", f"{schedule.form} form"])
-    print_fact(page, "Over", [f"{shortened(n)} from {a[0]:g} to {a[-1]:g}, {len(a)} values" for n, a in axes])
-    print_fact(page, "Reads", cut_list(map(shortened, schedule.measured.names), MAX_POINTS))
-    print_fact(page, "Sets", [shortened(n) for n in schedule.drives])
+    print_fact(page, "Over", [f"{shorten_name(n)} from {a[0]:g} to {a[-1]:g}, {len(a)} values" for n, a in axes])
+    print_fact(page, "Reads", cut_list(map(shorten_name, schedule.measured.names), MAX_POINTS))
+    print_fact(page, "Sets", [shorten_name(n) for n in schedule.drives])
     if schedule.sample_time:
         print_fact(page, "Every", [f"{schedule.sample_time:g} s"])
     show_schedule_report(schedule.report, page)
@@ -49,7 +49,7 @@ def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
     counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
     print_fact(page, "Closed loop", [f"of {len(report.verdicts)} points {counts[0]}", *counts[1:]])
     if report.holes:
-        first = shortened(next(iter(report.holes)), 150)
+        first = shorten_name(next(iter(report.holes)), 150)
         print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
     rows = []
     for k in report.weakest[:MAX_POINTS]:
@@ -67,9 +67,11 @@ def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
 def show_response(measured: FrequencyResponse, page: Sheet) -> None:
     """Print magnitude and phase at every frequency, of the first outputs and the first amplitude."""
     sizes = ", ".join(f"{a:.4g}" for a in measured.amplitudes)
-    print_fact(page, "Measured", [f"from {shortened(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"])
+    print_fact(
+        page, "Measured", [f"from {shorten_name(measured.input.name)}", f"amplitude {sizes} {measured.input.unit}"]
+    )
     names = measured.outputs.names[:2]
-    heads = [f"{part} {shortened(name)}" for name in names for part in ("|G|", "phase [deg]", "error")]
+    heads = [f"{part} {shorten_name(name)}" for name in names for part in ("|G|", "phase [deg]", "error")]
     shape = (-1, *measured.response.shape[-2:])
     G, error = measured.response.reshape(shape)[0], measured.error.reshape(shape)[0]
     rows = []
@@ -108,8 +110,8 @@ def _write_frequency(frequency: float) -> str:
 
 def show_regulator(regulator: FunctionRegulator | KalmanRegulator | EstimatorRegulator, page: Sheet) -> None:
     """Print what a regulator reads and drives, how often, and its gain."""
-    print_fact(page, "Reads", [join_first(map(shortened, regulator.reads), 12)])
-    print_fact(page, "Drives", [join_first(map(shortened, regulator.drives), 12)])
+    print_fact(page, "Reads", [join_first(map(shorten_name, regulator.reads), 12)])
+    print_fact(page, "Drives", [join_first(map(shorten_name, regulator.drives), 12)])
     print_fact(page, "Every", [f"{regulator.sample_time:g} s"])
     for row in np.atleast_2d(getattr(regulator, "gain", np.empty((0, 0))))[:12]:
         print_fact(page, "Gain", [join_first((f"{k:.5g}" for k in row), 12)])
@@ -119,8 +121,8 @@ def show_tuned(tuned: Tuned, page: Sheet) -> None:
     """Print the parameters, and the loop of every plant."""
     print_fact(page, "Parameters", [f"{name} = {value:.6g}" for name, value in tuned.parameters.items()])
     print_fact(page, "Goals", ["reached" if tuned.attained else "not reached"])
-    every = enumerate(zip(tuned.disk_margins[:24], tuned.bandwidths[:24], strict=True))
-    rows = ((str(k), f"{margin:.4g}", f"{bandwidth:.4g}") for k, (margin, bandwidth) in every)
+    numbered_margins = enumerate(zip(tuned.disk_margins[:24], tuned.bandwidths[:24], strict=True))
+    rows = ((str(k), f"{margin:.4g}", f"{bandwidth:.4g}") for k, (margin, bandwidth) in numbered_margins)
     print_rows(page, ("Plant", "Disk margin", "Bandwidth [rad/s]"), rows, columns="rrr")
 
 
@@ -129,21 +131,21 @@ def show_monte_carlo(study: MonteCarlo, page: Sheet) -> None:
     runs = len(next(iter(study.samples.values()), study.times))
     failed = sum(study.failures.values())
     print_fact(
-        page, "Runs", [f"{runs}, of which {failed} failed", *(shortened(r, 150) for r in list(study.failures)[:2])]
+        page, "Runs", [f"{runs}, of which {failed} failed", *(shorten_name(r, 150) for r in list(study.failures)[:2])]
     )
     print_fact(page, "Parameters", [f"{n} from {v.min():.4g} to {v.max():.4g}" for n, v in study.samples.items()])
     rows = []
-    for name, every in study.measures.items():
-        v = every[np.isfinite(every)]
+    for name, values in study.measures.items():
+        v = values[np.isfinite(values)]
         low, high = np.percentile(v, (5, 95)) if len(v) else (np.nan, np.nan)
         numbers = (v.mean(), v.std(), v.min(), low, high, v.max()) if len(v) else (np.nan,) * 6
-        rows.append((shortened(name), *(f"{x:.4g}" for x in numbers)))
+        rows.append((shorten_name(name), *(f"{x:.4g}" for x in numbers)))
     print_rows(page, ("Measure", "Mean", "std", "Least", "5 %", "95 %", "Largest"), rows, columns="lrrrrrr")
 
 
 def monte_carlo_figure(study: MonteCarlo) -> Figure:
     """Return medians and bands of the signals over time."""
-    figure = titled_figure(
+    figure = create_titled_figure(
         "Monte Carlo: median, and between the 5th and 95th percentiles", 8.5, 2.2 * len(study.courses) + 0.8
     )
     panels = figure.subplots(max(len(study.courses), 1), 1, squeeze=False, sharex=True)[:, 0]
@@ -152,7 +154,7 @@ def monte_carlo_figure(study: MonteCarlo) -> Figure:
         axes.fill_between(study.times, low, high, color=COLORS[0], alpha=0.25, linewidth=0)
         axes.plot(study.times, middle, color=COLORS[0])
         axes.set_ylabel(plain(name))
-        gridded(axes)
+        draw_grid(axes)
     panels[-1].set_xlabel("time [s]")
     return figure
 
@@ -166,7 +168,7 @@ def show_estimator(estimator: Estimator, page: Sheet) -> None:
     names = estimator.model.outputs.names
     kind = f"{estimator.kind.upper()} every {estimator.sample_time:g} s"
     print_fact(page, "Estimator", [kind, f"of {estimator.model.info.name}", f"t = {estimator.time:g} s"])
-    print_fact(page, "Measured", cut_list(map(shortened, names), NAMES))
+    print_fact(page, "Measured", cut_list(map(shorten_name, names), NAMES))
     measured = estimator.model.outputs.with_turns([turn or None for turn in estimator.turns.tolist()])
     if wrapped := describe_wrapped(measured):
         print_fact(page, "Wraps", wrapped)
@@ -185,27 +187,27 @@ def show_filtered(filtered: Filtered, page: Sheet) -> None:
     verdict = "inside" if low <= mean <= high else "outside"
     print_fact(page, "NIS", [f"{mean:.4g} for one output", f"{verdict} [{low:.4g}, {high:.4g}] (95 %)"])
     rms = np.sqrt(np.nanmean(filtered.innovations**2, axis=0))
-    every = zip(filtered.output_signals, rms, filtered.whiteness().values(), strict=True)
-    rows = ((shortened(signal.name), signal.unit, f"{size:.3g}", f"{p:.2g}") for signal, size, p in every)
+    outputs = zip(filtered.output_signals, rms, filtered.whiteness().values(), strict=True)
+    rows = ((shorten_name(signal.name), signal.unit, f"{size:.3g}", f"{p:.2g}") for signal, size, p in outputs)
     print_rows(page, ("Output", "Unit", "innovation rms", "whiteness p"), rows, columns="llrr")
     last = zip(filtered.state_signals, filtered.states[-1], filtered.deviations[-1], strict=True)
     _print_states(page, "at the end", last)
 
 
-def _print_states(page: Sheet, head: str, every: Iterable[tuple[Signal, float, float]]) -> None:
-    rows = ((shortened(s.name), s.unit, f"{value:.6g}", f"{deviation:.3g}") for s, value, deviation in every)
+def _print_states(page: Sheet, head: str, estimates: Iterable[tuple[Signal, float, float]]) -> None:
+    rows = ((shorten_name(s.name), s.unit, f"{value:.6g}", f"{deviation:.3g}") for s, value, deviation in estimates)
     print_rows(page, ("State", "Unit", head, "std"), rows, columns="llrr")
 
 
-def filtered_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figure:
+def create_filter_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figure:
     """Return estimates in their band of two standard deviations, whitened innovations, and their autocorrelation."""
     N, m = min(filtered.states.shape[1], MAX_PANELS), filtered.whitened.shape[1]
     rows = (N + 1) // 2 + 1
     mean, low, high = filtered.mean_nis
     title = f"NIS for one output {mean:.3g}, 95 % in [{low:.3g}, {high:.3g}]"
-    figure = titled_figure(title, 10.5, 1.2 + 1.9 * rows, 13)
-    every, t = figure.subplots(rows, 2, squeeze=False), filtered.times
-    for i, axes in enumerate(every.ravel()[: 2 * (rows - 1)]):
+    figure = create_titled_figure(title, 10.5, 1.2 + 1.9 * rows, 13)
+    grid, t = figure.subplots(rows, 2, squeeze=False), filtered.times
+    for i, axes in enumerate(grid.ravel()[: 2 * (rows - 1)]):
         if i >= N:
             axes.set_axis_off()
             continue
@@ -214,10 +216,10 @@ def filtered_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figu
         axes.plot(t, x, color=COLORS[0], linewidth=1.4, label="estimate, 95 %")
         if truth is not None:
             axes.plot(t, truth[:, i], color=COLORS[1], linewidth=1.0, linestyle="--", label="truth")
-        axes.set_ylabel(labelled(filtered.state_signals[i]))
-        gridded(axes)
-    every[0, 0].legend(fontsize=8, loc="best")
-    innovations, correlation = every[-1]
+        axes.set_ylabel(format_label(filtered.state_signals[i]))
+        draw_grid(axes)
+    grid[0, 0].legend(fontsize=8, loc="best")
+    innovations, correlation = grid[-1]
     for k, name in enumerate(filtered.output_signals.names):
         innovations.plot(t, filtered.whitened[:, k], ".", markersize=2.5, color=COLORS[k % len(COLORS)], label=name)
         rho = filtered.autocorrelation()[1:, k]
@@ -227,7 +229,7 @@ def filtered_figure(filtered: Filtered, truth: FloatArray | None = None) -> Figu
     for axes, ends in ((innovations, 2.0), (correlation, band)):
         for end in (-ends, ends):
             axes.axhline(end, color=QUIET, linewidth=0.9, linestyle=":")
-        gridded(axes)
+        draw_grid(axes)
     correlation.set(xlabel="lag [samples]", ylabel="autocorrelation")
     if m <= MAX_PANELS:
         correlation.legend(fontsize=7, ncols=2, framealpha=0.6, loc="upper right")

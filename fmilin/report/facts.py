@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from fmilin.report.numbers import rough, shortened
+from fmilin.report.numbers import rough, shorten_name
 from fmilin.support.tables import LabelledFact, table_of
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def certificate_facts(certificate: Certificate) -> Iterator[Fact]:
     yield "Residual", [residual, certificate.residual_measure]
     if certificate.largest_step is not None:
         name, part = certificate.largest_step
-        yield "Newton step", [f"{part:.1e} of the size of {shortened(name)}" if part else "0"]
+        yield "Newton step", [f"{part:.1e} of the size of {shorten_name(name)}" if part else "0"]
     if math.isfinite(certificate.regularity):
         yield "Regularity", [f"{certificate.regularity:.2g}", "of 1 (near 0: solutions meet, or form a family)"]
     if certificate.multiple:
-        yield "Multiple", [f"several solutions meet in {shortened(name)}" for name in certificate.multiple]
+        yield "Multiple", [f"several solutions meet in {shorten_name(name)}" for name in certificate.multiple]
     if doubtful := certificate.noticeable_distances:
-        yield "Known to", [f"{shortened(name)} +- {rough(distance)}" for name, distance in doubtful.items()]
+        yield "Known to", [f"{shorten_name(name)} +- {rough(distance)}" for name, distance in doubtful.items()]
 
 
 def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:

@@ -14,7 +14,7 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model.modes import convert_errors_to_rates, convert_to_rates, remove_uncertain_growth
 from fmilin.report import figures
 from fmilin.report.linear_pictures import rays, shade_outside_unit_circle
-from fmilin.report.numbers import matrices_of
+from fmilin.report.numbers import list_matrices
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ QUANTITIES = {
 _ENTRY = re.compile(r"([ABCD])\[(.+)\]")
 
 
-def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
+def compute_quantity(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
     r"""Return a number for every point, shape (\\*shape), NaN where there is none, and what it is."""
     if entry := _ENTRY.fullmatch(quantity.strip()):
         return _entry(family, *entry.groups())
@@ -46,7 +46,7 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
         return family.array("accuracy")[..., 0], QUANTITIES[quantity]
     if not family.template.order:
         raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
-    s = known_eigenvalues(family)
+    s = compute_eigenvalue_rates(family)
     size = np.abs(s)
     nothing = ~np.isfinite(size)
     if quantity == "growth":
@@ -59,7 +59,7 @@ def quantity_of(family: LinearFamily, quantity: str) -> tuple[FloatArray, str]:
     return np.where(np.isfinite(extreme), extreme, np.nan), QUANTITIES[quantity]
 
 
-def known_eigenvalues(family: LinearFamily) -> Complex:
+def compute_eigenvalue_rates(family: LinearFamily) -> Complex:
     """Return the followed eigenvalues in 1/s, with a real part of 0 where errors cover it.
 
     Those of sampled models are ``log(z) / sample_time``, as in the tables and pictures of one linear model: the
@@ -73,13 +73,13 @@ def known_eigenvalues(family: LinearFamily) -> Complex:
     return np.asarray(np.where(distances <= family.eigenvalue_errors, 1j * rates.imag, rates))
 
 
-def known_errors(family: LinearFamily) -> FloatArray:
-    """Return the errors of :func:`known_eigenvalues` in 1/s."""
+def compute_rate_errors(family: LinearFamily) -> FloatArray:
+    """Return the errors of :func:`compute_eigenvalue_rates` in 1/s."""
     return np.asarray(convert_errors_to_rates(family.eigenvalues, family.eigenvalue_errors, family.sample_time))
 
 
 def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, str]:
-    rows, columns = next(signals for name, *signals in matrices_of(family) if name == matrix)
+    rows, columns = next(signals for name, *signals in list_matrices(family) if name == matrix)
     for comma in [m.start() for m in re.finditer(",", inside)]:
         i, j = _index(inside[:comma], rows), _index(inside[comma + 1 :], columns)
         if i is not None and j is not None:
@@ -107,7 +107,7 @@ def _size(family: LinearFamily) -> str:
 
 def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
     """Return a quantity as colours over two axes of the grid, with lines of equal height."""
-    values, label = quantity_of(family, quantity)
+    values, label = compute_quantity(family, quantity)
     if len(family.shape) != 2 or min(family.shape) < 2:
         raise UsageError(
             f"A surface needs a grid of two axes, and this one is {_size(family)}. "
@@ -117,33 +117,35 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
         raise UsageError(f"No point of the family has a {label.split(' [')[0]}: there is nothing to draw.")
     (first, rows), (second, columns) = family.axes.items()
     x, y = np.sort(columns), np.sort(rows)
-    shown = np.ma.masked_invalid(values[np.argsort(rows)][:, np.argsort(columns)])
+    image_values = np.ma.masked_invalid(values[np.argsort(rows)][:, np.argsort(columns)])
     what = label.split(" [")[0] if quantity in QUANTITIES else label
     name = figures.plain(family.template.model.name or "sweep", 40)
-    figure = figures.titled_figure(f"{what[0].upper()}{what[1:]}: {name}", 7.5, 5.6)
+    figure = figures.create_titled_figure(f"{what[0].upper()}{what[1:]}: {name}", 7.5, 5.6)
     axes = figure.subplots()
-    if quantity in ("growth", "damping") and shown.min() < 0 < shown.max():
-        reach = float(np.abs(shown).max())  # stability is where the colour changes
-        image = axes.pcolormesh(x, y, shown, cmap="PuOr_r" if quantity == "growth" else "PuOr", vmin=-reach, vmax=reach,
-                                shading="nearest")  # fmt: skip
-        axes.contour(x, y, shown, levels=[0.0], colors="black", linewidths=2.0)
+    if quantity in ("growth", "damping") and image_values.min() < 0 < image_values.max():
+        reach = float(np.abs(image_values).max())  # stability is where the colour changes
+        colors = "PuOr_r" if quantity == "growth" else "PuOr"
+        image = axes.pcolormesh(x, y, image_values, cmap=colors, vmin=-reach, vmax=reach, shading="nearest")
+        axes.contour(x, y, image_values, levels=[0.0], colors="black", linewidths=2.0)
     else:
-        image = axes.pcolormesh(x, y, shown, cmap="viridis", shading="nearest", norm=_norm(shown, quantity))
-    if quantity != "accuracy" and min(shown.shape) > 2 and float(np.ptp(shown.compressed())) > 0:
-        lines = axes.contour(x, y, shown, levels=8, colors="black", linewidths=0.6, alpha=0.6)
+        image = axes.pcolormesh(
+            x, y, image_values, cmap="viridis", shading="nearest", norm=_norm(image_values, quantity)
+        )
+    if quantity != "accuracy" and min(image_values.shape) > 2 and float(np.ptp(image_values.compressed())) > 0:
+        lines = axes.contour(x, y, image_values, levels=8, colors="black", linewidths=0.6, alpha=0.6)
         axes.clabel(lines, fontsize=8, fmt="%.3g")
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
     figure.colorbar(image, ax=axes, label=label)
-    figures.gridded(axes)
+    figures.draw_grid(axes)
     axes.grid(visible=False)
     return figure
 
 
-def _norm(shown: np.ma.MaskedArray[Any, Any], quantity: str) -> LogNorm | None:
+def _norm(image_values: np.ma.MaskedArray[Any, Any], quantity: str) -> LogNorm | None:
     """Return a logarithmic scale for errors of different sizes."""
     from matplotlib.colors import LogNorm
 
-    low, high = float(shown.min()), float(shown.max())
+    low, high = float(image_values.min()), float(image_values.max())
     return LogNorm(low, high) if quantity == "accuracy" and 0 < low < 0.5 * high else None
 
 
@@ -168,12 +170,12 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     lines = list(_lines(family))
     figure, real, imaginary = figures.over_one_axis(_title(family, "Eigenvalues"))
     line = lines[0]
-    shown: set[int] = set()
+    labelled_modes: set[int] = set()
     for mode, values in zip(line.numbers, line.eigenvalues.T, strict=True):
         style = figures.line_style(mode) | {"linewidth": 1.8}
-        real.plot(line.axis, values.real, **style, label=None if mode in shown else f"mode {mode + 1}")
+        real.plot(line.axis, values.real, **style, label=None if mode in labelled_modes else f"mode {mode + 1}")
         imaginary.plot(line.axis, values.imag, **style)
-        shown.add(mode)
+        labelled_modes.add(mode)
     low, high = real.get_ylim()
     if high > 0:
         real.axhspan(0, high, color=figures.UNSTABLE, zorder=0)
@@ -216,7 +218,7 @@ def zero_locus_figure(family: LinearFamily) -> Figure:
 
 def _draw_loci(family: LinearFamily, what: str, lines: Sequence[_Line], every_loci: Sequence[Complex]) -> Figure:
     """Return a picture of loci (n, k), those of each line."""
-    figure = figures.titled_figure(_title(family, what), 8.0, 6.4)
+    figure = figures.create_titled_figure(_title(family, what), 8.0, 6.4)
     axes = figure.subplots()
     points = None
     for number, (line, loci) in enumerate(zip(lines, every_loci, strict=True)):
@@ -229,8 +231,8 @@ def _draw_loci(family: LinearFamily, what: str, lines: Sequence[_Line], every_lo
             label=line.title or None,
         )  # fmt: skip
         _label_ends(axes, line.axis, loci)
-    every = np.concatenate([loci.ravel() for loci in every_loci])
-    finite = every[np.isfinite(every)]
+    eigenvalues = np.concatenate([loci.ravel() for loci in every_loci])
+    finite = eigenvalues[np.isfinite(eigenvalues)]
     if family.sample_time > 0:
         _frame_unit_circle(axes, finite)
     else:
@@ -256,12 +258,12 @@ def _frame_half_plane(axes: Axes, finite: Complex) -> None:
     reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
     height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
     right = max(float(finite.real.max(initial=0.0)), 0.0)
-    left = min(float(finite.real.min(initial=0.0)), 0.0)
-    span = right - left if right - left > REAL_SPAN * reach else 0.2 * reach
+    leftmost = min(float(finite.real.min(initial=0.0)), 0.0)
+    span = right - leftmost if right - leftmost > REAL_SPAN * reach else 0.2 * reach
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
-    left, right = left - (0.08 if left < 0 else 0.5) * span, right + 0.16 * span
-    rays(axes, -left, right, height)
-    axes.set_xlim(left, right)
+    leftmost, right = leftmost - (0.08 if leftmost < 0 else 0.5) * span, right + 0.16 * span
+    rays(axes, -leftmost, right, height)
+    axes.set_xlim(leftmost, right)
 
 
 def _frame_unit_circle(axes: Axes, finite: Complex) -> None:
@@ -270,7 +272,7 @@ def _frame_unit_circle(axes: Axes, finite: Complex) -> None:
     shade_outside_unit_circle(axes)
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part of z",
              ylabel="imaginary part of z")  # fmt: skip
-    figures.gridded(axes)
+    figures.draw_grid(axes)
 
 
 def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
@@ -349,14 +351,14 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
         raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
     if not family.axes:
         raise UsageError("The family has one point and no axis: draw its linear model, family[0].plot.")
-    *others, name = family.axes
+    *other_axes, name = family.axes
     length = family.shape[-1]
-    values = known_eigenvalues(family).reshape(-1, length, family.template.order)
+    values = compute_eigenvalue_rates(family).reshape(-1, length, family.template.order)
     followed = family.eigenvalues.reshape(values.shape)
     unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
     for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
         at = family.grid.values(k * length)
-        fixed = [] if family.grid.zipped else others
+        fixed = [] if family.grid.zipped else other_axes
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
         # Pairs are found in z: where one becomes real and negative, log(z) of both has the imaginary part pi/T.
         yield _Line(

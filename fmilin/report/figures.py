@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.formats import Writing, require_codec
-from fmilin.report.numbers import shortened
+from fmilin.report.numbers import shorten_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +37,12 @@ def new_figure(width: float, height: float, **more: Any) -> Figure:
     """Return a figure of this size, in inches; a notebook shows it, with pyplot and without."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure = _shown_figure()(figsize=(width, height), **more)
+    figure = _define_shown_figure()(figsize=(width, height), **more)
     FigureCanvasAgg(figure)
     return figure
 
 
-def titled_figure(title: str, width: float, height: float, fontsize: float | None = 12) -> Figure:
+def create_titled_figure(title: str, width: float, height: float, fontsize: float | None = 12) -> Figure:
     """Return a figure whose parts find their places by themselves, with its title above at the left."""
     figure = new_figure(width, height, layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=fontsize)
@@ -51,15 +51,15 @@ def titled_figure(title: str, width: float, height: float, fontsize: float | Non
 
 def over_one_axis(title: str, ratios: tuple[int, int] = (1, 1)) -> tuple[Figure, Axes, Axes]:
     """Return a figure with two gridded panels, one above the other, over the same axis."""
-    figure = titled_figure(title, 8.5, 7.0)
+    figure = create_titled_figure(title, 8.5, 7.0)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=ratios)
     for axes in (above, below):
         axes.margins(x=0.01)
-        gridded(axes)
+        draw_grid(axes)
     return figure, above, below
 
 
-def headed_figure(title: str, subtitle: str, width: float, height: float, heads: tuple[float, float]) -> Figure:
+def create_headed_figure(title: str, subtitle: str, width: float, height: float, heads: tuple[float, float]) -> Figure:
     """Return a figure with a large title and a quiet line below it, at two heights in parts of its own."""
     figure = new_figure(width, height)
     figure.text(0.02, heads[0], title, fontsize=15, fontweight="bold", va="center")
@@ -68,13 +68,13 @@ def headed_figure(title: str, subtitle: str, width: float, height: float, heads:
 
 
 @cache
-def _shown_figure() -> type[Figure]:
+def _define_shown_figure() -> type[Figure]:
     """Return the class of figures that show themselves: matplotlib's do so only after pyplot has been imported."""
     from matplotlib.figure import Figure
 
     class ShownFigure(Figure):
         def _repr_png_(self) -> bytes:
-            return rendered(self, dpi=90)
+            return render_figure(self, dpi=90)
 
     return ShownFigure
 
@@ -84,7 +84,7 @@ def open_sides(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def gridded(axes: Axes) -> None:
+def draw_grid(axes: Axes) -> None:
     """Leave the frame away, and draw a thin grid behind everything."""
     axes.grid(visible=True, color=GRID, linewidth=0.7)
     axes.set_axisbelow(True)
@@ -93,15 +93,15 @@ def gridded(axes: Axes) -> None:
 
 def plain(name: str, longest: int = LONGEST_LABEL) -> str:
     """Return a name, shortened, whose dollars begin no formula."""
-    return shortened(name, longest).replace("$", r"\$")
+    return shorten_name(name, longest).replace("$", r"\$")
 
 
-def labelled(signal: Signal) -> str:
+def format_label(signal: Signal) -> str:
     """Return a name with its unit."""
     return f"{plain(signal.name)} [{signal.unit or '1'}]"
 
 
-def named_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
+def label_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
     """Name rows and columns of a matrix where there is room for it."""
     if len(rows) <= MAX_TICKS:
         axes.set_yticks(range(len(rows)), [plain(n) for n in rows], fontsize=8)
@@ -122,7 +122,7 @@ def encode_picture(figure: Figure, path: str | Path, dpi: int = 130) -> bytes:
     return require_codec(path, "picture").dumps(Picture(figure, dpi), Writing())
 
 
-def rendered(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:
+def render_figure(figure: Figure, suffix: str = ".png", dpi: int = 130) -> bytes:
     """Return a file's content, the same on every machine that draws it alike."""
     from matplotlib import rc_context
 

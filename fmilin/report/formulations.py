@@ -19,7 +19,7 @@ from fmilin.formulations.formulation import ComplexArray, Spectrum
 from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.report import facts
 from fmilin.report import table as tables
-from fmilin.report.figures import COLORS, QUIET, headed_figure
+from fmilin.report.figures import COLORS, QUIET, create_headed_figure
 from fmilin.report.numbers import eigenvalue_text, rough
 from fmilin.support.tables import ResultTable, table_of
 
@@ -137,18 +137,18 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> ResultTable:
 
 def _comparison_table(spectra: Sequence[Spectrum]) -> ResultTable:
     """One row per real eigenvalue or pair of the first spectrum; how far the others' nearest ones are."""
-    first, others = spectra[0], spectra[1:]
-    heads = [f"{_NAMES[other.formulation]} differs by" for other in others]
+    first, other_spectra = spectra[0], spectra[1:]
+    heads = [f"{_NAMES[other.formulation]} differs by" for other in other_spectra]
     first_head = f"True eigenvalue, {_NAMES[first.formulation]} [1/s]"
     values = first.true[first.true.imag >= 0]
     rows = []
     for s in values[:MAX_ROWS]:
-        differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in others]
+        differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in other_spectra]
         rows.append((eigenvalue_text(complex(s), pair=bool(s.imag > 0)), *differences))
-    table = table_of((first_head, *heads), rows, columns="R" + "r" * len(others))
+    table = table_of((first_head, *heads), rows, columns="R" + "r" * len(other_spectra))
     if len(values) <= MAX_ROWS:
         return table
-    worst = (float(np.max(np.abs(other.nearest(values[MAX_ROWS:]) - values[MAX_ROWS:]))) for other in others)
+    worst = (float(np.max(np.abs(other.nearest(values[MAX_ROWS:]) - values[MAX_ROWS:]))) for other in other_spectra)
     largest = tuple(f"{rough(value)} at most" for value in worst)
     return replace(table, omitted=len(values) - MAX_ROWS, omitted_cells=largest)
 
@@ -209,7 +209,7 @@ def sparsity_figure(form: ConstrainedForm, *, title: str) -> Figure:
             f"of the same kind, of at most {MAX_COORDINATES} coordinates."
         )
     subtitle = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
-    figure = headed_figure(title, subtitle, 10.0, 7.0, (0.955, 0.905))
+    figure = create_headed_figure(title, subtitle, 10.0, 7.0, (0.955, 0.905))
     figure.subplots_adjust(left=0.05, right=0.985, bottom=0.05, top=0.82, wspace=0.16, hspace=0.32)
     for (above, below), (name, M) in zip(figure.subplots(2, 3).T, mass_matrices(form).items(), strict=True):
         _spy(above, M.nonzero(), M.shape[0], name)

@@ -14,9 +14,9 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import EigenvalueCluster, Mode, cluster_modes
 from fmilin.reduction.modal import difference, error_bound, in_sizes
 from fmilin.report import figures
-from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, plain, titled_figure
-from fmilin.report.numbers import eigenvalue_text, matrices_of, round_to_error
-from fmilin.report.table import effects_of, most_moved, short_eigenvalue
+from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_titled_figure, draw_grid, plain
+from fmilin.report.numbers import eigenvalue_text, list_matrices, round_to_error
+from fmilin.report.table import compute_effects, most_moved, short_eigenvalue
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ Complex = NDArray[np.complex128]
 
 def without(naive: Complex, true: Complex) -> Complex:
     """Return ``naive`` without the entry nearest to each of ``true``: what the naive Jacobian adds."""
-    left = list(naive)
+    remaining = list(naive)
     for value in true:
-        if left:
-            left.pop(int(np.argmin(np.abs(np.array(left) - value))))
-    return np.array(left, dtype=np.complex128)
+        if remaining:
+            remaining.pop(int(np.argmin(np.abs(np.array(remaining) - value))))
+    return np.array(remaining, dtype=np.complex128)
 
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
@@ -49,21 +49,21 @@ CROWDED_SIZE_FRACTION = (
 
 def eigenvalue_figure(linear: LinearModel, naive: LinearModel | None = None) -> Figure:
     """Return the eigenvalues, of a sampled model log(z) / T; what only the naive Jacobian has, no motion, is grey."""
-    clusters = cluster_modes(modes_of(linear))
-    true = _both(modes_of(linear))
+    clusters = cluster_modes(require_modes(linear))
+    true = _both(require_modes(linear))
     false = np.empty(0, np.complex128)
     if naive is not None:
         false = without(_both(naive.modes()), true)
     size = np.abs(np.concatenate((true, false)))
     crowded = size[size < CROWDED_SIZE_FRACTION * np.max(size, initial=0.0)]
     panels = 2 if len(crowded) > 1 and crowded.max() > 0 else 1
-    figure = titled_figure(f"Eigenvalues of {plain(linear.model.name, 60)}", 6.5 * panels, 5.6, None)
-    every = figure.subplots(1, panels, squeeze=False)[0]
-    _panel(every[0], clusters, false, 1.15 * _reach(clusters, float(size.max(initial=0.0))))
+    figure = create_titled_figure(f"Eigenvalues of {plain(linear.model.name, 60)}", 6.5 * panels, 5.6, None)
+    panel_axes = figure.subplots(1, panels, squeeze=False)[0]
+    _panel(panel_axes[0], clusters, false, 1.15 * _reach(clusters, float(size.max(initial=0.0))))
     if panels > 1:
-        _panel(every[1], clusters, false, 1.3 * float(crowded.max()))
-        every[1].set_title(f"Close up: the {len(crowded)} slowest", loc="left", fontsize=10, color=QUIET)
-    handles, labels = every[0].get_legend_handles_labels()
+        _panel(panel_axes[1], clusters, false, 1.3 * float(crowded.max()))
+        panel_axes[1].set_title(f"Close up: the {len(crowded)} slowest", loc="left", fontsize=10, color=QUIET)
+    handles, labels = panel_axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure
 
@@ -74,7 +74,7 @@ def _reach(clusters: Sequence[EigenvalueCluster], largest: float) -> float:
     return max([largest, *discs]) or 1.0
 
 
-def modes_of(linear: LinearModel) -> tuple[Mode, ...]:
+def require_modes(linear: LinearModel) -> tuple[Mode, ...]:
     """Return the modes."""
     modes = linear.modes()
     if not modes:
@@ -106,7 +106,7 @@ def _panel(axes: Axes, clusters: Sequence[EigenvalueCluster], false: Complex, re
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2, label=label))
             label = "_" + label.removeprefix("_")  # one line of the legend for all of them
     for values, weights, color in ((true, counts, COLORS[0]), (false, np.ones(len(false), np.intp), QUIET)):
-        for value, count in repeated_marks(values, weights, reach):
+        for value, count in find_repeated_marks(values, weights, reach):
             axes.annotate(f"× {count}", (value.real, value.imag), (7, 5), textcoords="offset points", fontsize=9,
                           color=color)  # fmt: skip
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
@@ -127,23 +127,23 @@ def _marks(clusters: Sequence[EigenvalueCluster]) -> tuple[Complex, NDArray[np.i
     return values, counts, np.array([mark[2] for mark in marks], dtype=np.float64)
 
 
-def repeated_marks(values: Complex, weights: NDArray[np.intp], reach: float) -> Iterator[tuple[complex, int]]:
+def find_repeated_marks(values: Complex, weights: NDArray[np.intp], reach: float) -> Iterator[tuple[complex, int]]:
     """Yield where several eigenvalues are one mark, and how many."""
     near = np.abs(values) < reach
-    left, weights = values[near], weights[near]
-    while len(left):
-        same = np.abs(left - left[0]) < SAME_MARK_DISTANCE * reach
+    remaining, weights = values[near], weights[near]
+    while len(remaining):
+        same = np.abs(remaining - remaining[0]) < SAME_MARK_DISTANCE * reach
         if (count := int(weights[same].sum())) > 1:
-            yield complex(left[same].mean()), count
-        left, weights = left[~same], weights[~same]
+            yield complex(remaining[same].mean()), count
+        remaining, weights = remaining[~same], weights[~same]
 
 
-def rays(axes: Axes, left: float, right: float, height: float) -> None:
+def rays(axes: Axes, left_extent: float, right: float, height: float) -> None:
     """Draw the unstable half plane, and rays of equal damping in a box around the origin, labelled at its border."""
     axes.axvspan(0, right, color=UNSTABLE, zorder=0, label="unstable half plane")
-    for ratio in _ratios(left / np.hypot(left, height)):
+    for ratio in _ratios(left_extent / np.hypot(left_extent, height)):
         up = np.sqrt(1 - ratio**2)
-        length = 0.93 * min(left / ratio, height / up)
+        length = 0.93 * min(left_extent / ratio, height / up)
         for sign in (1, -1):
             axes.plot([0, -ratio * length], [0, sign * up * length], ":", color=QUIET, linewidth=0.8, zorder=1)
         axes.annotate(f"{ratio:g}", (-ratio * length, up * length), color=QUIET, fontsize=8, ha="right",
@@ -151,7 +151,7 @@ def rays(axes: Axes, left: float, right: float, height: float) -> None:
     axes.annotate("damping ratio", (0.01, 0.01), xycoords="axes fraction", color=QUIET, fontsize=8, va="bottom")
     axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
     axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
-    gridded(axes)
+    draw_grid(axes)
 
 
 def shade_outside_unit_circle(axes: Axes) -> None:
@@ -177,16 +177,16 @@ MAX_BARS = 12
 
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
     """Return mode shapes, by default of the six slowest, as bars with their phase, of the states that move most."""
-    modes = modes_of(linear)
+    modes = require_modes(linear)
     chosen = list(range(1, min(len(modes), MOST_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(modes)]:
         raise UsageError(f"There is no mode {wrong[0]}: the linear model has modes 1 to {len(modes)}, slowest first.")
     columns = min(len(chosen), 2)
     rows = -(-len(chosen) // columns)
     states = min(len(linear.full_states), MOST_STATES)
-    left = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
-    title = f"Modes of {figures.plain(linear.model.name, 60)}{left}"
-    figure = figures.titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
+    selection_note = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
+    title = f"Modes of {figures.plain(linear.model.name, 60)}{selection_note}"
+    figure = figures.create_titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, number in zip(grid, chosen, strict=False):
         _bars(axes, number, modes[number - 1], linear.full_states)
@@ -199,7 +199,7 @@ def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
     """Draw how far each state moves, the largest first, and the phase beside it where the mode swings."""
     size: FloatArray = np.abs(mode.shape)
     order = np.argsort(-size, kind="stable")[:MOST_STATES]
-    names = [figures.labelled(states[i]) for i in order.tolist()]
+    names = [figures.format_label(states[i]) for i in order.tolist()]
     axes.barh(range(len(order)), size[order], color=figures.COLORS[0])
     for row, i in enumerate(order.tolist()):
         if size[i] > 1e-9:
@@ -216,7 +216,7 @@ def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
 
 def participation_figure(linear: LinearModel) -> Figure:
     """Return which coordinates take part in which mode, which inputs move it and which outputs show it."""
-    modes_of(linear)
+    require_modes(linear)
     analysis = modal_analysis(linear)
     rows = analysis.groups[:MOST_ROWS]
     panels = [
@@ -224,18 +224,18 @@ def participation_figure(linear: LinearModel) -> Figure:
         ("Moved by inputs", analysis.controllability, linear.inputs),
         ("Seen in outputs", analysis.observability, linear.outputs),
     ]
-    shown = [(title, values, signals) for title, values, signals in panels if len(signals)]
-    widths = [min(max(len(signals), 3), 40) for *_, signals in shown]  # room for the titles
-    width = 3.4 + 0.42 * sum(widths) + 0.9 * len(shown)
-    figure = figures.titled_figure(
+    nonempty_panels = [(title, values, signals) for title, values, signals in panels if len(signals)]
+    widths = [min(max(len(signals), 3), 40) for *_, signals in nonempty_panels]  # room for the titles
+    width = 3.4 + 0.42 * sum(widths) + 0.9 * len(nonempty_panels)
+    figure = figures.create_titled_figure(
         f"Modes of {figures.plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None
     )
-    grid = figure.subplots(1, len(shown), squeeze=False, width_ratios=widths)[0]
+    grid = figure.subplots(1, len(nonempty_panels), squeeze=False, width_ratios=widths)[0]
     images: list[AxesImage] = []
-    for k, (axes, (title, values, signals)) in enumerate(zip(grid, shown, strict=True)):
+    for k, (axes, (title, values, signals)) in enumerate(zip(grid, nonempty_panels, strict=True)):
         images.append(axes.imshow(values[: len(rows)], vmin=0, vmax=1, cmap="Blues", aspect="auto"))
         labels = [eigenvalue_text(g.eigenvalue, pair=g.is_pair) for g in rows] if k == 0 else [""] * len(rows)
-        figures.named_ticks(axes, labels, signals.names)
+        figures.label_ticks(axes, labels, signals.names)
         axes.set_title(title, loc="left", fontsize=10)
         if len(signals) <= 12:
             _numbers(axes, values[: len(rows)])
@@ -266,8 +266,8 @@ def sparsity_figure(linear: LinearModel) -> Figure:
 
     def parts(name: str, matrix: FloatArray) -> tuple[FloatArray, str]:
         size, error = np.abs(matrix), getattr(linear.errors, name)
-        seen = np.where(size > error, size, 0.0) / (float(size.max()) or 1.0)
-        return seen, f"{name}: {int((seen > 0).sum())} of {matrix.size} entries"
+        significant = np.where(size > error, size, 0.0) / (float(size.max()) or 1.0)
+        return significant, f"{name}: {int((significant > 0).sum())} of {matrix.size} entries"
 
     return _four(linear, "Entries", parts, (1e-8, "viridis_r", "entry over largest (blank: zero)"))
 
@@ -278,15 +278,17 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
         raise UsageError(
             "The linear model has no derivatives by parameters. Name some when you linearize: parameters=['NAME']."
         )
-    values, moved, least = effects_of(linear)
-    shown = most_moved(moved, least) if numbers is None else [m - 1 for m in numbers]
-    if wrong := [m + 1 for m in shown if not 0 <= m < len(values)]:
+    values, moved, least = compute_effects(linear)
+    mode_indices = most_moved(moved, least) if numbers is None else [m - 1 for m in numbers]
+    if wrong := [m + 1 for m in mode_indices if not 0 <= m < len(values)]:
         raise UsageError(f"There is no mode {wrong[0]}: they are 1 to {len(values)}, slowest first.")
-    if not shown:
+    if not mode_indices:
         raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
     names, rows = list(linear.derivatives), min(moved.shape[1], MAX_BARS)
-    figure = figures.titled_figure("Which parameter moves which mode", 4.6 * len(shown), 1.2 + 0.32 * rows)
-    for axes, i in zip(figure.subplots(1, len(shown), squeeze=False)[0], shown, strict=True):
+    figure = figures.create_titled_figure(
+        "Which parameter moves which mode", 4.6 * len(mode_indices), 1.2 + 0.32 * rows
+    )
+    for axes, i in zip(figure.subplots(1, len(mode_indices), squeeze=False)[0], mode_indices, strict=True):
         order = np.argsort(-np.abs(moved[i]), kind="stable")[:rows][::-1]
         for shift, part, color in ((0.2, "real", figures.COLORS[0]), (-0.2, "imag", figures.COLORS[1])):
             label = "growth (real part)" if part == "real" else "frequency (imaginary part)"
@@ -294,7 +296,7 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
         axes.set_yticks(np.arange(rows), [figures.plain(names[j]) for j in order])
         axes.set_title(f"{short_eigenvalue(values[i])} 1/s", fontsize=10, loc="left")
         axes.set_xlabel("p dl/dp [1/s]")
-        figures.gridded(axes)
+        figures.draw_grid(axes)
     figure.axes[0].legend(fontsize=8)
     return figure
 
@@ -309,19 +311,19 @@ def _four(
     from matplotlib.colors import LogNorm
 
     least, colors, label = scale
-    figure = figures.titled_figure(f"{title}: {figures.plain(linear.model.name, 50)}", 8.0, 6.5, None)
+    figure = figures.create_titled_figure(f"{title}: {figures.plain(linear.model.name, 50)}", 8.0, 6.5, None)
     image: AxesImage | None = None
-    for axes, (name, rows, columns) in zip(figure.subplots(2, 2).ravel(), matrices_of(linear), strict=True):
+    for axes, (name, rows, columns) in zip(figure.subplots(2, 2).ravel(), list_matrices(linear), strict=True):
         matrix: FloatArray = getattr(linear, name)
         axes.set_title(name, loc="left", fontsize=10)
         if not matrix.size:
             axes.set_axis_off()
             continue
-        seen, headline = parts(name, matrix)
+        significant, headline = parts(name, matrix)
         axes.set_title(headline, loc="left", fontsize=10)
         norm = LogNorm(least, 1.0, clip=True)
-        image = axes.imshow(np.where(seen > 0, seen, np.nan), norm=norm, cmap=colors, aspect="auto")
-        figures.named_ticks(axes, rows.names, columns.names)
+        image = axes.imshow(np.where(significant > 0, significant, np.nan), norm=norm, cmap=colors, aspect="auto")
+        figures.label_ticks(axes, rows.names, columns.names)
     if image is not None:
         figure.colorbar(image, ax=figure.axes, label=label)
     return figure
@@ -337,7 +339,7 @@ def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, 
     speeds = speeds[speeds > 1e-9 * speeds.max(initial=0.0)] if len(speeds) else np.ones(1)
     w = np.geomspace(speeds.min() / 10**MARGIN_DECADES, speeds.max() * 10**MARGIN_DECADES, FREQUENCY_COUNT)
     orders = f"order {len(reduced.states)} for {len(full.states)}"
-    figure = titled_figure(f"Reduced linear model: {plain(full.model.name, 40)} ({orders})", 8.0, 5.0)
+    figure = create_titled_figure(f"Reduced linear model: {plain(full.model.name, 40)} ({orders})", 8.0, 5.0)
     axes = figure.subplots()
     curves: list[tuple[StateSpace, str, dict[str, Any]]] = [
         (in_sizes(full, full), "full", {"color": COLORS[0], "linewidth": 2.4}),
@@ -353,5 +355,5 @@ def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, 
         axes.plot(band, [peak.bound] * 2, color=QUIET, linestyle=":", label=f"bound {peak.bound:.3g}")
     axes.set(xlabel="frequency [rad/s]", ylabel="largest gain, in nominal values")
     axes.legend(fontsize=9)
-    gridded(axes)
+    draw_grid(axes)
     return figure

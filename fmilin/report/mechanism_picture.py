@@ -14,7 +14,7 @@ from fmilin.errors import ConstraintError, UsageError
 from fmilin.models.mechanism.assembly import assemble
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.report.figures import new_figure, plain
-from fmilin.report.mechanism_shapes import MechanismAxes, Posture, Shapes, View, tallness, view_of
+from fmilin.report.mechanism_shapes import MechanismAxes, Posture, Shapes, View, choose_view, tallness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,22 +39,22 @@ def mechanism_figure(
     """Return a mechanism at the point of ``linear``, else in the posture ``states``, with its slowest mode shapes."""
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}
-    q = positions_at(shapes, values, strict=linear is not None)
-    shown = [] if linear is None else moving(linear, shapes)[:modes]
-    view = view_of(shapes)
+    q = read_joint_positions(shapes, values, strict=linear is not None)
+    mode_shapes = [] if linear is None else find_moving_modes(linear, shapes)[:modes]
+    view = choose_view(shapes)
     standing = shapes.posture(q)
-    swings = [_swing(shapes, q, motion.mode) for motion in shown]
+    swings = [_swing(shapes, q, motion.mode) for motion in mode_shapes]
     everything = np.concatenate([p.all_points for p in (standing, *(p for pair in swings for p in pair))])
-    ratios = [1.3, *([1.0] * len(shown))]
+    ratios = [1.3, *([1.0] * len(mode_shapes))]
     height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
-    figure = new_figure(5.2 + 4.0 * len(shown), height)
+    figure = new_figure(5.2 + 4.0 * len(mode_shapes), height)
     cells = _row(figure, title or description.name, ratios)
     when = "at its start"
     if linear is not None:
         when = "in equilibrium" if linear.is_equilibrium else "at the operating point"
     MechanismAxes.on(figure, cells[0], view, everything, when).draw(standing)
-    for cell, motion, (forth, back) in zip(cells[1:], shown, swings, strict=True):
-        panel = MechanismAxes.on(figure, cell, view, everything, named(motion))
+    for cell, motion, (forth, back) in zip(cells[1:], mode_shapes, swings, strict=True):
+        panel = MechanismAxes.on(figure, cell, view, everything, describe_eigenvalue(motion))
         panel.draw(standing, faint=True)
         panel.draw(back, dashed=True)
         panel.draw(forth)
@@ -70,7 +70,7 @@ def _row(figure: Figure, name: str, ratios: Sequence[float]) -> list[SubplotSpec
     return [grid[i] for i in range(len(ratios))]
 
 
-def named(motion: ModeShapes) -> str:
+def describe_eigenvalue(motion: ModeShapes) -> str:
     """Return what eigenvalues a motion has, in words."""
     mode, real = motion.mode, motion.real
     if mode.is_oscillatory:
@@ -82,7 +82,7 @@ def named(motion: ModeShapes) -> str:
     return f"eigenvalue{'s' if len(numbers) > 1 else ''} {' and '.join(numbers)} 1/s"
 
 
-def positions_at(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> Floats:
+def read_joint_positions(shapes: Shapes, values: Mapping[str, float], *, strict: bool) -> Floats:
     """Return the positions of the joints, by the names of the states."""
     q = shapes.start.copy()
     names = shapes.system.tree.state_names[0]
@@ -105,7 +105,7 @@ class ModeShapes:
     real: tuple[float, ...]
 
 
-def moving(linear: LinearModel, shapes: Shapes) -> list[ModeShapes]:
+def find_moving_modes(linear: LinearModel, shapes: Shapes) -> list[ModeShapes]:
     """Return the modes that move something, those with the same shape once."""
     motions: list[ModeShapes] = []
     positions = [linear.full_states.index_of(n) for n in shapes.system.tree.state_names[0]]
@@ -137,7 +137,7 @@ def _swing(shapes: Shapes, q: Floats, mode: Mode) -> tuple[Posture, Posture]:
     """Return the two ends of a swing: along the mode, then back onto the closed loops."""
     a = _real(mode.shape)
     step = swing_step(shapes, q, a)
-    return closed(shapes, q + step * a), closed(shapes, q - step * a)
+    return close_loops(shapes, q + step * a), close_loops(shapes, q - step * a)
 
 
 def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
@@ -146,7 +146,7 @@ def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
     return MODE_SHAPE_SIZE * shapes.size * SMALL_STEP_SIZE / max(farthest, 1e-9 * shapes.size)
 
 
-def closed(shapes: Shapes, q: Floats) -> Posture:
+def close_loops(shapes: Shapes, q: Floats) -> Posture:
     """Return the posture nearest to q whose loops are closed; that of q itself when there is none."""
     joints, rest = [], q
     for joint in shapes.system.description.joints:
@@ -181,16 +181,16 @@ def mechanism_motion(
 ) -> bytes:
     """Return a GIF that swings in modes of joints, the three slowest by default, undamped, every frame on the loops."""
     shapes = Shapes(description)
-    q = positions_at(shapes, linear.point.states, strict=True)
-    motions = moving(linear, shapes)
+    q = read_joint_positions(shapes, linear.point.states, strict=True)
+    motions = find_moving_modes(linear, shapes)
     if not motions:
         raise UsageError(f"No mode of '{description.name}' moves a joint: there is nothing that could be animated.")
     chosen = list(range(1, min(len(motions), MOST_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(motions)]:
         raise UsageError(f"There is no mode {wrong[0]}: modes 1 to {len(motions)} move a joint, slowest first.")
-    titles = [f"{n}: {named(motions[n - 1])}" for n in chosen]
+    titles = [f"{n}: {describe_eigenvalue(motions[n - 1])}" for n in chosen]
     swings = [_swing_of_frames(shapes, q, motions[n - 1]) for n in chosen]
-    view, standing = view_of(shapes), shapes.posture(q)
+    view, standing = choose_view(shapes), shapes.posture(q)
     everything = np.concatenate([p.all_points for swing in swings for p in swing] + [standing.all_points])
     frames = [
         _frame(description.name, view, everything, standing, titles, [swing[k] for swing in swings])
@@ -199,10 +199,16 @@ def mechanism_motion(
     from PIL import Image
 
     palette = frames[0].quantize(64, method=Image.Quantize.FASTOCTREE)
-    shown = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
+    quantized_frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
     buffer = io.BytesIO()
-    shown[0].save(
-        buffer, format="GIF", save_all=True, append_images=shown[1:], duration=FRAME_TIME_MS, loop=0, optimize=True
+    quantized_frames[0].save(
+        buffer,
+        format="GIF",
+        save_all=True,
+        append_images=quantized_frames[1:],
+        duration=FRAME_TIME_MS,
+        loop=0,
+        optimize=True,
     )
     return buffer.getvalue()
 
@@ -212,7 +218,7 @@ def _swing_of_frames(shapes: Shapes, q: np.ndarray, motion: ModeShapes) -> list[
     shape = shape / shape[np.argmax(np.abs(shape))]
     angles = 2 * np.pi * np.arange(FRAME_COUNT) / FRAME_COUNT
     step = swing_step(shapes, q, shape.real)
-    return [closed(shapes, q + step * (shape * np.exp(1j * angle)).real) for angle in angles]
+    return [close_loops(shapes, q + step * (shape * np.exp(1j * angle)).real) for angle in angles]
 
 
 def _frame(

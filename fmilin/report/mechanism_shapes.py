@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 SLIDING = ("prismatic", "cylindrical")
 MAX_SPRING_LENGTH = 1.5  # of the extent of all else: longer springs are drawn as their beginning
-SEEN = ("position", "velocity", "acceleration", "accelerometer")
+POINT_QUANTITIES = ("position", "velocity", "acceleration", "accelerometer")
 
 
 @dataclass(frozen=True)
@@ -104,22 +104,22 @@ class Shapes:
         lines = dict.fromkeys(((s.first, s.first_point), (s.second, s.second_point)) for s in self._lines)
         springs = [np.stack([self._at(X, *end) for end in ends]) for ends in lines]
         bodies = tuple(BodyShape(body, self._body(X, body)) for body, points in self.attached.items() if points)
-        others = _stacked([*(point for shape in bodies for point in shape.points), *pins, *grounded])
+        fixed_size_points = _stack_points([*(point for shape in bodies for point in shape.points), *pins, *grounded])
         return Posture(
             bodies=bodies,
             tubes=tuple(self._tube(X, j) for j in joints if j.type in SLIDING and j.parent != d.ground),
             rails=tuple(self._rail(X, j) for j in joints if j.type == "prismatic" and j.parent == d.ground),
-            pins=_stacked(pins),
-            grounded=_stacked(grounded),
-            closing=_stacked(closing),
-            springs=tuple(_cut(spring, others) for spring in springs),
-            centers=_stacked(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
+            pins=_stack_points(pins),
+            grounded=_stack_points(grounded),
+            closing=_stack_points(closing),
+            springs=tuple(_cut(spring, fixed_size_points) for spring in springs),
+            centers=_stack_points(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
         )
 
     def points(self, q: Floats) -> Floats:
         """Return all points of all bodies in an order that does not depend on the posture, shape (k, 3)."""
         X = np.asarray(positions(self.system.tree, q))
-        return _stacked(self._at(X, body, point) for body, points in self.attached.items() for point in points)
+        return _stack_points(self._at(X, body, point) for body, points in self.attached.items() for point in points)
 
     def _attachments(self) -> dict[str, list[tuple[float, float, float]]]:
         """Return the points of each body at which something is attached, in its frame."""
@@ -131,7 +131,7 @@ class Shapes:
         points_of_bodies += self._ends_of_loops()
         for s in self._lines:
             points_of_bodies += [(s.first, s.first_point), (s.second, s.second_point)]
-        points_of_bodies += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in SEEN]
+        points_of_bodies += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in POINT_QUANTITIES]
         for body, point in points_of_bodies:
             if body in attached and not any(np.allclose(point, p, atol=1e-9) for p in attached[body]):
                 attached[body].append(point)
@@ -193,17 +193,17 @@ def outline(points: Floats) -> Floats:
     return np.asarray(points[ConvexHull(flat).vertices])
 
 
-def _cut(spring: Floats, others: Floats) -> Floats:
+def _cut(spring: Floats, other_points: Floats) -> Floats:
     """Return a spring (2, 3), of a long one the beginning: its far end would crush the picture of all the rest."""
-    size = float(np.ptp(others, axis=0).max()) if len(others) else 0.0
+    size = float(np.ptp(other_points, axis=0).max()) if len(other_points) else 0.0
     length = float(np.linalg.norm(spring[1] - spring[0]))
     if not 0 < MAX_SPRING_LENGTH * size < length:
         return spring
-    near, far = sorted(spring, key=lambda end: float(np.linalg.norm(end - others.mean(axis=0))))
-    return np.stack([near, near + MAX_SPRING_LENGTH * size / length * (far - near)])
+    near_end, far_end = sorted(spring, key=lambda end: float(np.linalg.norm(end - other_points.mean(axis=0))))
+    return np.stack([near_end, near_end + MAX_SPRING_LENGTH * size / length * (far_end - near_end)])
 
 
-def _stacked(points: Iterable[Floats]) -> Floats:
+def _stack_points(points: Iterable[Floats]) -> Floats:
     listed = list(points)
     return np.stack(listed) if listed else np.empty((0, 3))
 
@@ -228,7 +228,7 @@ class View:
         return np.asarray(points @ np.stack((side, np.cross(self.up, side), self.up)).T)
 
 
-def view_of(shapes: Shapes) -> View:
+def choose_view(shapes: Shapes) -> View:
     """Return how a mechanism is seen: a plane one across its plane, against gravity upwards."""
     n, gravity = shapes.plane, np.array(shapes.description.gravity)
     down = gravity if n is None else gravity - (gravity @ n) * n

@@ -20,7 +20,7 @@ LONGEST_NAME = 60
 MOST_DECIMALS = 300  # powers of ten that a double holds
 
 
-def rounded(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
+def round_digits(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
     """Round both parts to ``digits`` significant digits of the modulus: what is noise beside it becomes 0."""
     size = abs(value)
     if size == 0 or not math.isfinite(size):
@@ -31,12 +31,12 @@ def rounded(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
 
 def eigenvalue_text(value: complex, *, pair: bool) -> str:
     """Return ``-0.24238581 ± 2.133955 i`` for a pair, or the real number alone."""
-    shown = rounded(value)
-    real = f"{shown.real:.{SIGNIFICANT_DIGITS}g}"
+    rounded_value = round_digits(value)
+    real = f"{rounded_value.real:.{SIGNIFICANT_DIGITS}g}"
     if not pair:
         return real
-    imaginary = f"{abs(shown.imag):.{SIGNIFICANT_DIGITS}g} i"
-    return f"±{imaginary}" if shown.real == 0 else f"{real} ± {imaginary}"
+    imaginary = f"{abs(rounded_value.imag):.{SIGNIFICANT_DIGITS}g} i"
+    return f"±{imaginary}" if rounded_value.real == 0 else f"{real} ± {imaginary}"
 
 
 def cluster_text(cluster: EigenvalueCluster) -> str:
@@ -104,14 +104,14 @@ def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, fl
     for signal in signals:
         if signal.unit and signal.name in values:
             largest[signal.unit] = max(largest.get(signal.unit, 0.0), abs(values[signal.name]))
-    shown = dict(values)
+    displayed = dict(values)
     for signal in signals:
         value = values.get(signal.name, 0.0)
         size = signal.nominal or largest.get(signal.unit, 0.0)
         least = ROUNDING_FACTOR * EPS * abs(size) if signal.nominal else max(ROUNDING_FACTOR * EPS * size, EPS**2)
-        if signal.name in shown and abs(value) < least:
-            shown[signal.name] = 0.0
-    return shown
+        if signal.name in displayed and abs(value) < least:
+            displayed[signal.name] = 0.0
+    return displayed
 
 
 def values_text(values: Mapping[str, float]) -> str:
@@ -129,13 +129,13 @@ def interface_text(info: ModelInfo) -> str:
     return f"FMI {info.fmi_version}" if info.fmi_version else "native"
 
 
-def matrices_of(result: LinearModel | LinearFamily) -> Iterator[tuple[str, Signals, Signals]]:
+def list_matrices(result: LinearModel | LinearFamily) -> Iterator[tuple[str, Signals, Signals]]:
     """Yield A, B, C and D with the signals of their rows and columns."""
     y, u, out = result.states, result.inputs, result.outputs
     yield from (("A", y, y), ("B", y, u), ("C", out, y), ("D", out, u))
 
 
-def shortened(name: str, longest: int = LONGEST_NAME) -> str:
+def shorten_name(name: str, longest: int = LONGEST_NAME) -> str:
     """Return a long name with its middle left out."""
     half = longest // 2
     return name if len(name) <= longest else f"{name[:half]}…{name[-half + 1 :]}"

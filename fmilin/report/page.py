@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import accumulate, groupby
 
-from fmilin.report.terminal import lines_of
+from fmilin.report.terminal import render_lines
 from fmilin.support.encodings import replace_unencodable
 from fmilin.support.table_repr import Item, Sheet
 from fmilin.support.tables import LabelledFact, ResultTable
@@ -33,7 +33,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class _Cut:
+class _PageExcerpt:
     """What fits on a page: its items, their lines, and whether something was left out."""
 
     items: list[Item]
@@ -62,7 +62,7 @@ def as_html(show: Show, more: str = "") -> str:
     return f'<div class="fmilin">{"".join(parts)}</div>'
 
 
-def _cut(show: Show) -> _Cut:
+def _cut(show: Show) -> _PageExcerpt:
     """Return what fits into 40 lines: rows of the longest tables go first, then what comes last."""
     page = Page()
     show(page)
@@ -72,7 +72,7 @@ def _cut(show: Show) -> _Cut:
     least = {i: min(LEAST_ROWS, count) for i, count in rows.items()}
     while True:
         items = [_with_rows(item, rows[i]) if i in rows else item for i, item in enumerate(page.items)]
-        lines = [lines_of(item) for item in items]
+        lines = [render_lines(item) for item in items]
         excess = sum(map(len, lines)) - (MOST_LINES - 1)
         if excess <= 0 or rows == least:
             break
@@ -82,7 +82,7 @@ def _cut(show: Show) -> _Cut:
     begin_within = min(1 + sum(end < MOST_LINES - 1 for end in accumulate(map(len, lines))), len(lines))
     every_line = [line for each in lines for line in each]
     is_cut = begin_within < len(items) or any(a is not b for a, b in zip(items, page.items, strict=True))
-    return _Cut(items[:begin_within], every_line, is_cut or any(map(_MORE.search, every_line)))
+    return _PageExcerpt(items[:begin_within], every_line, is_cut or any(map(_MORE.search, every_line)))
 
 
 def _with_rows(item: Item, count: int) -> Item:
@@ -107,9 +107,9 @@ def _facts_html(facts: Sequence[LabelledFact]) -> str:
         if fact.word or not rows:
             rows.append((fact.word, []))
         rows[-1][1].append(fact.text)
-    left = ' style="text-align:left;vertical-align:top"'
+    style = ' style="text-align:left;vertical-align:top"'
     body = (
-        f"<tr><th{left}>{escape(word)}</th><td{left}>{'<br>'.join(map(escape, texts))}</td></tr>"
+        f"<tr><th{style}>{escape(word)}</th><td{style}>{'<br>'.join(map(escape, texts))}</td></tr>"
         for word, texts in rows
     )
     return f"<table><tbody>{''.join(body)}</tbody></table>"

@@ -15,9 +15,9 @@ from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.orbit import PeriodicOrbit
 from fmilin.report.facts import certificate_facts, print_fact, print_facts, print_remarks
 from fmilin.report.family_pictures import rays_of_orders
-from fmilin.report.figures import COLORS, QUIET, UNSTABLE, gridded, line_style, over_one_axis, titled_figure
+from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_titled_figure, draw_grid, line_style, over_one_axis
 from fmilin.report.linear_pictures import shade_outside_unit_circle
-from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shortened, value_with_unit
+from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shorten_name, value_with_unit
 from fmilin.report.table import print_names
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import table_of
@@ -35,8 +35,8 @@ ROWS = 24  # of a chart
 def show_orbit(orbit: PeriodicOrbit, page: Sheet) -> None:
     """Print the period, what turns, what was free, and how well the motion closes."""
     model, names = orbit.model, orbit.model.states.names
-    print_fact(page, "Orbit", [shortened(model.info.name), f"period {orbit.period:.12g} s"])
-    gained = [f"{shortened(names[i])} gains {value_with_unit(orbit.shift[i], model.states[i].unit)}"
+    print_fact(page, "Orbit", [shorten_name(model.info.name), f"period {orbit.period:.12g} s"])
+    gained = [f"{shorten_name(names[i])} gains {value_with_unit(orbit.shift[i], model.states[i].unit)}"
               for i in np.flatnonzero(orbit.shift).tolist()]  # fmt: skip
     if gained:
         print_fact(page, "A period", cut_list(gained, NAMES))
@@ -50,7 +50,7 @@ def show_orbit(orbit: PeriodicOrbit, page: Sheet) -> None:
 def show_periodic(periodic: PeriodicModel, page: Sheet) -> None:
     """Print what there is of a periodic model."""
     P, N = len(periodic.states), len(periodic.full_states)
-    print_fact(page, "Model", [shortened(periodic.info.name), f"period {periodic.period:.12g} s"])
+    print_fact(page, "Model", [shorten_name(periodic.info.name), f"period {periodic.period:.12g} s"])
     print_fact(page, "Order", [f"{P} independent states out of {N}", f"{len(periodic.A)} phases"])
     print_names(page, periodic)
     print_fact(page, "A varies", [f"by {rough(100 * periodic.variation)} % over the period"])
@@ -77,7 +77,9 @@ def _verdict(chart: FloquetChart, i: tuple[int, ...]) -> str:
 def show_chart(chart: FloquetChart, page: Sheet) -> None:
     """Print where over its axes a motion is stable."""
     good, size = int(chart.ok.sum()), chart.ok.size
-    print_fact(page, "Motion", [shortened(chart.name), f"{good} of {size} points", f"{int(chart.stable.sum())} stable"])
+    print_fact(
+        page, "Motion", [shorten_name(chart.name), f"{good} of {size} points", f"{int(chart.stable.sum())} stable"]
+    )
     page.print()
     rows = []
     for i in np.ndindex(chart.ok.shape):
@@ -91,7 +93,7 @@ def show_chart(chart: FloquetChart, page: Sheet) -> None:
 def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = None) -> None:
     """Print the orbit, if it is there, multipliers, exponents, the harmonics at which modes are seen, and stability."""
     if orbit is None:
-        print_fact(page, "Motion", [shortened(floquet.name), f"period {floquet.period:.12g} s"])
+        print_fact(page, "Motion", [shorten_name(floquet.name), f"period {floquet.period:.12g} s"])
     else:
         show_orbit(orbit, page)
         page.print()
@@ -140,22 +142,24 @@ MIN_PARTICIPATION_FRACTION = 0.02  # part of a mode below which states and harmo
 
 def multiplier_figure(floquet: Floquet) -> Figure:
     """Return the multipliers in the complex plane: what lies outside the circle grows."""
-    figure = titled_figure(f"{shortened(floquet.name)}: multipliers of a period of {floquet.period:.6g} s", 6.4, 6.2)
+    figure = create_titled_figure(
+        f"{shorten_name(floquet.name)}: multipliers of a period of {floquet.period:.6g} s", 6.4, 6.2
+    )
     axes = figure.add_subplot()
     reach = 1.15 * max(1.0, float(np.abs(floquet.multipliers).max(initial=0.0)))
     shade_outside_unit_circle(axes)
-    own = [k for k in range(len(floquet.multipliers)) if k not in floquet.unit.values()]
+    nonunit = [k for k in range(len(floquet.multipliers)) if k not in floquet.unit.values()]
     grows = np.abs(floquet.multipliers) > 1 + floquet.multiplier_errors + 1e-9
     for marks, color, label in (
-        ([k for k in own if not grows[k]], COLORS[0], "dies out, or stays"),
-        ([k for k in own if grows[k]], COLORS[1], "grows"),
+        ([k for k in nonunit if not grows[k]], COLORS[0], "dies out, or stays"),
+        ([k for k in nonunit if grows[k]], COLORS[1], "grows"),
         (sorted(floquet.unit.values()), COLORS[2], "symmetry"),
     ):
         if marks:
             mu = floquet.multipliers[marks]
             axes.plot(mu.real, mu.imag, "o", color=color, markersize=7, label=label, zorder=3)
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part", ylabel="imaginary part")
-    gridded(axes)
+    draw_grid(axes)
     axes.legend(loc="lower left", fontsize=9)
     return figure
 
@@ -165,9 +169,9 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
 
     ``numbers`` count from 1, as the lines of the table do.
     """
-    chosen = _chosen(floquet, numbers)
-    figure = titled_figure(
-        f"{shortened(floquet.name)}: modes over a period of {floquet.period:.6g} s", 9.5, 2.3 * len(chosen) + 0.6
+    chosen = _select_modes(floquet, numbers)
+    figure = create_titled_figure(
+        f"{shorten_name(floquet.name)}: modes over a period of {floquet.period:.6g} s", 9.5, 2.3 * len(chosen) + 0.6
     )
     grid = figure.subplots(len(chosen), 2, squeeze=False, width_ratios=(3, 2))
     phases = np.arange(len(floquet.modes) + 1) / len(floquet.modes)
@@ -176,7 +180,7 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
         mode = np.concatenate((floquet.modes[:, :, k], floquet.modes[:1, :, k]))
         size = np.abs(mode).max(axis=0)
         for i in np.flatnonzero(size > MIN_PARTICIPATION_FRACTION * size.max(initial=0.0))[:8]:
-            row[0].plot(phases, mode[:, i].real, label=shortened(floquet.states.names[i]), **line_style(int(i)))
+            row[0].plot(phases, mode[:, i].real, label=shorten_name(floquet.states.names[i]), **line_style(int(i)))
         exponent = complex(floquet.exponents[k])
         row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i", fontsize=9)
         row[0].legend(fontsize=8, loc="upper right")
@@ -186,13 +190,13 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
         row[1].vlines(at[visible], 0, share[visible], color=COLORS[0], linewidth=3)
         row[1].set(ylim=(0, 1.05), ylabel="share")
         for axes in row:
-            gridded(axes)
+            draw_grid(axes)
     grid[-1][0].set_xlabel("phase")
     grid[-1][1].set_xlabel("frequency [rad/s]")
     return figure
 
 
-def _chosen(floquet: Floquet, numbers: Sequence[int] | None) -> list[int]:
+def _select_modes(floquet: Floquet, numbers: Sequence[int] | None) -> list[int]:
     count = len(floquet.exponents)
     if numbers is not None:
         if beyond := [n for n in numbers if not 1 <= n <= count]:
@@ -207,7 +211,7 @@ def campbell_figure(chart: FloquetChart) -> Figure:
     if len(chart.axes) != 1:
         raise UsageError(f"Campbell's diagram is drawn over one axis, and {len(chart.axes)} vary here.")
     ((name, axis),) = chart.axes.items()
-    title = f"{shortened(chart.name)}: Campbell diagram of Floquet's exponents"
+    title = f"{shorten_name(chart.name)}: Campbell diagram of Floquet's exponents"
     figure, frequency, growth = over_one_axis(title, (3, 2))
     visible = [k for k in range(chart.exponents.shape[-1]) if _is_first_of_pair(chart, k)]
     tolerance = 1e-9 * np.nanmax(np.abs(chart.exponents[np.isfinite(chart.exponents)]), initial=1.0)
@@ -225,7 +229,7 @@ def campbell_figure(chart: FloquetChart) -> Figure:
             axes.axvspan(middle[k], middle[k + 1], color=UNSTABLE, zorder=0)
     frequency.set(ylim=(0, top), ylabel="seen at [rad/s]")
     growth.axhline(0, color=QUIET, linewidth=0.8)
-    growth.set(ylabel="growth [1/s]", xlabel=shortened(name))
+    growth.set(ylabel="growth [1/s]", xlabel=shorten_name(name))
     return figure
 
 
@@ -244,7 +248,7 @@ def stability_figure(chart: FloquetChart) -> Figure:
     if len(chart.axes) != 2:
         raise UsageError(f"A stability chart is drawn over two axes, and {len(chart.axes)} vary here.")
     (first, x), (second, y) = chart.axes.items()
-    figure = titled_figure(f"{shortened(chart.name)}: stability chart", 8.0, 6.0)
+    figure = create_titled_figure(f"{shorten_name(chart.name)}: stability chart", 8.0, 6.0)
     axes = figure.add_subplot()
     growth = np.where(chart.unstable, chart.margin, np.nan)
     axes.set_facecolor("white")
@@ -256,5 +260,5 @@ def stability_figure(chart: FloquetChart) -> Figure:
         axes.plot(x[i], y[j], "x", color=QUIET, markersize=4, label="no periodic motion")
         axes.legend(loc="upper right", fontsize=9)
     figure.colorbar(mesh, ax=axes, label="growth [1/s]")
-    axes.set(xlabel=shortened(first), ylabel=shortened(second))
+    axes.set(xlabel=shorten_name(first), ylabel=shorten_name(second))
     return figure

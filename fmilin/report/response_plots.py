@@ -11,7 +11,17 @@ import numpy as np
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.report.figures import COLORS, GRID, INK, QUIET, gridded, labelled, new_figure, plain, titled_figure
+from fmilin.report.figures import (
+    COLORS,
+    GRID,
+    INK,
+    QUIET,
+    create_titled_figure,
+    draw_grid,
+    format_label,
+    new_figure,
+    plain,
+)
 from fmilin.signals import Signal, Signals
 
 if TYPE_CHECKING:
@@ -45,12 +55,12 @@ def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = N
         text.remove()
     figure.suptitle(_title(linear, "Bode diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
     for column, j in enumerate(u):
-        axes[0, column].set_title(f"from {labelled(linear.inputs[j])}", fontsize=10)
+        axes[0, column].set_title(f"from {format_label(linear.inputs[j])}", fontsize=10)
     for row, i in enumerate(out):
-        axes[2 * row, 0].set_ylabel(f"{labelled(linear.outputs[i])}\nmagnitude")
-    _restyled(axes)
+        axes[2 * row, 0].set_ylabel(f"{format_label(linear.outputs[i])}\nmagnitude")
+    _restyle_lines(axes)
     for each in axes[1::2].ravel():
-        _rounded_phase(each)
+        _set_phase_ticks(each)
     without_response = np.array([[not _answers(linear, i, j) for j in u] for i in out])
     for (row, column), has_none in np.ndenumerate(without_response):
         if has_none:
@@ -61,12 +71,12 @@ def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = N
     return figure
 
 
-def measured_figure(measured: FrequencyResponse, linear: LinearModel | None = None) -> Figure:
+def create_measurement_figure(measured: FrequencyResponse, linear: LinearModel | None = None) -> Figure:
     """Return magnitude and phase of a measured response, one column for each output; a linear model's as lines."""
     import control
 
     width = 4.5 * len(measured.outputs) + 0.5
-    figure = titled_figure(f"Measured response from {plain(measured.input.name)}", width, 5.0)
+    figure = create_titled_figure(f"Measured response from {plain(measured.input.name)}", width, 5.0)
     grid = figure.subplots(2, len(measured.outputs), squeeze=False, sharex=True)
     responses = np.reshape(measured.response, (-1, *measured.response.shape[-2:]))
     dense = np.geomspace(measured.frequencies.min(), measured.frequencies.max(), 300)
@@ -82,10 +92,10 @@ def measured_figure(measured: FrequencyResponse, linear: LinearModel | None = No
             order = np.argsort(w)
             grid[0, column].loglog(w[order], np.abs(G[order]), label=label, **style)
             grid[1, column].semilogx(w[order], np.degrees(np.unwrap(np.angle(G[order]))), **style)
-        grid[0, column].set_ylabel(f"{labelled(signal)}\nmagnitude")
+        grid[0, column].set_ylabel(f"{format_label(signal)}\nmagnitude")
         grid[1, column].set(ylabel="phase [deg]", xlabel="frequency [rad/s]")
         for axes in grid[:, column]:
-            gridded(axes)
+            draw_grid(axes)
     grid[0, 0].legend(frameon=False, fontsize=9)
     return figure
 
@@ -98,7 +108,7 @@ def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names 
     import control
 
     u, out = _channels(linear, inputs, outputs)
-    figure = titled_figure(_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
+    figure = create_titled_figure(_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False)
     is_loop = any(w.kind == "loop" for w in linear.warnings)
     system = -linear.to_control() if is_loop else linear.to_control()
@@ -108,7 +118,7 @@ def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names 
             with warnings.catch_warnings():  # of encirclements that it cannot count: nobody asked
                 warnings.simplefilter("ignore")
                 control.nyquist_plot(system[i, j], ax=axes, title="", color=COLORS[0])
-            _zoomed(axes)
+            _zoom_to_curves(axes)
         else:
             _say_no_response(axes)
         channel = f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}"
@@ -117,7 +127,7 @@ def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names 
         axes.set(xlabel=f"real part [{ratio}]", ylabel=f"imaginary part [{ratio}]")
         if (legend := axes.get_legend()) is not None:
             legend.remove()
-        gridded(axes)
+        draw_grid(axes)
     return figure
 
 
@@ -137,14 +147,14 @@ def step_figure(
     u, out = _channels(linear, inputs, outputs)
     _check(amplitude, stop_time)
     what = "Steps" if against is None else "Linear and nonlinear steps"
-    figure = titled_figure(_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
+    figure = create_titled_figure(_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False, sharex="col", sharey="row")
     for axes in grid.ravel():
         axes.axhline(0, color=QUIET, linewidth=0.8)
         axes.margins(x=0)
-        gridded(axes)
+        draw_grid(axes)
     for row, i in enumerate(out):
-        grid[row, 0].set_ylabel(f"Δ {labelled(linear.outputs[i])}")
+        grid[row, 0].set_ylabel(f"Δ {format_label(linear.outputs[i])}")
     for axes in grid[-1]:
         axes.set_xlabel("time [s]")
     if against is None:
@@ -179,13 +189,15 @@ def _draw_both(
     for column, j in enumerate(u):
         source = linear.inputs[j]
         size = _gentle(linear, j, horizon) if amplitude is None else amplitude
-        seen = _both_steps(linear, model, j, size, horizon)
+        responses = _both_steps(linear, model, j, size, horizon)
         grid[0, column].set_title(f"{size:.3g} {source.unit or 'units'} of {plain(source.name)}", fontsize=10)
         for row, i in enumerate(out):
             name, axes = linear.outputs[i].name, grid[row, column]
-            k, start = seen.signals.index_of(name), linear.point.outputs[name]
-            axes.plot(seen.times, seen.nonlinear[:, k] - start, color=COLORS[0], linewidth=2.4, label="nonlinear")
-            axes.plot(seen.times, seen.linear[:, k] - start, **dashed)
+            k, start = responses.signals.index_of(name), linear.point.outputs[name]
+            axes.plot(
+                responses.times, responses.nonlinear[:, k] - start, color=COLORS[0], linewidth=2.4, label="nonlinear"
+            )
+            axes.plot(responses.times, responses.linear[:, k] - start, **dashed)
     grid[0, 0].legend(frameon=False, fontsize=9)
 
 
@@ -200,12 +212,12 @@ def _both_steps(linear: LinearModel, model: Model, j: int, size: float, horizon:
     from fmilin.composition.linear_response import compare
     from fmilin.simulation.run import simulate
 
-    own = model.with_interface(linear.inputs.names, linear.outputs.names)
-    start = _point(linear, own)
+    linearized_model = model.with_interface(linear.inputs.names, linear.outputs.names)
+    start = _point(linear, linearized_model)
     stepped = start.inputs.copy()
     stepped[j] += size
     moved = OperatingPoint(start.time, start.states, stepped)
-    return compare(simulate(own, moved, stop_time=start.time + horizon), linear)
+    return compare(simulate(linearized_model, moved, stop_time=start.time + horizon), linear)
 
 
 def _point(linear: LinearModel, model: Model) -> OperatingPoint:
@@ -282,7 +294,7 @@ def _ratio(output: Signal, source: Signal) -> str:
     return top if below in ("", "1") else f"{top}/{below}"
 
 
-def _zoomed(axes: Axes) -> None:
+def _zoom_to_curves(axes: Axes) -> None:
     """Show the curves; the critical point -1 too, unless it is so far away that they would be a dot beside it."""
     curves = [np.asarray(line.get_xydata()) for line in axes.lines if len(np.atleast_1d(line.get_xdata())) > 2]
     points = np.concatenate(curves)
@@ -295,7 +307,7 @@ def _zoomed(axes: Axes) -> None:
     axes.ticklabel_format(scilimits=(-2, 3))
 
 
-def _rounded_phase(axes: Axes) -> None:
+def _set_phase_ticks(axes: Axes) -> None:
     """Give a phase at least two quarter turns of room, and ticks at eighths, fewer where it turns far."""
     from matplotlib.ticker import MultipleLocator
 
@@ -307,7 +319,7 @@ def _rounded_phase(axes: Axes) -> None:
     axes.yaxis.set_major_locator(MultipleLocator(45.0 if high - low <= 270.0 else 90.0 * np.ceil((high - low) / 630.0)))
 
 
-def _restyled(axes: np.ndarray) -> None:
+def _restyle_lines(axes: np.ndarray) -> None:
     """Give python-control's lines our colours, thick enough for print."""
     for each in axes.ravel():
         for line in each.lines:
@@ -334,9 +346,9 @@ def _positions(signals: Signals, names: Names, what: str) -> list[int]:
 
 
 def _title(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> str:
-    left = [
+    selections = [
         f"{len(few)} of {len(all_of)} {word}"
         for few, all_of, word in ((u, linear.inputs, "inputs"), (out, linear.outputs, "outputs"))
         if len(few) < len(all_of)
     ]
-    return f"{what}: {plain(linear.model.name, 40)}" + (f" ({', '.join(left)})" if left else "")
+    return f"{what}: {plain(linear.model.name, 40)}" + (f" ({', '.join(selections)})" if selections else "")

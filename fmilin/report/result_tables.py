@@ -17,8 +17,8 @@ from fmilin.model.interface import OperatingPoint
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.report.facts import Fact, certificate_facts, print_fact, print_facts, print_remarks, print_rows
 from fmilin.report.family_pictures import mode_numbers
-from fmilin.report.figures import COLORS, QUIET, gridded, labelled, titled_figure
-from fmilin.report.numbers import grid_text, hide_rounding, rough, shortened, value_with_unit, values_text
+from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label
+from fmilin.report.numbers import grid_text, hide_rounding, rough, shorten_name, value_with_unit, values_text
 from fmilin.report.table import point_tables, print_names, rightmost_eigenvalue
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
@@ -50,11 +50,11 @@ def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
     """Print one point; ``name`` is the model's."""
     report = point.report
     if name:
-        print_fact(page, "Model", [shortened(name)])
+        print_fact(page, "Model", [shorten_name(name)])
     print_fact(page, "Found", [report.summary, f"t = {point.time:.8g} s"])
     values = dict(zip(report.inputs.names, point.inputs.tolist(), strict=True))
-    shown = hide_rounding(values, report.inputs)
-    inputs = [f"{shortened(s.name)} = {value_with_unit(shown[s.name], s.unit)}" for s in report.inputs]
+    displayed = hide_rounding(values, report.inputs)
+    inputs = [f"{shorten_name(s.name)} = {value_with_unit(displayed[s.name], s.unit)}" for s in report.inputs]
     print_facts(page, (("Inputs", inputs or ["none"]), *_parameters(point), *_facts(report)))
     if len(report.states):
         page.print()
@@ -70,7 +70,7 @@ def show_report(report: TrimReport, page: Sheet) -> None:
     print_facts(page, (("Found", [report.summary]), *_facts(report)))
     if report.moving:
         rows = (
-            (shortened(s.name), f"{rate:.8g}", rate_unit(s.unit), _kind(report, s.name))
+            (shorten_name(s.name), f"{rate:.8g}", rate_unit(s.unit), _kind(report, s.name))
             for s, rate in zip(report.states, report.rates, strict=True)
             if s.name in report.moving
         )
@@ -91,8 +91,8 @@ def show_plain_point(point: OperatingPoint, page: Sheet) -> None:
         if not len(values):
             page.print(f"No {title.lower()}s.")
             continue
-        shown = names if len(names) == len(values) else [f"{letter}[{i}]" for i in range(len(values))]
-        rows = ((shortened(name), f"{value:.8g}") for name, value in zip(shown, values.tolist(), strict=True))
+        row_names = names if len(names) == len(values) else [f"{letter}[{i}]" for i in range(len(values))]
+        rows = ((shorten_name(name), f"{value:.8g}") for name, value in zip(row_names, values.tolist(), strict=True))
         page.print(table_of((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MOST_STATES))
     print_remarks(page, point.remarks)
 
@@ -106,25 +106,25 @@ def _show_remarks(report: TrimReport, page: Sheet) -> None:
 
 def _parameters(point: OperatingPoint) -> Iterator[Fact]:
     if point.parameters:
-        yield "Parameters", [f"{shortened(n)} = {v:.8g}" for n, v in point.parameters.items()]
+        yield "Parameters", [f"{shorten_name(n)} = {v:.8g}" for n, v in point.parameters.items()]
 
 
 def _facts(report: TrimReport) -> Iterator[Fact]:
     if report.at_bounds:
-        yield "At a bound", [shortened(n) for n in report.at_bounds]
+        yield "At a bound", [shorten_name(n) for n in report.at_bounds]
     if report.targets:
         off = {n: f" ({value:+.4g} off)" for n, value in report.missed.items()}
-        yield "Reached", [f"{shortened(n)} = {v:.8g}{off.get(n, '')}" for n, v in report.targets.items()]
+        yield "Reached", [f"{shorten_name(n)} = {v:.8g}{off.get(n, '')}" for n, v in report.targets.items()]
     if report.preferred is not None:
-        each = [f"{v:+.4g} per unit of {shortened(n)}" for n, v in report.multipliers.items()]
+        each = [f"{v:+.4g} per unit of {shorten_name(n)}" for n, v in report.multipliers.items()]
         yield "Least", [f"{report.preferred:.8g}", *each]
     if report.stability is not None:
         yield "Stability", [report.stability.text]
     yield from certificate_facts(report.certificate)
     for i, direction in enumerate(report.free_directions):
-        along = [f"{shortened(n)} by {slope:.4g}" for n, slope in direction.along.items()]
+        along = [f"{shorten_name(n)} by {slope:.4g}" for n, slope in direction.along.items()]
         follow = [f"and with it {along[0]}", *along[1:]] if along else []
-        yield "" if i else "Free", [f"{shortened(direction.name)} by 1", *follow]
+        yield "" if i else "Free", [f"{shorten_name(direction.name)} by 1", *follow]
 
 
 def _states(report: TrimReport, values: FloatArray) -> ResultTable:
@@ -134,7 +134,7 @@ def _states(report: TrimReport, values: FloatArray) -> ResultTable:
     for signal, value, rate, size in zip(
         report.states, values, report.rates, report.states.scales(values), strict=True
     ):
-        cells = [shortened(signal.name), _figure(value, size), signal.unit]
+        cells = [shorten_name(signal.name), _figure(value, size), signal.unit]
         if steady:
             moves = signal.name in report.moving
             cells += [_figure(rate, size) if moves else "0", rate_unit(signal.unit), _kind(report, signal.name)]
@@ -175,9 +175,9 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
         page.print("No constraint was found: nothing says that the states depend on each other.")
     for k in discovery.kept_out[:MAX_NAMES]:
         print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
-    for name, whole in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
-        if len(whole) > MAX_NAMES:
-            page.print(f"{len(whole) - MAX_NAMES} more {name}: a file of this result has all of them.")
+    for name, entries in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
+        if len(entries) > MAX_NAMES:
+            page.print(f"{len(entries) - MAX_NAMES} more {name}: a file of this result has all of them.")
 
 
 def show_signals(signals: Signals, page: Sheet) -> None:
@@ -185,7 +185,7 @@ def show_signals(signals: Signals, page: Sheet) -> None:
     if not len(signals):
         page.print("No signals.")
         return
-    rows = ((shortened(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description) for s in signals)
+    rows = ((shorten_name(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description) for s in signals)
     page.print(table_of(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
 
 
@@ -201,18 +201,18 @@ def show_filter(kalman: KalmanFilter, page: Sheet) -> None:
     """Print how well each coordinate is known after a measurement, and what the filter takes from which one."""
     names = kalman.linear.outputs.names
     print_fact(page, "Kalman filter", [f"every {kalman.sampled.sample_time:g} s", f"of {kalman.linear.model.name}"])
-    print_fact(page, "Measured", cut_list(map(shortened, names), NAMES))
+    print_fact(page, "Measured", cut_list(map(shorten_name, names), NAMES))
     if wrapped := describe_wrapped(kalman.linear.outputs):
         print_fact(page, "Wraps", wrapped)
-    shown = names[:MAX_GAIN_COLUMNS]
-    heads = ("Coordinate", "Unit", "std", *(f"gain of {shortened(name)}" for name in shown))
+    gain_names = names[:MAX_GAIN_COLUMNS]
+    heads = ("Coordinate", "Unit", "std", *(f"gain of {shorten_name(name)}" for name in gain_names))
     rows = (
-        (shortened(s.name), s.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(shown)])))
+        (shorten_name(s.name), s.unit, *(f"{v:.4g}" for v in (deviation, *gains[: len(gain_names)])))
         for s, deviation, gains in zip(
             kalman.sampled.states, np.sqrt(np.diag(kalman.covariance)), kalman.gain, strict=True
         )
     )
-    print_rows(page, heads, rows, columns="ll" + "r" * (1 + len(shown)))
+    print_rows(page, heads, rows, columns="ll" + "r" * (1 + len(gain_names)))
 
 
 MAX_EVENTS = 8
@@ -222,23 +222,24 @@ ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
 MAX_GAIN_COLUMNS = 4  # measurements whose gains :func:`show_filter` has columns for
 
 
-def failures_of(family: LinearFamily) -> str:
+def summarize_failures(family: LinearFamily) -> str:
     """Say how many points failed, the first of them, and why; reasons that differ in numbers alone count as one."""
     failed = [int(k) for k in (~family.ok.ravel()).nonzero()[0]]
     alike: dict[str, list[str]] = {}
     for k in failed:
         reason = str(family.reasons.flat[k])
         alike.setdefault(_NUMBER.sub("#", reason), []).append(reason)
-    shown = sorted(alike.values(), key=len, reverse=True)[:REASONS]
+    frequent_reasons = sorted(alike.values(), key=len, reverse=True)[:REASONS]
     at = values_text(family.grid.values(failed[0]))
     return f"{len(failed)} of {len(family)} points failed, the first at {at}. " + " ".join(
-        f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}" for reasons in shown
+        f"{len(reasons)} of them{', such as' if len(set(reasons)) > 1 else ''}: {reasons[0]}"
+        for reasons in frequent_reasons
     )
 
 
 def show_family(family: LinearFamily, page: Sheet, *, events: bool = False) -> None:
     """Print a family of any size in few lines; with ``events``, where modes meet, for which they are followed."""
-    print_fact(page, "Family", [shortened(family.template.model.name) or "sweep"])
+    print_fact(page, "Family", [shorten_name(family.template.model.name) or "sweep"])
     print_fact(page, "Points", points_fact(family))
     print_names(page, family)
     if family.switches:
@@ -320,19 +321,19 @@ def points_figure(points: OperatingPoints, x: str | None = None, y: str | None =
     values = np.array([point.states for point in points])
     widest = [int(i) for i in np.argsort(-np.ptp(values, axis=0) / signals.scales(), kind="stable")]
     i = widest[0] if x is None else signals.index_of(x, "a state of the model")
-    others = [k for k in widest if k != i] or [i]
-    j = others[0] if y is None else signals.index_of(y, "a state of the model")
-    figure = titled_figure(f"{len(points)} rests, {len(points.stable)} of them stay", 7.0, 5.0)
+    other_states = [k for k in widest if k != i] or [i]
+    j = other_states[0] if y is None else signals.index_of(y, "a state of the model")
+    figure = create_titled_figure(f"{len(points)} rests, {len(points.stable)} of them stay", 7.0, 5.0)
     axes = figure.subplots()
     axes.plot(points.starts[:, i], points.starts[:, j], ".", color=QUIET, alpha=0.35, markersize=4, label="starts")
     stays = np.array([point.report.is_stable for point in points])
-    for some, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "does not stay")):
-        if some.any():
+    for marked, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "does not stay")):
+        if marked.any():
             axes.plot(
-                values[some, i], values[some, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",
+                values[marked, i], values[marked, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",
                 markerfacecolor=face, markeredgecolor=COLORS[0] if face != "white" else COLORS[1], label=label,
             )  # fmt: skip
-    axes.set(xlabel=labelled(signals[i]), ylabel=labelled(signals[j]))
-    gridded(axes)
+    axes.set(xlabel=format_label(signals[i]), ylabel=format_label(signals[j]))
+    draw_grid(axes)
     axes.legend(frameon=False)
     return figure

@@ -14,7 +14,7 @@ from fmilin.model.capabilities import read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.facts import certificate_facts, print_fact, print_facts
-from fmilin.report.numbers import shortened, value_with_unit
+from fmilin.report.numbers import shorten_name, value_with_unit
 from fmilin.signals import Signal, Signals
 from fmilin.support.dataclass import dataclass
 from fmilin.support.tables import ResultTable, table_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 MAX_UNKNOWNS = 6  # of those that are solved for at the start of a DAE
 SIGNALS = ("states", "inputs", "outputs", "parameters")
-SAID = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
+SIGNAL_FIELDS = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Summary:
             **asdict(self.info),
             "interfaces": list(self.interfaces),
             "platforms": list(self.platforms),
-            **{group: [{n: getattr(s, n) for n in SAID} for s in getattr(self, group)] for group in SIGNALS},
+            **{group: [{n: getattr(s, n) for n in SIGNAL_FIELDS} for s in getattr(self, group)] for group in SIGNALS},
             "directional_derivatives": self.directional_derivatives,
             "capabilities": self.capabilities or {},
             "stepping": list(self.stepping),
@@ -105,7 +105,7 @@ def summary_of_fmu(
         independent=() if declared is None else declared.independent,
         platforms=fmu.platforms,
         capabilities=dict(description.capabilities),
-        stepping=_stepping(description),
+        stepping=_describe_stepping(description),
         notes=(*description.notes, *layout.notes),
         problems=tuple(problems(fmu)) if check else None,
     )
@@ -180,7 +180,7 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         page.print(line)
     if summary.start_certificate is not None and summary.start_certificate.step:
         page.print()
-        unknowns = cut_list([*map(shortened, summary.start_certificate.step)], MAX_UNKNOWNS)
+        unknowns = cut_list([*map(shorten_name, summary.start_certificate.step)], MAX_UNKNOWNS)
         print_fact(page, "At start", [f"solved for {unknowns[0]}", *unknowns[1:]])
         print_facts(page, certificate_facts(summary.start_certificate))
     for note in summary.notes:
@@ -191,7 +191,7 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         print_fact(page, "Checked", ["FMPy finds nothing wrong in its description"])
 
 
-def _stepping(description: ModelDescription) -> tuple[str, ...]:
+def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
     """Return what a co-simulation FMU says about how it can be stepped; empty where model exchange is used."""
     if description.interface != "CoSimulation":
         return ()
@@ -212,7 +212,7 @@ def _stepping(description: ModelDescription) -> tuple[str, ...]:
 
 def _signal_table(group: str, signals: Signals, number: int) -> ResultTable:
     heads = (f"{group.capitalize()} ({number})", "Start", "Description")
-    rows = ((shortened(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MOST_ROWS])
+    rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MOST_ROWS])
     return replace(table_of(heads, rows, columns="LRf"), omitted=max(number - MOST_ROWS, 0))
 
 
@@ -280,7 +280,7 @@ def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSumma
     finally:
         file.close()
 
-    def unit_of(node: tuple[str, str]) -> str:
+    def find_unit(node: tuple[str, str]) -> str:
         summary = components[node[0]]
         for signals in (summary.inputs, summary.outputs, summary.states):
             if signals.has(node[1]):
@@ -292,7 +292,7 @@ def summary_of_ssp(path: Path, options: FmuOptions | None = None) -> SystemSumma
         version=flat.structure.version,
         components=components,
         sources={name: p.component.source for name, p in flat.placed.items()},
-        connections=tuple(_connections(flat, unit_of)),
+        connections=tuple(_connections(flat, find_unit)),
         inputs=tuple(name for (member, name), c in flat.connectors.items() if not member and c.kind == "input"),
         outputs=tuple(name for (member, name), c in flat.connectors.items() if not member and c.kind == "output"),
         parameters={_text(node): value for node, (value, _, _) in flat.values.items()},

@@ -21,9 +21,9 @@ from fmilin.report.numbers import (
     count_known_digits,
     hide_rounding,
     interface_text,
+    round_digits,
     round_to_error,
-    rounded,
-    shortened,
+    shorten_name,
     value_with_unit,
 )
 from fmilin.report.zero_texts import MAX_ZEROS, describe_zeros, has_zeros
@@ -47,14 +47,14 @@ SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 
 def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -> None:
     """Print what a person wants to know; ``adjusted`` is how far projection moved the states, scaled by nominals."""
-    from fmilin.report.terminal import print_on
+    from fmilin.report.terminal import print_to_stream
 
-    print_on(stream, show_linear, linear, adjusted=adjusted)
+    print_to_stream(stream, show_linear, linear, adjusted=adjusted)
 
 
 def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, modes: bool = True) -> None:
     """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
-    print_facts(page, facts_of(linear, adjusted))
+    print_facts(page, list_facts(linear, adjusted))
     modes = modes and not is_sparse(linear)
     if len(linear.states):
         page.print()
@@ -71,11 +71,11 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
     if linear.derivatives and len(linear.states) and modes:
         page.print()
         page.print("p dl/dp [1/s]: what an eigenvalue l moves by as a parameter p grows, per part of p")
-        values, moved, least = effects_of(linear)  # of a parameter that is zero per unit
-        shown, names = most_moved(moved, least), list(linear.derivatives)
-        heads = [short_eigenvalue(values[i]) for i in shown]
+        values, moved, least = compute_effects(linear)  # of a parameter that is zero per unit
+        mode_indices, names = most_moved(moved, least), list(linear.derivatives)
+        heads = [short_eigenvalue(values[i]) for i in mode_indices]
         order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
-        rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in shown)] for j in order)
+        rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in mode_indices)] for j in order)
         page.print(table_of(["Parameter", *heads], rows, columns="l" + "r" * len(heads)))
     page.print()
     print_remarks(page, linear.warnings)
@@ -83,7 +83,7 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
         page.print("No warnings.")
 
 
-def effects_of(linear: LinearModel) -> tuple[list[complex], Any, float]:
+def compute_effects(linear: LinearModel) -> tuple[list[complex], Any, float]:
     """Return one eigenvalue of each mode, slowest first, p dl/dp (modes, parameters), and what counts as none."""
     values = linear.eigenvalues()
     upper = sorted(np.flatnonzero(values.imag >= 0).tolist(), key=lambda i: slowness(complex(values[i])))
@@ -132,7 +132,7 @@ def _oscillation(cluster: EigenvalueCluster) -> tuple[Cell, Cell, Cell]:
     frequency = abs(cluster.eigenvalue)
     hertz = frequency / (2 * np.pi)
     digits = count_known_digits(frequency, cluster.error, SIGNIFICANT_DIGITS)
-    damping = -rounded(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
+    damping = -round_digits(round_to_error(cluster.eigenvalue, cluster.error)).real / frequency + 0.0
     damping_digits = count_known_digits(cluster.eigenvalue.real, cluster.error, DAMPING_DIGITS)
     return (
         Cell(f"{frequency:.{digits}g}", frequency),
@@ -149,8 +149,8 @@ def point_tables(point: LinearizationPoint, signals: Mapping[str, Signals] = Map
     tables = []
     for caption in ("States", "Inputs", "Outputs", "Parameters"):
         values: Mapping[str, float] = getattr(point, caption.lower())
-        shown = hide_rounding(values, signals.get(caption, Signals()))
-        rows = ((shortened(name), Cell(f"{value + 0.0:.8g}", value)) for name, value in shown.items())
+        displayed = hide_rounding(values, signals.get(caption, Signals()))
+        rows = ((shorten_name(name), Cell(f"{value + 0.0:.8g}", value)) for name, value in displayed.items())
         if values:
             table = table_of((f"{caption} ({len(values)})", "Value"), rows, columns="lr")
             tables.append(replace(table, caption=caption))
@@ -199,17 +199,17 @@ def describe_choice(linear: LinearModel) -> tuple[str, str]:
     return CHOICES.get(choice, (choice, f"They were chosen by {choice}."))
 
 
-def facts_of(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fact]:
+def list_facts(linear: LinearModel, adjusted: float | None = None) -> Iterator[Fact]:
     """Yield words, empty where the one before goes on, with what is said about the model."""
     point, accuracy, model = linear.point, linear.accuracy, linear.model
     maker = [f"made by {model.tool}"] if model.tool else []
-    yield "Model", [f"{shortened(model.name)} ({interface_text(model)})", *maker]
+    yield "Model", [f"{shorten_name(model.name)} ({interface_text(model)})", *maker]
     yield "Order", [order_text(linear)]
     yield "Coordinates", _names(linear.states)
     yield "", [f"chosen by {describe_choice(linear)[0]}", f"condition number {accuracy.conditioning:.3g}"]
     yield "Inputs", _names(linear.inputs) if linear.inputs or not linear.states else ["none: a free response"]
     yield "Outputs", _names(linear.outputs)
-    yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_moved(adjusted)])]
+    yield "Point", [f"t = {point.time:.8g} s", *([] if adjusted is None else [_describe_adjustment(adjusted)])]
     yield "", _values(point.states, linear.full_states)
     if point.inputs:
         yield "", _values(point.inputs, linear.inputs)
@@ -242,16 +242,18 @@ def print_names(page: Sheet, result: LinearFamily | PeriodicModel) -> None:
 
 
 def _names(signals: Signals, most: int = MAX_SIGNALS) -> list[str]:
-    return cut_list([*map(shortened, signals.names)], most) or ["none"]
+    return cut_list([*map(shorten_name, signals.names)], most) or ["none"]
 
 
 def _values(values: Mapping[str, float], signals: Signals) -> list[str]:
     units = dict(zip(signals.names, signals.units, strict=True))
-    shown = hide_rounding(values, signals)
-    return cut_list([f"{shortened(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in shown.items()], MAX_SIGNALS)
+    displayed = hide_rounding(values, signals)
+    return cut_list(
+        [f"{shorten_name(n)} = {value_with_unit(v, units.get(n, ''))}" for n, v in displayed.items()], MAX_SIGNALS
+    )
 
 
-def _moved(adjusted: float) -> str:
+def _describe_adjustment(adjusted: float) -> str:
     if adjusted == 0:
         return "not projected"
     return f"projected onto the constraints, which moved a state by {adjusted:.2g} of its nominal value"
@@ -270,7 +272,7 @@ def _equilibrium(linear: LinearModel) -> str:
     if is_equilibrium:
         largest = abs(rates).max() if relative[fastest] > EPS else 0.0  # below it is what rounding leaves of a zero
         return f"yes (no coordinate changes faster than {largest:.1e} per second{_still_away(linear)})"
-    name, unit = shortened(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
+    name, unit = shorten_name(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
     no = "no, a steady motion" if "steady" in kinds else "no"
     return f"{no}: {name} changes at {rates[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"
 
@@ -286,7 +288,9 @@ def _still_away(linear: LinearModel) -> str:
     step = newton.step[i] * linear.states.scales(linear.y0)[i]
     away = f"a Newton step of {step:.2g} {linear.states[i].unit}".rstrip()
     return (
-        f", {away} in {shortened(linear.states[i].name)} from rest" if newton.balances else ", which nothing balances"
+        f", {away} in {shorten_name(linear.states[i].name)} from rest"
+        if newton.balances
+        else ", which nothing balances"
     )
 
 

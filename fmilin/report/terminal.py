@@ -59,7 +59,7 @@ def open_terminal(stream: TextIO, wording: Callable[[str], str] = str) -> Iterat
     stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
-def print_on(
+def print_to_stream(
     stream: TextIO, show: Callable[..., None], *things: object, wording: Callable[[str], str] = str, **options: Any
 ) -> None:
     """Print on a stream what ``show`` prints of some things on a sheet; ``wording`` is applied to each sentence."""
@@ -67,7 +67,7 @@ def print_on(
         show(*things, terminal, **options)
 
 
-def lines_of(item: Item) -> list[str]:
+def render_lines(item: Item) -> list[str]:
     """Return the lines of an item as plain text of 80 columns."""
     console = _plain_console()
     with console.capture() as captured:

@@ -9,8 +9,8 @@ import numpy as np
 
 from fmilin.errors import count_omitted, cut_list
 from fmilin.report.facts import Fact, print_fact, print_facts
-from fmilin.report.figures import COLORS, GRID, QUIET, gridded, titled_figure
-from fmilin.report.numbers import shortened, value_with_unit
+from fmilin.report.figures import COLORS, GRID, QUIET, create_titled_figure, draw_grid
+from fmilin.report.numbers import shorten_name, value_with_unit
 from fmilin.signals import FloatArray
 from fmilin.support.tables import table_of
 
@@ -33,22 +33,24 @@ def trajectory_figure(trajectory: Trajectory, comparison: ResponseComparison | N
     panels = _panels(trajectory)
     with_drift = trajectory.drift.shape[1] > 0
     rows = len(panels) + with_drift
-    figure = titled_figure(title, 9.5, 1.3 + 2.2 * rows, 13)
-    every = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (unit, lines) in zip(every, panels.items(), strict=False):
+    figure = create_titled_figure(title, 9.5, 1.3 + 2.2 * rows, 13)
+    panel_axes = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (unit, lines) in zip(panel_axes, panels.items(), strict=False):
         _draw(axes, trajectory.times, lines, comparison)
         axes.set_ylabel(f"[{unit}]" if unit else "")
     if with_drift:
         largest = np.max(np.abs(trajectory.drift), axis=1)
-        every[-1].semilogy(trajectory.times, np.maximum(largest, MIN_PLOTTED_DRIFT_SIZE), color=QUIET, linewidth=1.2)
-        every[-1].set_ylabel("drift")
+        panel_axes[-1].semilogy(
+            trajectory.times, np.maximum(largest, MIN_PLOTTED_DRIFT_SIZE), color=QUIET, linewidth=1.2
+        )
+        panel_axes[-1].set_ylabel("drift")
         residual = f"Largest constraint residual ({trajectory.stabilization})"
-        every[-1].set_title(residual, fontsize=9.5, loc="left", color=QUIET)
-    every[-1].set_xlabel("time [s]")
-    for axes in every:
+        panel_axes[-1].set_title(residual, fontsize=9.5, loc="left", color=QUIET)
+    panel_axes[-1].set_xlabel("time [s]")
+    for axes in panel_axes:
         for event in trajectory.events:
             axes.axvline(event.time, color=GRID, linewidth=1.2, zorder=0)
-        gridded(axes)
+        draw_grid(axes)
         axes.margins(x=0)
     return figure
 
@@ -97,7 +99,7 @@ def show_trajectory(trajectory: Trajectory, page: Sheet, *, name: str = "") -> N
         *((s, v) for s, v in zip(trajectory.output_signals, trajectory.outputs[-1], strict=True)
           if not trajectory.state_signals.has(s.name)),
     ]  # fmt: skip
-    rows = ((shortened(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
+    rows = ((shorten_name(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
     page.print(table_of(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS))
     for number, remark in enumerate(trajectory.remarks):
         if not number:
@@ -113,7 +115,7 @@ def show_comparison(comparison: ResponseComparison, page: Sheet, *, name: str) -
     for signal, reach, off in zip(comparison.signals, comparison.ranges, comparison.deviations, strict=True):
         part = f"{100 * off / reach:.2g} %" if reach > 0 else ""
         short = (value_with_unit(float(f"{value:.4g}"), signal.unit) for value in (reach, off))
-        rows.append((shortened(signal.name), *short, part))
+        rows.append((shorten_name(signal.name), *short, part))
     heads = (f"Against {name}", "Moves by", "Linear is off by", "")
     page.print(table_of(heads, rows, columns="frrr", most=MOST_ROWS))
 
@@ -126,7 +128,7 @@ def _facts(trajectory: Trajectory) -> Iterator[Fact]:
     yield "Integrated", [trajectory.stabilization, trajectory.method, *counts]
     if trajectory.drift.shape[1]:
         worst = int(abs(trajectory.drift).max(axis=0).argmax())
-        yield "Drift", [f"{trajectory.largest_drift:.2g} at most ({shortened(trajectory.invariants[worst])})"]
+        yield "Drift", [f"{trajectory.largest_drift:.2g} at most ({shorten_name(trajectory.invariants[worst])})"]
     if trajectory.energy.size:
         change = float(abs(trajectory.energy - trajectory.energy[0]).max())
         yield "Energy", [f"{trajectory.energy[0]:.8g} at the start", f"changes by {change:.2g} at most"]

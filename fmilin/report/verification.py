@@ -14,9 +14,9 @@ from fmilin.errors import UsageError, count_omitted
 from fmilin.formats import alternatives, is_named_as
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
-from fmilin.report.figures import COLORS, QUIET, encode_picture, gridded, new_figure
-from fmilin.report.numbers import rough, shortened
-from fmilin.report.terminal import print_on
+from fmilin.report.figures import COLORS, QUIET, draw_grid, encode_picture, new_figure
+from fmilin.report.numbers import rough, shorten_name
+from fmilin.report.terminal import print_to_stream
 from fmilin.support.files import write_atomically
 from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
 from fmilin.tolerances import MIN_OWN_RESPONSE_FRACTION, MIN_RESPONSE_FRACTION
@@ -33,7 +33,7 @@ MOST_REASONS = 6  # more failed channels are counted, not explained
 def verification_text(verification: Verification) -> str:
     """Return the table as text, 80 columns wide."""
     stream = io.StringIO()
-    print_on(stream, show_verification, verification)
+    print_to_stream(stream, show_verification, verification)
     return stream.getvalue()
 
 
@@ -64,7 +64,7 @@ def limit_text(channel: Channel) -> str:
 def _facts(verification: Verification) -> Iterator[Fact]:
     count = len(verification.channels)
     wrong = f"WRONG in {len(verification.failed)} of {count} channels"
-    yield "Model", [shortened(verification.model.name)]
+    yield "Model", [shorten_name(verification.model.name)]
     yield "Verdict", [f"right to first order in all {count} channels" if verification.passed else wrong]
     floor = f"at least {MIN_RESPONSE_FRACTION:g} of the largest of all ({MIN_OWN_RESPONSE_FRACTION:g} for the 5 %)"
     yield "Compared", [f"each coordinate and output with its own largest response in the channel, {floor}"]
@@ -87,13 +87,13 @@ def channel_table(verification: Verification, *, reasons: bool = False) -> Resul
     )
     rows = (
         (
-            shortened(channel.label.partition(", ")[0] if channel.kind == "sine" else channel.label),
+            shorten_name(channel.label.partition(", ")[0] if channel.kind == "sine" else channel.label),
             _number_cell(channel.frequency, ".4g", ""),
             Cell("pass" if channel.passed else "FAIL", alarm=not channel.passed),
             _number_cell(channel.slope_error, ".1e", "-"),
             _number_cell(channel.order, ".2f", "-"),
             Cell(limit_text(channel), None if channel.validity is None else channel.validity.limit),
-            _limiting(channel, reasons=reasons),
+            _describe_limit(channel, reasons=reasons),
         )
         for channel in verification.channels
     )
@@ -107,12 +107,12 @@ def _number_cell(value: float | None, form: str, missing: str) -> Cell:
     return Cell(format(value, form), value)
 
 
-def _limiting(channel: Channel, *, reasons: bool) -> str:
+def _describe_limit(channel: Channel, *, reasons: bool) -> str:
     """Return the signal that limits a channel, or, with ``reasons``, the reason in words."""
     if channel.validity is None:
         return ""
     text = channel.validity.limited_by
-    return shortened(text) if reasons or " " not in text else "end of the model"
+    return shorten_name(text) if reasons or " " not in text else "end of the model"
 
 
 def _reason(channel: Channel) -> str:
@@ -142,27 +142,27 @@ def save_verification(verification: Verification, path: str | Path) -> None:
 
 def validity_figure(verification: Verification) -> Figure:
     """Return a bar per channel up to the amplitude at which the linear model is 5 % off."""
-    bars = _barred(verification)
+    bars = _select_bars(verification)
     if not bars:
         raise UsageError("The verification has no channel with a range of validity.")
     height = 0.34 * len(bars) + 1.6
     figure = new_figure(10.5, height)
     figure.text(
-        0.015, 1 - 0.3 / height, f"Validity: {shortened(verification.model.name)}", fontsize=13, fontweight="bold",
+        0.015, 1 - 0.3 / height, f"Validity: {shorten_name(verification.model.name)}", fontsize=13, fontweight="bold",
         va="center",
     )  # fmt: skip
     _draw_bars(figure.add_axes((0.30, 0.62 / height, 0.55, 1 - 1.45 / height)), bars)
     return figure
 
 
-def _barred(verification: Verification) -> list[Channel]:
+def _select_bars(verification: Verification) -> list[Channel]:
     return [c for c in verification.channels if c.kind not in ("point", "drift")][:MAX_BARS]
 
 
 def verification_figure(verification: Verification) -> Figure:
     """Return a panel per channel, and a bar per channel up to the amplitude at which it is 5 % off."""
-    panels = _chosen([c for c in verification.channels if c.trace is not None])
-    bars = _barred(verification)
+    panels = _select_panels([c for c in verification.channels if c.trace is not None])
+    bars = _select_bars(verification)
     rows = max(-(-len(panels) // COLUMNS), 1)
     bar_height = 0.26 * max(len(bars), 2) + 1.0
     height = 1.45 + 2.45 * rows + bar_height + 0.3
@@ -178,21 +178,21 @@ def verification_figure(verification: Verification) -> Figure:
     return figure
 
 
-def _chosen(channels: Sequence[Channel]) -> list[Channel]:
+def _select_panels(channels: Sequence[Channel]) -> list[Channel]:
     """Return those to draw: the failed ones first, then evenly over the others, in their order."""
     failed = [c for c in channels if not c.passed][:MAX_PANELS]
-    others = [c for c in channels if c.passed]
+    passed = [c for c in channels if c.passed]
     room = MAX_PANELS - len(failed)
-    if len(others) > room:
-        others = [others[i] for i in np.linspace(0, len(others) - 1, room).round().astype(int)] if room else []
-    chosen = {id(c) for c in (*failed, *others)}
+    if len(passed) > room:
+        passed = [passed[i] for i in np.linspace(0, len(passed) - 1, room).round().astype(int)] if room else []
+    chosen = {id(c) for c in (*failed, *passed)}
     return [c for c in channels if id(c) in chosen]
 
 
 def _headline(figure: Figure, verification: Verification, height: float) -> None:
     count, failed = len(verification.channels), len(verification.failed)
     words = f"right to first order in all {count} channels" if not failed else f"wrong in {failed} of {count} channels"
-    title = f"{shortened(verification.model.name)}: the linear model is {words}"
+    title = f"{shorten_name(verification.model.name)}: the linear model is {words}"
     subtitle = (
         "Each response at the amplitude where it is 5 % off, or at a small one where the channel fails: deviations "
         f"from the point, over {verification.horizon:.3g} s."
@@ -215,7 +215,7 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     trace = channel.trace
     if trace is None:
         return
-    scale, unit = _prefixed(trace)
+    scale, unit = _choose_unit_prefix(trace)
     if trace.beyond is not None:
         axes.plot(trace.times, trace.beyond / scale, color=BEYOND, linewidth=1.2)
     axes.plot(trace.times, trace.nonlinear / scale, color=NONLINEAR, linewidth=2.2)
@@ -224,7 +224,7 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     axes.margins(x=0)
     peak = float(max(np.abs(trace.nonlinear).max(), np.abs(trace.linear).max())) / scale or 1.0
     axes.set_ylim(_limits(trace, scale, peak))
-    title, color = "\n".join(textwrap.wrap(shortened(channel.label), 40)), "black" if channel.passed else WRONG
+    title, color = "\n".join(textwrap.wrap(shorten_name(channel.label), 40)), "black" if channel.passed else WRONG
     axes.set_title(title, fontsize=10, loc="left", color=color, fontweight="bold")
     amplitude = f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
     if channel.kind == "drift":
@@ -233,21 +233,21 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
         0.99, 0.97, amplitude, transform=axes.transAxes, ha="right", va="top", fontsize=8.5, color=QUIET,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.8},
     )  # fmt: skip
-    axes.set_ylabel(f"{shortened(trace.signal)} [{unit}]" if unit else shortened(trace.signal), fontsize=9)
+    axes.set_ylabel(f"{shorten_name(trace.signal)} [{unit}]" if unit else shorten_name(trace.signal), fontsize=9)
     axes.set_xlabel("time [s]", fontsize=9, labelpad=1)
     _plain(axes)
 
 
 def _limits(trace: Trace, scale: float, peak: float) -> tuple[float, float]:
-    shown = [trace.nonlinear, trace.linear, *([] if trace.beyond is None else [trace.beyond])]
+    curves = [trace.nonlinear, trace.linear, *([] if trace.beyond is None else [trace.beyond])]
     bound = 1.6 * scale * peak  # what goes far beyond is cut
-    low = max(min(float(curve.min()) for curve in shown), -bound) / scale
-    high = min(max(float(curve.max()) for curve in shown), bound) / scale
+    low = max(min(float(curve.min()) for curve in curves), -bound) / scale
+    high = min(max(float(curve.max()) for curve in curves), bound) / scale
     room = 0.08 * max(high - low, 1e-3 * peak)
     return low - room, high + 3.2 * room  # place for the amplitude
 
 
-def _prefixed(trace: Trace) -> tuple[float, str]:
+def _choose_unit_prefix(trace: Trace) -> tuple[float, str]:
     """Return a power of ten to divide by, and the unit with it, so that axes carry short numbers."""
     peak = float(max(np.abs(trace.nonlinear).max(), np.abs(trace.linear).max()))
     if peak == 0 or 1e-2 <= peak < 1e4:
@@ -275,10 +275,10 @@ def _draw_bars(axes: Axes, channels: Sequence[Channel]) -> None:
         limiting = channel.validity.limited_by if channel.validity is not None else ""
         if limiting and " " not in limiting and span > 0.3 * longest:
             axes.text(
-                span - 0.012 * longest, position, f"{shortened(limiting)} first", va="center", ha="right",
+                span - 0.012 * longest, position, f"{shorten_name(limiting)} first", va="center", ha="right",
                 fontsize=8.5, color="white",
             )  # fmt: skip
-    axes.set_yticks(positions, [shortened(c.label) for c in channels], fontsize=9.5)
+    axes.set_yticks(positions, [shorten_name(c.label) for c in channels], fontsize=9.5)
     axes.set(xlim=(0, longest), ylim=(-0.6, len(channels) - 0.4))
     along = "largest linear deviation of a state at the limit, in sizes of the states (logarithmic)"
     axes.set_xlabel(along, fontsize=9)
@@ -298,5 +298,5 @@ def _span(channel: Channel) -> float | None:
 
 
 def _plain(axes: Axes) -> None:
-    gridded(axes)
+    draw_grid(axes)
     axes.tick_params(labelsize=8.5)

@@ -13,9 +13,9 @@ from fmilin.errors import cut_list
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.zeros import ZeroStructure
 from fmilin.report.facts import print_fact, print_remarks
-from fmilin.report.figures import COLORS, QUIET, gridded, plain, titled_figure
-from fmilin.report.linear_pictures import SAME_MARK_DISTANCE, rays, repeated_marks, shade_outside_unit_circle
-from fmilin.report.numbers import cluster_text, shortened
+from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, plain
+from fmilin.report.linear_pictures import SAME_MARK_DISTANCE, find_repeated_marks, rays, shade_outside_unit_circle
+from fmilin.report.numbers import cluster_text, shorten_name
 from fmilin.report.table import eigenvalue_table
 from fmilin.report.zero_texts import MAX_ZEROS, cluster_zeros, describe_side, describe_zeros
 from fmilin.signals import FloatArray
@@ -42,8 +42,8 @@ def show_zero_structure(structure: ZeroStructure, page: Sheet) -> None:
     """Print the zeros from inputs to outputs, what is at infinity, and the relative degrees."""
     outputs = structure.outputs.names
     print_fact(page, "Zeros", [f"{len(structure.zeros)} transmission zeros", f"normal rank {structure.normal_rank}"])
-    print_fact(page, "Inputs", cut_list(map(shortened, structure.inputs.names), MOST_NAMES))
-    print_fact(page, "Outputs", cut_list(map(shortened, outputs), MOST_NAMES))
+    print_fact(page, "Inputs", cut_list(map(shorten_name, structure.inputs.names), MOST_NAMES))
+    print_fact(page, "Outputs", cut_list(map(shorten_name, outputs), MOST_NAMES))
     print_fact(page, "Degrees", cut_list(_list_degrees(structure), MOST_NAMES))
     if not structure.decouples and 1 < len(outputs) <= len(structure.inputs):
         print_fact(page, "Decoupling", "the decoupling matrix is singular, so that there is no vector relative degree")
@@ -67,7 +67,7 @@ def show_zero_structure(structure: ZeroStructure, page: Sheet) -> None:
 def _list_degrees(structure: ZeroStructure) -> Iterator[str]:
     for name, degree in zip(structure.outputs.names, structure.relative_degree.tolist(), strict=True):
         moved = f"relative degree {degree:g}" if np.isfinite(degree) else "not moved by any input"
-        yield f"{shortened(name)}: {moved}"
+        yield f"{shorten_name(name)}: {moved}"
 
 
 def _zero_table(structure: ZeroStructure) -> ResultTable:
@@ -90,7 +90,7 @@ def channel_zeros(linear: LinearModel) -> ResultTable:
         structure = linear.zero_structure(inputs=[i], outputs=[o])
         degree = structure.relative_degree[0]
         zeros = ", ".join(describe_zeros(structure)) or "none"
-        rows.append([shortened(i), shortened(o), f"{degree:g}" if np.isfinite(degree) else "not moved", zeros])
+        rows.append([shorten_name(i), shorten_name(o), f"{degree:g}" if np.isfinite(degree) else "not moved", zeros])
     result = table_of(("Input", "Output", "Relative degree", "Zeros"), rows, columns="llrl")
     return replace(result, caption="Zeros from one input to one output", omitted=len(channels) - len(rows))
 
@@ -108,12 +108,12 @@ def pole_zero_figure(
     errors = structure.errors[np.isfinite(structure.errors)]
     reach = MARGIN * max([float(np.abs(each).max(initial=0.0)) for each in (values, zeros)])
     reach = max(reach, MARGIN) if is_sampled else reach or 1.0
-    figure = titled_figure(f"Poles and zeros of {plain(linear.model.name, 60)}", 6.5, 6.0, None)
+    figure = create_titled_figure(f"Poles and zeros of {plain(linear.model.name, 60)}", 6.5, 6.0, None)
     axes = figure.subplots()
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach))
     if is_sampled:
         shade_outside_unit_circle(axes)
-        gridded(axes)
+        draw_grid(axes)
         axes.set(xlabel="real part of z", ylabel="imaginary part of z", aspect="equal")
     else:
         rays(axes, reach, reach, reach)
@@ -137,6 +137,6 @@ def _draw_discs(axes: Axes, zeros: Complex, errors: FloatArray, reach: float) ->
     for value, error in zip(zeros.tolist(), errors.tolist(), strict=True):
         if np.isfinite(error) and error > SAME_MARK_DISTANCE * reach:
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[1], alpha=0.15, zorder=2))
-    for center, count in repeated_marks(zeros, np.ones(len(zeros), np.intp), reach):
+    for center, count in find_repeated_marks(zeros, np.ones(len(zeros), np.intp), reach):
         axes.annotate(f"× {count}", (center.real, center.imag), (7, -12), textcoords="offset points", fontsize=9,
                       color=COLORS[1])  # fmt: skip

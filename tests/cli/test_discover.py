@@ -17,7 +17,7 @@ from fmilin.codegen.compiler import library_suffix
 from fmilin.discovery.result import Finding, KeptOut
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.report.result_tables import show_discovery
-from fmilin.report.terminal import print_on
+from fmilin.report.terminal import print_to_stream
 from tests.cli.conftest import Run
 from tests.fmus import make
 
@@ -111,7 +111,7 @@ def test_long_tables_end_and_say_what_they_leave_out() -> None:
     findings = tuple(Finding(f"x{i} - y{i}", "position", (f"x{i}", f"y{i}"), 0.0, 0.0, 0.0) for i in range(45))
     kept_out = tuple(KeptOut(f"v{i}", "as momentum is") for i in range(41))
     stream = io.StringIO()
-    print_on(stream, show_discovery, Discovery(findings, kept_out, 45, 90))
+    print_to_stream(stream, show_discovery, Discovery(findings, kept_out, 45, 90))
     shown = stream.getvalue()
     assert "x39 - y39" in shown
     assert "x40 - y40" not in shown

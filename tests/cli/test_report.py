@@ -15,7 +15,7 @@ PENDULUM = "fmilin.systems:cartesian_pendulum"
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose pictures are drawn, and not painted, which other tests look at."""
-    monkeypatch.setattr("fmilin.report.web.blocks.rendered", lambda *_: b"picture")
+    monkeypatch.setattr("fmilin.report.web.blocks.render_figure", lambda *_: b"picture")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.image import imread
 
 import fmilin as fl
-from fmilin.report.figures import rendered
+from fmilin.report.figures import render_figure
 from fmilin.report.linear_pictures import eigenvalue_figure, without
 from fmilin.systems import four_bar
 
@@ -34,7 +34,7 @@ def test_false_ones_are_counted_and_seen_close_up() -> None:
         "2 eigenvalues",
         "8 false ones: constraints counted as motions",
     }
-    rgb = imread(io.BytesIO(rendered(figure)), format="png")[..., :3]
+    rgb = imread(io.BytesIO(render_figure(figure)), format="png")[..., :3]
     for colour in ((0x00, 0x72, 0xB2), (0xDA, 0xDC, 0xE0)):
         assert np.isclose(rgb, np.array(colour) / 255, atol=0.01).all(axis=-1).sum() > 50
-    assert rendered(eigenvalue_figure(true, naive)) == rendered(eigenvalue_figure(true, naive))
+    assert render_figure(eigenvalue_figure(true, naive)) == render_figure(eigenvalue_figure(true, naive))

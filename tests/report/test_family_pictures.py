@@ -12,8 +12,8 @@ from matplotlib.text import Annotation
 import fmilin as fl
 from fmilin.families.family_builder import build_family
 from fmilin.models import OdeModel
-from fmilin.report.family_pictures import quantity_of
-from fmilin.report.figures import rendered
+from fmilin.report.family_pictures import compute_quantity
+from fmilin.report.figures import render_figure
 from fmilin.systems import cartesian_pendulum
 from tests.families.plants import oscillator
 from tests.hand_made import sized
@@ -95,7 +95,7 @@ def test_what_grows_is_marked(grid: fl.LinearFamily) -> None:
 def test_surfaces_are_closed_forms(
     grid: fl.LinearFamily, quantity: str, expected: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> None:
-    values, _ = quantity_of(grid, quantity)
+    values, _ = compute_quantity(grid, quantity)
     k, d = np.meshgrid(K, D, indexing="ij")
     np.testing.assert_allclose(values, expected(k, d), rtol=1e-6, atol=1e-8)
     axes = grid.plot.surface(quantity).axes
@@ -107,7 +107,7 @@ def test_failed_points_leave_holes() -> None:
     family = fl.sweep(cartesian_pendulum(), {"x": [0.0, 0.3, 0.6, 1.4], "F": [0.0, 1.0, 2.0]})
     figure = family.plot.surface("frequency")
     assert np.ma.asarray(figure.axes[0].collections[0].get_array()).count() == int(family.ok.sum()) == 9
-    assert rendered(family.plot.root_locus(), ".svg").startswith(b"<?xml")
+    assert render_figure(family.plot.root_locus(), ".svg").startswith(b"<?xml")
 
 
 def test_what_cannot_be_drawn_is_refused(line: fl.LinearFamily, grid: fl.LinearFamily) -> None:
@@ -127,7 +127,7 @@ def test_what_cannot_be_drawn_is_refused(line: fl.LinearFamily, grid: fl.LinearF
 
 
 def test_pictures_are_the_same_twice(line: fl.LinearFamily) -> None:
-    one, two = (rendered(line.plot.root_locus(), ".svg") for _ in range(2))
+    one, two = (render_figure(line.plot.root_locus(), ".svg") for _ in range(2))
     assert one == two
 
 
@@ -173,10 +173,10 @@ def test_a_sampled_root_locus_stands_beside_the_unit_circle() -> None:
 def test_growth_of_a_sampled_family_is_that_of_its_logarithms() -> None:
     gains = np.array([0.8, 1.0, 1.3])
     family = build_family([sample(gain) for gain in gains], {"gain": gains})
-    growth, label = quantity_of(family, "growth")
+    growth, label = compute_quantity(family, "growth")
     np.testing.assert_allclose(growth, np.log(gains) / 0.1, atol=1e-12)
     assert label == "largest real part [1/s]"
-    frequency, _ = quantity_of(family, "frequency")
+    frequency, _ = compute_quantity(family, "frequency")
     np.testing.assert_allclose(frequency, np.pi / 2 / 0.1)
     real = family.plot.eigenvalues().axes[0]
     curves_of_modes = [np.asarray(line.get_ydata()) for line in real.lines]
@@ -188,4 +188,4 @@ def test_a_dead_beat_decays_at_all_points_of_a_sampled_family() -> None:
     """The logarithm of z = 0 is -inf: it is neither neutral nor the rightmost."""
     dead = replace(sized(2, 0, 1, 1), A=np.diag([0.0, 0.5]), sample_time=0.1)
     family = build_family([dead, dead], {"gain": [1.0, 2.0]})
-    np.testing.assert_allclose(quantity_of(family, "growth")[0], np.log(0.5) / 0.1)
+    np.testing.assert_allclose(compute_quantity(family, "growth")[0], np.log(0.5) / 0.1)

@@ -14,22 +14,22 @@ from scipy import linalg, sparse
 from fmilin import UsageError
 from fmilin.formulations import RCS, UCS, Spectrum, spectra, spectrum, spectrum_of_form
 from fmilin.formulations.sparse import sparse_form_of
-from fmilin.report.figures import rendered
+from fmilin.report.figures import render_figure
 from fmilin.report.formulations import factor_structure, mass_matrices, show_comparison, show_spectrum, sparsity_figure
-from fmilin.report.terminal import print_on
+from fmilin.report.terminal import print_to_stream
 from fmilin.systems import flexible_double_pendulum, four_bar_form
 from tests.formulations.hand_made import random_form, springs_in_line
 
 
 def text_of(found: Spectrum) -> str:
     stream = io.StringIO()
-    print_on(stream, show_spectrum, found)
+    print_to_stream(stream, show_spectrum, found)
     return stream.getvalue()
 
 
 def comparison(found: tuple[Spectrum, ...]) -> str:
     stream = io.StringIO()
-    print_on(stream, show_comparison, found)
+    print_to_stream(stream, show_comparison, found)
     return stream.getvalue()
 
 
@@ -98,6 +98,6 @@ def test_minimal_coordinates_couple_what_the_others_keep_apart() -> None:
 
 
 def test_a_picture_and_its_limit() -> None:
-    assert rendered(sparsity_figure(four_bar_form(20), title="four-bar")).startswith(b"\x89PNG")
+    assert render_figure(sparsity_figure(four_bar_form(20), title="four-bar")).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="nothing but a black square"):
         sparsity_figure(four_bar_form(2000), title="four-bar")

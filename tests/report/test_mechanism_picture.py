@@ -16,9 +16,16 @@ import fmilin as fl
 from fmilin.errors import UsageError
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, PointSpring
 from fmilin.report import mechanism_figure
-from fmilin.report.figures import rendered
-from fmilin.report.mechanism_picture import FRAME_COUNT, MODE_SHAPE_SIZE, _swing, mechanism_motion, moving, named
-from fmilin.report.mechanism_shapes import Shapes, outline, view_of
+from fmilin.report.figures import render_figure
+from fmilin.report.mechanism_picture import (
+    FRAME_COUNT,
+    MODE_SHAPE_SIZE,
+    _swing,
+    describe_eigenvalue,
+    find_moving_modes,
+    mechanism_motion,
+)
+from fmilin.report.mechanism_shapes import Shapes, choose_view, outline
 from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 from tests.systems.linkages import four_bar_mechanism, parallel_robot
 
@@ -40,9 +47,11 @@ def test_plane_mechanisms_are_recognized(model: Mechanism, plane: bool) -> None:
 
 
 def test_up_is_against_gravity_and_x_to_the_right() -> None:
-    view = view_of(Shapes(loader().description))
+    view = choose_view(Shapes(loader().description))
     np.testing.assert_allclose(view.flat(np.array([[2.0, 3.0, 9.0]])), [[2.0, 3.0]], atol=1e-12)
-    np.testing.assert_allclose(view_of(Shapes(furuta_pendulum().description)).flat(np.eye(3))[2], [0, 0, 1], atol=1e-12)
+    np.testing.assert_allclose(
+        choose_view(Shapes(furuta_pendulum().description)).flat(np.eye(3))[2], [0, 0, 1], atol=1e-12
+    )
 
 
 def test_the_four_bar_linkage_is_where_it_is() -> None:
@@ -72,7 +81,7 @@ def test_outlines_go_around() -> None:
 def test_mode_shapes_reach_as_far_as_they_should_with_closed_loops(model: Mechanism) -> None:
     shapes = Shapes(model.description)
     q = shapes.start
-    motion = moving(fl.linearize(model), shapes)[0]
+    motion = find_moving_modes(fl.linearize(model), shapes)[0]
     for end in _swing(shapes, q, motion.mode):
         assert end.closing.shape == (len(model.description.loops), 3)
         here = {s.body: s.points for s in shapes.posture(q).bodies}
@@ -85,28 +94,30 @@ def test_both_ends_of_a_swing_differ_from_the_middle_for_every_mode() -> None:
     model = stewart_platform()
     shapes = Shapes(model.description)
     middle = shapes.posture(shapes.start).closing
-    for motion in moving(fl.linearize(model), shapes):
+    for motion in find_moving_modes(fl.linearize(model), shapes):
         for end in _swing(shapes, shapes.start, motion.mode):
             assert np.linalg.norm(end.closing - middle, axis=1).max() > 0.3 * MODE_SHAPE_SIZE * shapes.size
 
 
 def test_there_and_back_is_one_motion() -> None:
     model = parallel_robot()
-    motions = moving(fl.linearize(model), Shapes(model.description))
-    assert [named(m) for m in motions] == ["eigenvalues ±1.626 1/s", "eigenvalues ±4.042 1/s"]
-    (motion,) = moving(fl.linearize(slider_crank()), Shapes(slider_crank().description))
-    assert named(motion) == "7.393 rad/s"
+    motions = find_moving_modes(fl.linearize(model), Shapes(model.description))
+    assert [describe_eigenvalue(m) for m in motions] == ["eigenvalues ±1.626 1/s", "eigenvalues ±4.042 1/s"]
+    (motion,) = find_moving_modes(fl.linearize(slider_crank()), Shapes(slider_crank().description))
+    assert describe_eigenvalue(motion) == "7.393 rad/s"
 
 
 def test_a_picture_has_one_panel_for_each_mode() -> None:
     model = slider_crank()
     linear = fl.linearize(model)
-    alone = size_of(rendered(mechanism_figure(model.description)))
-    turned = size_of(rendered(mechanism_figure(model.description, states={"phi": pi, "rod.q": -pi, "slider.q": 0.2})))
-    both = size_of(rendered(mechanism_figure(model.description, linear, title="Slider and crank")))
+    alone = size_of(render_figure(mechanism_figure(model.description)))
+    turned = size_of(
+        render_figure(mechanism_figure(model.description, states={"phi": pi, "rod.q": -pi, "slider.q": 0.2}))
+    )
+    both = size_of(render_figure(mechanism_figure(model.description, linear, title="Slider and crank")))
     assert alone[0] == turned[0] < both[0]
     perspective = size_of(
-        rendered(mechanism_figure(furuta_pendulum().description, fl.linearize(furuta_pendulum()), modes=1))
+        render_figure(mechanism_figure(furuta_pendulum().description, fl.linearize(furuta_pendulum()), modes=1))
     )
     assert perspective[0] == both[0]
 

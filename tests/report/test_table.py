@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fmilin.adapters import Remark
-from fmilin.report.numbers import eigenvalue_text, rounded, shortened, value_with_unit
+from fmilin.report.numbers import eigenvalue_text, round_digits, shorten_name, value_with_unit
 from fmilin.report.table import print_table
 from tests.hand_made import LONG, pendulum, sized
 
@@ -31,15 +31,15 @@ def test_eigenvalues_show_eight_digits_of_the_modulus(value: complex, pair: bool
 
 
 def test_rounding_removes_what_is_noise_beside_the_modulus() -> None:
-    assert rounded(1e-12 + 3j) == 3j
-    assert rounded(1e-12 + 0j) == 1e-12
-    assert rounded(-0.0 + 0j) == 0
+    assert round_digits(1e-12 + 3j) == 3j
+    assert round_digits(1e-12 + 0j) == 1e-12
+    assert round_digits(-0.0 + 0j) == 0
 
 
 def test_names_are_shortened_in_the_middle() -> None:
-    assert shortened("pin.x") == "pin.x"
-    assert len(shortened(LONG)) == 60
-    assert "…" in shortened(LONG)
+    assert shorten_name("pin.x") == "pin.x"
+    assert len(shorten_name(LONG)) == 60
+    assert "…" in shorten_name(LONG)
 
 
 def test_units_follow_the_value() -> None:

@@ -46,7 +46,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports whose pictures are drawn, and not painted: that takes most of the time, and other tests look at it."""
-    monkeypatch.setattr("fmilin.report.web.blocks.rendered", lambda *_: b"picture")
+    monkeypatch.setattr("fmilin.report.web.blocks.render_figure", lambda *_: b"picture")
 
 
 def words(page: str) -> str:

@@ -68,7 +68,7 @@ class Filtered(TableRepr):
         Q = n * (n + 2) * (rho**2 / (n - np.arange(1, lags + 1)[:, None])).sum(axis=0)
         return dict(zip(self.output_signals.names, stats.chi2.sf(Q, lags).tolist(), strict=True))
 
-    @implemented_in("fmilin.report.designs:filtered_figure")
+    @implemented_in("fmilin.report.designs:create_filter_figure")
     def plot(self, truth: FloatArray | None = None) -> Figure:
         """Return a figure: estimates with two deviations, and ``truth``, shape (K, N), innovations, NIS."""
         ...

@@ -15,7 +15,7 @@ from fmilin.model.interface import Model
 from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.model import PeriodicModel
 from fmilin.report import periodic as motions
-from fmilin.report.web.blocks import Section, html_of, number, picture, table, text
+from fmilin.report.web.blocks import Section, number, picture, render_html, table, text
 from fmilin.report.web.of_family import family_report
 from fmilin.report.web.of_linear import linear_report
 from fmilin.support.files import check_writable
@@ -42,7 +42,7 @@ def periodic_report(periodic: PeriodicModel) -> str:
         Section("Remarks", [text(*(remark.message for remark in periodic.remarks))] if periodic.remarks else []),
     ]  # fmt: skip
     subtitle = f"period {periodic.period:.9g} s, {P} independent states, {len(periodic.A)} phases"
-    return html_of(periodic.info.name or "periodic motion", subtitle, sections)
+    return render_html(periodic.info.name or "periodic motion", subtitle, sections)
 
 
 def chart_report(chart: FloquetChart) -> str:
@@ -57,7 +57,9 @@ def chart_report(chart: FloquetChart) -> str:
     heads = [*chart.axes, "Period [s]", "Growth [1/s]", "Why there is nothing"]
     sections = [Section("Picture", [picture("Stability", partial(drawn, chart))]),
                 Section("Points", [table("Multipliers' growth over the grid", heads, rows)])]  # fmt: skip
-    return html_of(chart.name or "chart", f"{int(chart.stable.sum())} of {chart.ok.size} points are stable", sections)
+    return render_html(
+        chart.name or "chart", f"{int(chart.stable.sum())} of {chart.ok.size} points are stable", sections
+    )
 
 
 def report_html(

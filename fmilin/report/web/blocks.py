@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import FmilinError, count_omitted
-from fmilin.report.figures import rendered
+from fmilin.report.figures import render_figure
 from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
 from fmilin.version import __version__
 
@@ -61,8 +61,8 @@ def number(value: float, unit: str = "", *, digits: int = 6, alarm: bool = False
     """Return a number as a cell; empty where it is NaN."""
     if math.isnan(value):
         return Cell("", None)
-    shown = "∞" if math.isinf(value) else f"{value + 0.0:.{digits}g}"
-    return Cell(f"{shown} {unit}".rstrip(), value, alarm)
+    digits_text = "∞" if math.isinf(value) else f"{value + 0.0:.{digits}g}"
+    return Cell(f"{digits_text} {unit}".rstrip(), value, alarm)
 
 
 def text(*lines: str, alarm: bool = False) -> Text:
@@ -88,13 +88,13 @@ def picture(caption: str, draw: Callable[[], Figure]) -> Block:
         figure = draw()
     except FmilinError as error:
         return text(f"{caption}: {error}")
-    content, kind = rendered(figure, ".svg"), "svg+xml"
+    content, kind = render_figure(figure, ".svg"), "svg+xml"
     if len(content) > MAX_VECTOR_BYTES:
-        content, kind = rendered(figure, ".png", PICTURE_RESOLUTION_DPI), "png"
+        content, kind = render_figure(figure, ".png", PICTURE_RESOLUTION_DPI), "png"
     return EmbeddedPicture(caption, f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}")
 
 
-def html_of(title: str, subtitle: str, sections: Sequence[Section]) -> str:
+def render_html(title: str, subtitle: str, sections: Sequence[Section]) -> str:
     """Return the file: everything in it, and nothing that it could load from elsewhere."""
     script = _resource("sort.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

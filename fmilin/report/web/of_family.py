@@ -9,10 +9,10 @@ import numpy as np
 
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.modal import ModalAnalysis, modal_analysis
-from fmilin.report.family_pictures import GROWING, known_eigenvalues, known_errors, mode_numbers
-from fmilin.report.numbers import interface_text, matrices_of, rough, shortened, values_text
+from fmilin.report.family_pictures import GROWING, compute_eigenvalue_rates, compute_rate_errors, mode_numbers
+from fmilin.report.numbers import interface_text, list_matrices, rough, shorten_name, values_text
 from fmilin.report.result_tables import point_table, points_fact
-from fmilin.report.web.blocks import Block, Section, html_of, note_omitted, number, picture, table, text
+from fmilin.report.web.blocks import Block, Section, note_omitted, number, picture, render_html, table, text
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.tables import Cell
 
@@ -41,27 +41,30 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
     # Of two modes that are conjugates of each other at every point one is shown.
     numbers = [k + 1 for k in mode_numbers(values)]
     columns = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
-    shown = {m: numbers[m] for m in sorted(columns, key=numbers.__getitem__)}
+    numbers_by_column = {m: numbers[m] for m in sorted(columns, key=numbers.__getitem__)}
     followed = _follow(family, values)
     names = [f"coordinate {k + 1}" for k in range(family.template.order)] if family.switches else family.states.names
     mean = followed.participation.mean(axis=0)
-    rows = ([number(shown[m], digits=4), *(number(100 * p, digits=3) for p in mean[m])] for m in shown)
-    heads = ["Mode", *map(shortened, names)]
+    rows = (
+        [number(numbers_by_column[m], digits=4), *(number(100 * p, digits=3) for p in mean[m])]
+        for m in numbers_by_column
+    )
+    heads = ["Mode", *map(shorten_name, names)]
     caption = (
         f"Participation factors in percent, mean over {_count(family, followed)}; independent of units and scaling"
     )
     return [
-        Section("Modes", [*_modes(family, shown), table(caption, heads, rows), *_events(family, numbers)]),
-        Section("Controllability and observability", _channels(family, followed, shown)),
+        Section("Modes", [*_modes(family, numbers_by_column), table(caption, heads, rows), *_events(family, numbers)]),
+        Section("Controllability and observability", _channels(family, followed, numbers_by_column)),
     ]
 
 
-def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
-    spectra = known_eigenvalues(family).reshape(len(family), -1)
-    errors = known_errors(family).reshape(spectra.shape)
+def _modes(family: LinearFamily, numbers_by_column: Mapping[int, int]) -> list[Block]:
+    spectra = compute_eigenvalue_rates(family).reshape(len(family), -1)
+    errors = compute_rate_errors(family).reshape(spectra.shape)
     grows = np.isin(family.spectra.kinds, GROWING)
     rows = []
-    for m in shown:
+    for m in numbers_by_column:
         w = spectra[:, m]
         size = np.abs(w)
         finite = np.isfinite(size)
@@ -72,7 +75,7 @@ def _modes(family: LinearFamily, shown: Mapping[int, int]) -> list[Block]:
         right = int(np.nanargmax(np.where(finite, w.real, -np.inf)))
         rows.append(
             [
-                number(shown[m], digits=4), number(float(np.nanmin(w.real))),
+                number(numbers_by_column[m], digits=4), number(float(np.nanmin(w.real))),
                 number(float(np.nanmax(w.real)), alarm=growing > 0),
                 Cell(_at(family, right)), number(_least(np.where(swings, np.abs(w.imag), np.nan))),
                 number(-_least(-np.where(swings, np.abs(w.imag), np.nan))), number(_least(ratio), digits=4),
@@ -106,18 +109,18 @@ def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
     good = np.flatnonzero(family.ok)
     points = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), MOST_POINTS)).round().astype(int))].tolist()
     analyses = [modal_analysis(family.linear_model(k)) for k in points]
-    groups = [_groups_of(analysis, values[k]) for analysis, k in zip(analyses, points, strict=True)]
+    groups = [_find_groups(analysis, values[k]) for analysis, k in zip(analyses, points, strict=True)]
 
-    def stacked(name: str) -> FloatArray:
+    def stack_attribute(name: str) -> FloatArray:
         return np.array([getattr(a, name)[p] for a, p in zip(analyses, groups, strict=True)], dtype=float)
 
     counts = np.array([[a.groups[g].count for g in p] for a, p in zip(analyses, groups, strict=True)], dtype=float)
-    shares = (stacked(name) for name in ("participation", "controllability", "observability"))
-    never = ((stacked(name) == counts[..., None]).astype(float) for name in ("unmoved", "unseen"))
+    shares = (stack_attribute(name) for name in ("participation", "controllability", "observability"))
+    never = ((stack_attribute(name) == counts[..., None]).astype(float) for name in ("unmoved", "unseen"))
     return _Followed(points, *shares, *never)
 
 
-def _groups_of(analysis: ModalAnalysis, values: np.ndarray) -> list[int]:
+def _find_groups(analysis: ModalAnalysis, values: np.ndarray) -> list[int]:
     """Return the group that each eigenvalue belongs to, with its conjugate."""
     centres = np.array([g.eigenvalue for g in analysis.groups])
     upper = values.real + 1j * np.abs(values.imag)
@@ -129,7 +132,7 @@ def _count(family: LinearFamily, followed: _Followed) -> str:
     return f"{len(followed.points)} points" + ("" if len(followed.points) == good else f" of {good}, evenly chosen")
 
 
-def _channels(family: LinearFamily, followed: _Followed, shown: Mapping[int, int]) -> list[Block]:
+def _channels(family: LinearFamily, followed: _Followed, numbers_by_column: Mapping[int, int]) -> list[Block]:
     blocks: list[Block] = [
         text(
             "The share of a mode is the largest part that it has in the impulse response of any coordinate to the "
@@ -142,21 +145,23 @@ def _channels(family: LinearFamily, followed: _Followed, shown: Mapping[int, int
         ("Which input moves which mode: share in percent", family.inputs, followed.controllability, followed.unmoved),
         ("Which output shows which mode: share in percent", family.outputs, followed.observability, followed.unseen),
     )
-    return [*blocks, *(_shares(*channel, shown) for channel in channels if len(channel[1]))]
+    return [*blocks, *(_shares(*channel, numbers_by_column) for channel in channels if len(channel[1]))]
 
 
-def _shares(caption: str, signals: Signals, shares: FloatArray, lack: FloatArray, shown: Mapping[int, int]) -> Block:
+def _shares(
+    caption: str, signals: Signals, shares: FloatArray, lack: FloatArray, numbers_by_column: Mapping[int, int]
+) -> Block:
     rows: list[list[Cell]] = []
-    for m in shown:
-        cells = [number(shown[m], digits=4)]
+    for m in numbers_by_column:
+        cells = [number(numbers_by_column[m], digits=4)]
         for c in range(len(signals)):
             low, high, never = 100 * shares[:, m, c].min(), 100 * shares[:, m, c].max(), int(lack[:, m, c].sum())
-            said = f"{rough(low)} to {rough(high)}" if high - low > 0.5 else rough(high)
+            share_text = f"{rough(low)} to {rough(high)}" if high - low > 0.5 else rough(high)
             if never:
-                said = "not" if never == len(shares) else f"{said}, not at {never}"
-            cells.append(Cell(said, float(low), alarm=never > 0))
+                share_text = "not" if never == len(shares) else f"{share_text}, not at {never}"
+            cells.append(Cell(share_text, float(low), alarm=never > 0))
         rows.append(cells)
-    return table(caption, ["Mode", *map(shortened, signals.names)], rows)
+    return table(caption, ["Mode", *map(shorten_name, signals.names)], rows)
 
 
 def family_report(family: LinearFamily) -> str:
@@ -176,7 +181,7 @@ def family_report(family: LinearFamily) -> str:
         f"{int(family.ok.sum())} linear models at {len(family)} operating points: {t.order} independent states out of "
         f"{len(t.full_states)}, inputs: {len(t.inputs)}, outputs: {len(t.outputs)}"
     )
-    return html_of(name, subtitle, sections)
+    return render_html(name, subtitle, sections)
 
 
 def _overview(family: LinearFamily) -> list[Block]:
@@ -188,8 +193,8 @@ def _overview(family: LinearFamily) -> list[Block]:
         *([["Identity", model.guid]] if model.guid else []),
         ["Points", ", ".join(points_fact(family))],
         ["Sampling", f"every {t.sample_time:g} s" if t.sample_time > 0 else "continuous"],
-        ["Inputs", ", ".join(map(shortened, t.inputs.names)) or "none"],
-        ["Outputs", ", ".join(map(shortened, t.outputs.names)) or "none"],
+        ["Inputs", ", ".join(map(shorten_name, t.inputs.names)) or "none"],
+        ["Outputs", ", ".join(map(shorten_name, t.outputs.names)) or "none"],
     ]
     axes = (
         [name, number(len(values), digits=8), number(float(np.min(values))), number(float(np.max(values)))]
@@ -222,7 +227,7 @@ def _coordinates(family: LinearFamily) -> list[Block]:
     for k, choice in enumerate(family.choices):
         here = family.chosen == k
         worst = float(np.nanmax(conditioning[here])) if here.any() else np.nan
-        names = ", ".join(map(shortened, choice.states.names)) or "none"
+        names = ", ".join(map(shorten_name, choice.states.names)) or "none"
         rows.append([Cell(names), Cell(choice.method[1]), number(int(here.sum()), digits=8), number(worst, digits=3)])
     warning = [text("The coordinates are not the same at all points.", alarm=True)] if family.switches else []
     heads = ["Independent coordinates", "Chosen by", "Points", "Largest condition number"]
@@ -245,7 +250,7 @@ def _accuracy(family: LinearFamily) -> list[Block]:
 
 def _entries(family: LinearFamily) -> Iterator[list[Cell]]:
     good = np.flatnonzero(family.ok)
-    for name, rows, columns in matrices_of(family):
+    for name, rows, columns in list_matrices(family):
         models = family.models[good]
         values, errors = models.read(name), models.read(f"error_{name}")
         if not values.size:
@@ -288,12 +293,12 @@ def _remarks(family: LinearFamily) -> Iterator[Block]:
 
 
 def _points(family: LinearFamily) -> list[Block]:
-    values = known_eigenvalues(family).reshape(len(family), -1)
+    values = compute_eigenvalue_rates(family).reshape(len(family), -1)
     grows = np.asarray(np.isin(family.spectra.kinds, GROWING).any(axis=-1))
     accuracy = family.models.read("accuracy")
-    shown = range(min(len(family), MAX_TABLE_POINTS))
+    listed_points = range(min(len(family), MAX_TABLE_POINTS))
     rows: list[list[Cell]] = []
-    for k in shown:
+    for k in listed_points:
         if family.ok.flat[k]:
             kinds = ", ".join(sorted({r.kind for r in family.remarks.get(k, ())}))
             stable = Cell("yes" if grows[k] else "", alarm=bool(grows[k]))
@@ -301,7 +306,7 @@ def _points(family: LinearFamily) -> list[Block]:
         else:
             rows.append([*[Cell("")] * 5, Cell(str(family.reasons.flat[k])[:200])])
     heads = ["Grows", "Smallest damping ratio", "Slowest [rad/s]", "Fastest [rad/s]", "Residual", "Remarks"]
-    listed = point_table(family, shown).beside(table("", heads, rows, most=MAX_TABLE_POINTS))
+    listed = point_table(family, listed_points).beside(table("", heads, rows, most=MAX_TABLE_POINTS))
     return [replace(listed, caption="Every point of the grid", note=note_omitted(len(family), MAX_TABLE_POINTS))]
 
 

@@ -13,10 +13,10 @@ from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
 from fmilin.reduction import hankel_singular_values
 from fmilin.report.mechanism_picture import mechanism_figure
-from fmilin.report.numbers import cluster_text, matrices_of, shortened
-from fmilin.report.table import describe_choice, eigenvalue_table, facts_of, point_tables
+from fmilin.report.numbers import cluster_text, list_matrices, shorten_name
+from fmilin.report.table import describe_choice, eigenvalue_table, list_facts, point_tables
 from fmilin.report.verification import channel_table, verification_figure
-from fmilin.report.web.blocks import Block, Section, html_of, number, picture, table, text
+from fmilin.report.web.blocks import Block, Section, number, picture, render_html, table, text
 from fmilin.report.zero_texts import has_zeros
 from fmilin.report.zeros import channel_zeros
 from fmilin.signals import FloatArray
@@ -27,7 +27,9 @@ REACHED = (
     "Amplitude that an input of unit energy reaches (from the controllability Gramian of the mode), in the unit of the "
     "state that moves most; ∞ where the mode does not decay, empty for several equal modes"
 )
-SHOWN = "Root of the energy of an output while the mode decays from amplitude 1 (from the observability Gramian)"
+OBSERVED_ENERGY = (
+    "Root of the energy of an output while the mode decays from amplitude 1 (from the observability Gramian)"
+)
 
 
 def mode_sections(linear: LinearModel) -> list[Section]:
@@ -65,7 +67,7 @@ def _modes(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
             "with the sum 100 % over all coordinates. It does not depend on units or scaling; it does depend on which "
             "coordinates were chosen."
         ),
-        table("Participation factors in percent", ["Mode", *map(shortened, linear.states.names)], factors),
+        table("Participation factors in percent", ["Mode", *map(shorten_name, linear.states.names)], factors),
         picture("Eigenvalues in the complex plane", linear.plot.eigenvalues),
         picture("Mode shapes in all states, dependent ones included", linear.plot.modes),
         picture("Shares of modes in coordinates, inputs and outputs, in percent", linear.plot.participation),
@@ -102,7 +104,7 @@ def _verdict(group: ModeGroup) -> Cell:
 
 def _largest(linear: LinearModel, factors: np.ndarray) -> str:
     order = [i for i in np.argsort(-factors, kind="stable")[:4] if factors[i] > 0.005]
-    return ", ".join(f"{shortened(linear.states[i].name)} {100 * factors[i]:.0f} %" for i in order)
+    return ", ".join(f"{shorten_name(linear.states[i].name)} {100 * factors[i]:.0f} %" for i in order)
 
 
 def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
@@ -116,19 +118,19 @@ def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
         text(*ill_moved(linear, analysis), alarm=True),
     ]
     moved = (analysis.controllability, analysis.unmoved, analysis.uncontrollable)
-    seen = (analysis.observability, analysis.unseen, analysis.unobservable)
+    observability = (analysis.observability, analysis.unseen, analysis.unobservable)
     for signals, caption, shares, energies, energy_caption in (
         (linear.inputs, "Which input moves which mode", moved, analysis.reached, REACHED),
-        (linear.outputs, "Which output shows which mode", seen, analysis.shown, SHOWN),
+        (linear.outputs, "Which output shows which mode", observability, analysis.shown, OBSERVED_ENERGY),
     ):
         if len(signals):
             rows = (_channel_row(k, *of_mode) for k, of_mode in enumerate(zip(analysis.groups, *shares, strict=True)))
-            heads = ["Mode", "Eigenvalue [1/s]", "All together", *map(shortened, signals.names)]
+            heads = ["Mode", "Eigenvalue [1/s]", "All together", *map(shorten_name, signals.names)]
             blocks.append(table(f"{caption}: share in percent", heads, rows))
             amplitudes = (
                 [number(k + 1, digits=4), *(number(v, digits=3) for v in row)] for k, row in enumerate(energies)
             )
-            heads = ["Mode", *(f"{shortened(s.name)} [{s.unit or '1'}]" for s in signals)]
+            heads = ["Mode", *(f"{shorten_name(s.name)} [{s.unit or '1'}]" for s in signals)]
             blocks.append(table(energy_caption, heads, amplitudes))
     hankel = hankel_singular_values(linear).tolist() if len(linear.inputs) and len(linear.outputs) else []
     if hankel:
@@ -159,7 +161,7 @@ def ill_moved(linear: LinearModel, analysis: ModalAnalysis) -> Iterator[str]:
     ):
         for k, group in enumerate(analysis.groups):
             what = f"Mode {k + 1} ({_value(group)} 1/s)"
-            which = [shortened(s.name) for s, lack in zip(signals, alone[k], strict=True) if lack == group.count]
+            which = [shorten_name(s.name) for s, lack in zip(signals, alone[k], strict=True) if lack == group.count]
             if all_of[k] == group.count:
                 yield f"{what} {cannot[0]} {none}."
             elif which:
@@ -213,11 +215,11 @@ def linear_report(linear: LinearModel, verification: Verification | None = None,
         f"Linear model of {P} independent states out of {N}, inputs: {len(linear.inputs)}, "
         f"outputs: {len(linear.outputs)}"
     )
-    return html_of(name or "linear model", subtitle, sections)
+    return render_html(name or "linear model", subtitle, sections)
 
 
 def _overview(linear: LinearModel) -> Iterator[list[str]]:
-    for word, pieces in facts_of(linear):
+    for word, pieces in list_facts(linear):
         yield [word, ", ".join(pieces)]
     if linear.model.guid:
         yield ["Identity", linear.model.guid]
@@ -255,18 +257,20 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
         )
     blocks: list[Block] = [text(sentence)]
     if model is not None and len(model.constraints):
-        rows = ([c.name, Cell(shortened(c.expression.text, 200) + " = 0"), c.level] for c in model.constraints.declared)
+        rows = (
+            [c.name, Cell(shorten_name(c.expression.text, 200) + " = 0"), c.level] for c in model.constraints.declared
+        )
         blocks.append(table("Constraints of the model", ["Name", "Equation", "Level"], rows))
     why = describe_choice(linear)[1]
     blocks.append(text(
-        f"Independent coordinates: {', '.join(map(shortened, linear.states.names)) or 'none'}. {why}",
+        f"Independent coordinates: {', '.join(map(shorten_name, linear.states.names)) or 'none'}. {why}",
         f"The condition number of the choice is {accuracy.conditioning:.3g}: 1 is best, and what is near 1/eps means "
         "that the coordinates hardly determine the dependent states." if relations else "",
     ))  # fmt: skip
     dependent = [i for i, name in enumerate(linear.full_states.names) if name not in set(linear.states.names)]
     if dependent and P <= MAX_MATRIX_COLUMNS:
         rows = ([linear.full_states[i].name, *(number(v, digits=5) for v in linear.T[i])] for i in dependent)
-        heads = ["State", *map(shortened, linear.states.names)]
+        heads = ["State", *map(shorten_name, linear.states.names)]
         blocks.append(table("Dependent states follow to first order: rows of T", heads, rows))
     description = getattr(model, "description", None)
     if description is not None and hasattr(description, "joints"):
@@ -298,7 +302,7 @@ def _accuracy(linear: LinearModel) -> list[Block]:
 
 
 def _entries(linear: LinearModel) -> Iterator[list[Cell]]:
-    for name, rows, columns in matrices_of(linear):
+    for name, rows, columns in list_matrices(linear):
         matrix, errors = getattr(linear, name), getattr(linear.errors, name)
         largest = np.abs(matrix).max(axis=1, initial=0.0)
         for i, j in np.ndindex(*matrix.shape):
@@ -323,11 +327,11 @@ def remark_blocks(remarks: tuple[Remark, ...]) -> Iterator[Block]:
 def _matrices(linear: LinearModel) -> list[Block]:
     blocks: list[Block] = [text("y' = f0 + A (y - y0) + B (u - u0), out = g0 + C (y - y0) + D (u - u0).")]
     f0: FloatArray = linear.f0[:, None]
-    every = [(name, getattr(linear, name), rows, columns.names) for name, rows, columns in matrices_of(linear)]
-    for name, matrix, rows, columns in [*every, ("f0", f0, linear.states, ("rate",))]:
+    matrices = [(name, getattr(linear, name), rows, columns.names) for name, rows, columns in list_matrices(linear)]
+    for name, matrix, rows, columns in [*matrices, ("f0", f0, linear.states, ("rate",))]:
         if matrix.size and matrix.shape[1] <= MAX_MATRIX_COLUMNS:
             lines = (
                 [row.name, *(number(v, digits=8) for v in values)] for row, values in zip(rows, matrix, strict=True)
             )
-            blocks.append(table(name, ["", *map(shortened, columns)], lines, most=200))
+            blocks.append(table(name, ["", *map(shorten_name, columns)], lines, most=200))
     return blocks
