@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 from fmilin.adapters import Foot, unknown_foot
-from fmilin.cli.linear_models import file_at
+from fmilin.cli.linear_models import name_file
 from fmilin.cli.options import names
-from fmilin.cli.sweep import axes_of
+from fmilin.cli.sweep import read_axes
 from fmilin.codegen.evaluator import Evaluator
 from fmilin.composition.declaration import qualify, split
 from fmilin.constraints.expressions import parse
@@ -41,10 +41,10 @@ from fmilin.systems import four_bar_form
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        (lambda: file_at(Path("plant.mo"), 0.5).name, "plant_t0.5.mo"),
+        (lambda: name_file(Path("plant.mo"), 0.5).name, "plant_t0.5.mo"),
         (lambda: names("q[1,2],der(v),`a, b`", "--outputs"), ["q[1,2]", "der(v)", "a, b"]),
         (lambda: names("theta=atan2(abs(x),-y),v", "--independent"), ["theta=atan2(abs(x),-y)", "v"]),
-        (lambda: axes_of(["v=0:1:3", "q[1]=[1,2.5]"]), {"v": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}),
+        (lambda: read_axes(["v=0:1:3", "q[1]=[1,2.5]"]), {"v": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}),
         (lambda: qualify("plant", "pin.x"), "plant.pin.x"),
         (lambda: qualify("plant", "der(v)"), "der(plant.v)"),
         (lambda: split("der(a.b.x)", ["a", "a.b"]), ("a.b", "der(x)")),

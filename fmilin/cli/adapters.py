@@ -28,14 +28,14 @@ class Shown:
 @click.command(cls=Command, examples=["fmilin adapters"])
 @take("shown", Shown)
 @DEBUG
-def command(shown: Shown, debugging: Debugging) -> int:
+def command(listing: Shown, debugging: Debugging) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
 
     def job(runner: JobRunner) -> None:
         from fmilin.adapters.registry import PUBLISHED, installed_adapters
 
         rows = [_row(installed) for installed in installed_adapters()]
-        if shown.as_json:
+        if listing.as_json:
             runner.print_json({"adapters": rows})
             return
         if not rows:

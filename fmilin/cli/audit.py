@@ -11,7 +11,7 @@ from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, optio
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.model_options import POINT_OPTIONS, Carrying, DiscoveryOptions, model_options
-from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of
+from fmilin.cli.request import CommandRequest, at_point, build_request, open_compared_model, refuse_points
 from fmilin.errors import NumericalError, UsageError, join_first
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class AuditOptions:
 @POINT_OPTIONS
 @take("carrying", Carrying)
 @linearization_options("audit")
-def command(model: str, options: AuditOptions, **given: Any) -> int:
+def command(model: str, options: AuditOptions, **request_options: Any) -> int:
     """Compare every number of a result with a second, independent computation.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
@@ -54,7 +54,7 @@ def command(model: str, options: AuditOptions, **given: Any) -> int:
     Ends with status 5 when a number disagrees.
     """
     against = options.against
-    request = request_of(against or model, **given)
+    request = build_request(against or model, **request_options)
 
     def job(runner: JobRunner) -> None:
         audits = _audit_source(model, request, runner, against)
@@ -83,7 +83,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
         if against is None:
             return [stored, audit(result)]
         first = next(linear for _, linear in result.good()) if isinstance(result, LinearFamily) else result
-        return [stored, audit(result, model=open_beside(request, first, runner))]
+        return [stored, audit(result, model=open_compared_model(request, first, runner))]
     if against is not None:
         raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model. Leave it out.")
     model, point = at_point(request, runner)
@@ -102,14 +102,14 @@ def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
     last = audits[-1]
     rows = tuple(row for each in audits for row in each.rows)
     unchecked = tuple(text for each in audits for text in each.unchecked)
-    whole = Audit(last.kind, last.name, rows, unchecked)
+    audit = Audit(last.kind, last.name, rows, unchecked)
     runner.restore_directory()
     if as_json:
-        runner.print_json(whole.to_dict())
+        runner.print_json(audit.to_dict())
     else:
-        runner.print_shown(show_audit, whole)
-    if not whole.ok:
-        wrong = whole.disagreeing
+        runner.print_shown(show_audit, audit)
+    if not audit.ok:
+        wrong = audit.disagreeing
         first = join_first((row.quantity for row in wrong), 3, "; ")
         raise NumericalError(
             f"{len(wrong)} of {len(rows)} numbers disagree with their second way: {first}. The table says by how "

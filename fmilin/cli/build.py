@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, required_file, switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, require_file, switch, take
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FmuWriting
 from fmilin.cli.model_options import DEBUG, SOURCE_OPTIONS, Debugging, source_options
@@ -20,7 +20,7 @@ from fmilin.options import SourceOptions
 class BuildOptions:
     """Where the FMU goes, and what it has."""
 
-    output: Path = field(metadata=required_file("Where the FMU goes.", (".fmu",)))
+    output: Path = field(metadata=require_file("Where the FMU goes.", (".fmu",)))
     no_directional_derivatives: bool = switch("Leave out the exact directional derivatives.", OPTIONS)
 
 
@@ -44,7 +44,7 @@ def command(model: str, target: BuildOptions, written: FmuWriting, opened: Sourc
     2.0 for co-simulation that runs Python: this needs the package pythonfmu.
     """
     output, fmi, platforms = target.output, written.fmi, written.platforms
-    given = source_options(opened)
+    source_settings = source_options(opened)
     if is_fmu(model):
         raise UsageError(f"'{model}' is an FMU already. Build from a native model, such as fmilin.systems:four_bar.")
 
@@ -54,17 +54,17 @@ def command(model: str, target: BuildOptions, written: FmuWriting, opened: Sourc
         from fmilin.model.capabilities import has_graph
         from fmilin.wrapping import wrap_as_fmu
 
-        native = runner.borrow(fl.load(model, options=given))
+        native = runner.borrow(fl.load(model, options=source_settings))
         if not has_graph(native):
             if fmi != "2.0" or platforms:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
                     "--platforms are not to be had."
                 )
-            if given:
+            if source_settings:
                 raise UsageError(
                     f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is: "
-                    f"{', '.join(given)} cannot be asked for."
+                    f"{', '.join(source_settings)} cannot be asked for."
                 )
             wrap_as_fmu(model, output)
             sys.stderr.write(

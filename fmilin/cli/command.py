@@ -52,7 +52,7 @@ HEADINGS = (
 """In the order of the help."""
 
 
-def grouped(command: str, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
+def group_options(command: str, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
     """Return the options of a command by heading, both in the order in which its help shows them."""
     everyday = EVERY_DAY.get(command, "").split()
     groups: dict[str, list[click.Parameter]] = {title: [] for title in HEADINGS}
@@ -74,13 +74,13 @@ class Command(click.Command):
 
     reads_constraints = True  # whether it takes the constraints file beside a model as declared
 
-    def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
-        super().__init__(*given, **more)
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(*arguments, **more)
         self.params.append(deadline_option())
         # in the order of the help, in which the documentation shows them, too
         options = [p for p in self.params if isinstance(p, click.Option)]
         self.params = [p for p in self.params if not isinstance(p, click.Option)]
-        self.params += [option for group in self._grouped(options).values() for option in group]
+        self.params += [option for group in self._group_options(options).values() for option in group]
         self.examples = tuple(examples)
         self.help = cleandoc(self.help or "").format_map(
             {
@@ -109,13 +109,13 @@ class Command(click.Command):
                 f"{error.option_name} has no meaning in '{ctx.command_path}'. {reason} Leave it out."
             ) from None
 
-    def _grouped(self, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
-        return grouped((self.callback.__module__ if self.callback else "").rpartition(".")[2], options)
+    def _group_options(self, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:
+        return group_options((self.callback.__module__ if self.callback else "").rpartition(".")[2], options)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings."""
-        shown = [p for p in self.get_params(ctx) if isinstance(p, click.Option) and p.get_help_record(ctx)]
-        for title, options in self._grouped(shown).items():
+        visible_options = [p for p in self.get_params(ctx) if isinstance(p, click.Option) and p.get_help_record(ctx)]
+        for title, options in self._group_options(visible_options).items():
             with formatter.section(title):
                 formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
 
@@ -132,13 +132,13 @@ class Command(click.Command):
             elif isinstance(parameter.type, click.Path):
                 inputs += values
             elif parameter.name == "model":
-                inputs += [file for v in values for file in _files_of(str(v), constraints=self.reads_constraints)]
+                inputs += [file for v in values for file in _list_files(str(v), constraints=self.reads_constraints)]
         ctx.meta[INPUTS] = inputs
         require_apart(outputs)
         return super().invoke(ctx)
 
 
-def _files_of(model: str, *, constraints: bool) -> Iterable[Path]:
+def _list_files(model: str, *, constraints: bool) -> Iterable[Path]:
     """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, maybe with constraints."""
     for part in dict.fromkeys((model, *model.split(":"))):
         path = Path(part)

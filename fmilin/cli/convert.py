@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import OPTIONS, command_option, options_of_commands, required_files, take
+from fmilin.cli.derive import OPTIONS, command_option, options_of_commands, require_files, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import FileWriting, Steps, conditioned
+from fmilin.cli.linear_options import ConditioningOptions, FileWriting, condition_models
 from fmilin.cli.model_options import DEBUG, Debugging
-from fmilin.cli.options import checked_outputs
+from fmilin.cli.options import check_outputs
 from fmilin.errors import UsageError
 from fmilin.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
 
@@ -19,7 +19,7 @@ from fmilin.export.files import checked_families, dumps, dumps_each, is_family, 
 class ConvertOptions:
     """Where the linear models go."""
 
-    output: tuple[Path, ...] = field(metadata=required_files("linear model"))
+    output: tuple[Path, ...] = field(metadata=require_files("linear model"))
     grid: list[str] | None = command_option(
         None, "What an array runs over: time, inputs, parameters, states or outputs.", OPTIONS, "names"
     )
@@ -36,26 +36,30 @@ class ConvertOptions:
 @click.argument("linear", nargs=-1, required=True, type=click.Path(path_type=Path))
 @take("target", ConvertOptions)
 @take("written", FileWriting)
-@take("steps", Steps)
+@take("steps", ConditioningOptions)
 @DEBUG
 def command(
-    linear: tuple[Path, ...], target: ConvertOptions, written: FileWriting, steps: Steps, debugging: Debugging
+    linear: tuple[Path, ...],
+    target: ConvertOptions,
+    written: FileWriting,
+    steps: ConditioningOptions,
+    debugging: Debugging,
 ) -> int:
     """Convert a linear model; nothing is lost between {lossless}.
 
     LINEAR is a {readable}; several make a family ({families}). A family is converted, too.
     """
-    output, grid, writing = target.output, target.grid, written.writing()
+    output, grid, writing = target.output, target.grid, written.to_writing()
     family = len(linear) > 1 or is_family(linear[0])
     try:
-        files = checked_families(output) if family else checked_outputs(output)
+        files = checked_families(output) if family else check_outputs(output)
     except UsageError:
         if not family:  # a family that is missing or damaged cannot be told: that is what is wrong first
             load(linear[0])
         raise
     if grid is not None and len(linear) == 1:
         raise UsageError("--grid is for several linear models; this is one file.")
-    conditioning = steps.conditioning()
+    conditioning = steps.to_conditioning()
 
     def job(runner: JobRunner) -> None:
         if len(linear) == 1 and family:
@@ -64,12 +68,12 @@ def command(
             loaded = load_family(linear[0])
             runner.write_files({path: dumps(loaded, path) for path in files})
             return
-        if held := [path for path in linear if len(linear) > 1 and is_family(path)]:
-            raise UsageError(f"'{held[0]}' holds a family already: convert it alone.")
-        given = [load(path) for path in linear]
-        models = conditioned(given, conditioning)
+        if families := [path for path in linear if len(linear) > 1 and is_family(path)]:
+            raise UsageError(f"'{families[0]}' holds a family already: convert it alone.")
+        linear_models = [load(path) for path in linear]
+        models = condition_models(linear_models, conditioning)
         runner.write_files(dumps_each(models, files, grid, writing))
-        for old, new in zip(given, models, strict=True):
+        for old, new in zip(linear_models, models, strict=True):
             runner.say_remarks(new.warnings[len(old.warnings) :])
 
     return work(job, debug=debugging.debug)

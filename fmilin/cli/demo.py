@@ -55,7 +55,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say = runner.results.write
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
-    say(f"Now what 'fmilin linearize {_typed(fmu)} -o {_typed(mat)}' does:\n\n")
+    say(f"Now what 'fmilin linearize {_quote_path(fmu)} -o {_quote_path(mat)}' does:\n\n")
     true, point = linear_model(CommandRequest(str(fmu)), runner)
     deliver(true, point, [mat], runner)
     runner.print_shown(show_linear, true, adjusted=point.adjusted)
@@ -65,13 +65,13 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     runner.draw(picture, eigenvalue_figure(true, naive), "true and false eigenvalues")
     say(
         f"\nIn {directory}: {FMU}, {MAT} and the picture {PICTURE}. Type next:\n\n"
-        f"  fmilin info {_typed(fmu)}\n"
-        f"  fmilin linearize {_typed(fmu)} --outputs 'phi,der(w)' --set phi=2.0\n"
-        f"  fmilin convert {_typed(mat)} -o {_typed(mat.with_suffix('.json'))}\n"
+        f"  fmilin info {_quote_path(fmu)}\n"
+        f"  fmilin linearize {_quote_path(fmu)} --outputs 'phi,der(w)' --set phi=2.0\n"
+        f"  fmilin convert {_quote_path(mat)} -o {_quote_path(mat.with_suffix('.json'))}\n"
     )
 
 
-def _typed(path: Path) -> str:
+def _quote_path(path: Path) -> str:
     return quote(str(path))
 
 

@@ -31,7 +31,7 @@ FILES = "Files"
 MESSAGES = "Messages and limits"
 """Headings of options that only commands have; the others are in :mod:`fmilin.options.groups`."""
 
-MODEL = click.argument("model", shell_complete=lambda *given: [CompletionItem(given[2], type="file")])
+MODEL = click.argument("model", shell_complete=lambda *arguments: [CompletionItem(arguments[2], type="file")])
 T = TypeVar("T")
 C = TypeVar("C", bound=type)
 Command = Callable[..., int]
@@ -147,10 +147,10 @@ def json_switch(help: str) -> bool:
 
 def new_files(holds: Holds) -> tuple[Path, ...]:
     """Return a field for ``-o``, repeatable, of files that hold such a thing."""
-    return cast("tuple[Path, ...]", field(default=(), metadata=required_files(holds)))
+    return cast("tuple[Path, ...]", field(default=(), metadata=require_files(holds)))
 
 
-def required_files(holds: Holds) -> Mapping[str, Option]:
+def require_files(holds: Holds) -> Mapping[str, Option]:
     """Return the metadata of a field for ``-o``, repeatable; without a default the option has to be given."""
     return {
         "option": CommandLineOption(
@@ -179,7 +179,7 @@ def new_file(help: str, kinds: Sequence[str], *, group: str = FILES, flag: str =
     )
 
 
-def required_file(help: str, kinds: Sequence[str]) -> Mapping[str, Option]:
+def require_file(help: str, kinds: Sequence[str]) -> Mapping[str, Option]:
     """Return the metadata of a field for ``-o``, which has to be given, of a file of one of these suffixes."""
     return {
         "option": CommandLineOption(
@@ -238,12 +238,12 @@ class DerivedOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the line of the help, without former names."""
-        every = self.opts
-        self.opts = [name for name in every if name not in self.old_flags]
+        all_names = self.opts
+        self.opts = [name for name in all_names if name not in self.old_flags]
         try:
             return super().get_help_record(ctx)
         finally:
-            self.opts = every
+            self.opts = all_names
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         """Return the name for error messages."""
@@ -293,10 +293,10 @@ def take(
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def with_instance(**given: Any) -> int:
-            values = {keyword: given.pop(name) for keyword, name in names.items()}
+        def with_instance(**values_by_name: Any) -> int:
+            values = {keyword: values_by_name.pop(name) for keyword, name in names.items()}
             separate = {keyword: values.pop(keyword) for keyword in apart}
-            return command(**{parameter: dataclass_type(**values)}, **separate, **given)
+            return command(**{parameter: dataclass_type(**values)}, **separate, **values_by_name)
 
         return together(*made)(with_instance)
 
@@ -366,24 +366,24 @@ def require_options_that_fit(context: click.Context) -> None:
     """Raise UsageError if an option lacks another one that it needs, or if two options exclude each other."""
     derived = [p for p in context.command.params if isinstance(p, DerivedOption)]
     available = {name for p in derived for name in p.opts}
-    given = {
+    present_options = {
         name: p
         for p in derived
         for name in p.opts
         if context.get_parameter_source(p.name or "") == ParameterSource.COMMANDLINE
     }
-    for option in dict.fromkeys(given.values()):
+    for option in dict.fromkeys(present_options.values()):
         for other in option.conflicts:
-            if other in given:
+            if other in present_options:
                 reason = f"{option.because} " if option.because else ""
                 raise UsageError(f"{reason}{option.flag} and {other} exclude each other: leave one of them out.")
         needed = [name for name in option.needs if name in available]
-        if needed and not any(name in given for name in needed):
+        if needed and not any(name in present_options for name in needed):
             listed = " or ".join(needed)
             raise UsageError(f"{option.flag} goes with {listed}: add {listed}, or leave {option.flag} out.")
 
 
-def given_options(*parameters: str) -> tuple[str, ...]:
+def list_used_options(*parameters: str) -> tuple[str, ...]:
     """Return the options of these groups that stand on the command line, as :func:`take` names groups."""
     context = click.get_current_context(silent=True)
     if context is None:

@@ -12,9 +12,9 @@ import click
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take, together
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import rejecting_options
+from fmilin.cli.linear_options import decorate_with_rejections
 from fmilin.cli.model_options import FMU_OPTIONS, RUNNING, SOURCE_OPTIONS
-from fmilin.cli.request import at_point, request_of
+from fmilin.cli.request import at_point, build_request
 from fmilin.errors import UsageError
 from fmilin.options import Loading
 from fmilin.support.interrupts import stoppable
@@ -51,8 +51,8 @@ class _Discover(Command):
 @take("search", DiscoverOptions)
 @together(take("loading", Loading, only=("interface",)), SOURCE_OPTIONS, FMU_OPTIONS, RUNNING)
 @take("point", PointRequest, only=("settings", "time"))
-@rejecting_options("discover")
-def command(model: str, search: DiscoverOptions, loading: Loading, **given: Any) -> int:
+@decorate_with_rejections("discover")
+def command(model: str, search: DiscoverOptions, loading: Loading, **request_options: Any) -> int:
     """Find the constraints that a model keeps and does not declare.
 
     Rates are asked for at random states; functions of the states are looked for that never change. What was found is
@@ -61,12 +61,12 @@ def command(model: str, search: DiscoverOptions, loading: Loading, **given: Any)
     excite, output = search.excite, search.output
     if not excite > 0:
         raise UsageError(f"--excite {excite:g}: give a factor more than 0.")
-    request = request_of(model, loading=replace(loading, constraints=[]), **given)
+    request = build_request(model, loading=replace(loading, constraints=[]), **request_options)
 
     def job(runner: JobRunner) -> None:
         from fmilin.report.result_tables import show_discovery
 
-        discovery = _discovered(*at_point(request, runner), excite=excite)
+        discovery = _discover(*at_point(request, runner), excite=excite)
         runner.restore_directory()
         if output is not None:
             runner.write_files({output: discovery.toml().encode()})
@@ -83,7 +83,7 @@ def command(model: str, search: DiscoverOptions, loading: Loading, **given: Any)
     return request.work(job)
 
 
-def _discovered(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:
+def _discover(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:
     """Return what is found; each find is on standard error at once, as the model may crash later; long lists end."""
     from fmilin.discovery.procedure import discover
 

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from fmilin.cli.streams import display_stream, escaped_standard_error
+from fmilin.cli.streams import display_stream, escape_standard_error
 from fmilin.errors import ModelCrashError, escape_controls
 
 MAX_DEADLINE_SECONDS = 1e8  # seconds; timers of the operating system end at the range of their numbers
@@ -65,7 +65,7 @@ def deadline_option() -> click.Option:
     return click.Option(["--deadline"], metavar="S", type=float, expose_value=False, callback=positive, help=text)
 
 
-def deadline_in(arguments: Sequence[str]) -> float | None:
+def read_deadline(arguments: Sequence[str]) -> float | None:
     """Return the seconds on a command line; None without any, or where the command line is wrong."""
     for i, text in enumerate(arguments):
         name, equals, value = text.partition("=")
@@ -106,10 +106,10 @@ def _be_the_worker(seconds: float, run: Callable[[], int]) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     atexit._clear()  # what this process has still to do at its end is done by the one that it was split from
 
-    def passed(_: int, frame: FrameType | None) -> None:
-        raise DeadlinePassed(_over(seconds, doing(frame)))
+    def raise_deadline(_: int, frame: FrameType | None) -> None:
+        raise DeadlinePassed(_over(seconds, describe_stack(frame)))
 
-    signal.signal(signal.SIGALRM, passed)
+    signal.signal(signal.SIGALRM, raise_deadline)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     status = 1
     try:
@@ -145,7 +145,7 @@ def _over(seconds: float, doing: str) -> str:
     return f"the deadline of {seconds:g} s passed while {doing}. Give more time with --deadline, or ask for less."
 
 
-def doing(frame: FrameType | None) -> str:
+def describe_stack(frame: FrameType | None) -> str:
     """Return what a stack is busy with, in words."""
     return next(stages(frame), "the command was being read")
 
@@ -176,7 +176,7 @@ _interrupted = Event()  # set while a bar is shown: the elapsed time stands in i
 
 
 @contextmanager
-def elapsed_time(what: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+def show_elapsed_time(what: str, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
     """Say how long the block has been running, once it has for longer than ``patience`` seconds and shows no bar."""
     if not sys.stderr.isatty():
         yield
@@ -207,7 +207,7 @@ class _Clock:
 
 
 def _tell(what: str, patience: float, start: float, ended: Event) -> None:
-    shown = False
+    is_displayed = False
     wait = max(0.0, start + patience - time.monotonic())
     while not ended.wait(wait):
         wait = min(0.5, patience)
@@ -219,8 +219,8 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
             display = display_stream()
             display.write(f"\r\x1b[K{what}: {text}\r")
             display.flush()
-            shown = True
-    if shown:
+            is_displayed = True
+    if is_displayed:
         display = display_stream()
         display.write("\x1b[K")
         display.flush()
@@ -241,7 +241,7 @@ def progress_bar(what: str, start: float, stop: float, unit: str = "s") -> Itera
     try:
         console = Console(file=display_stream())
         display = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
-        with display as progress, escaped_standard_error():  # the display has taken the place of that one
+        with display as progress, escape_standard_error():  # the display has taken the place of that one
             task = progress.add_task(escape_controls(what), total=stop - start)
             yield lambda t: progress.update(task, completed=t - start)
     finally:

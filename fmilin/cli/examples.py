@@ -46,7 +46,7 @@ class ExampleOptions:
 @click.argument(
     "name",
     required=False,
-    shell_complete=lambda *given: [n for n in names(folder_of_examples()) if n.startswith(given[2])],
+    shell_complete=lambda *arguments: [n for n in names(folder_of_examples()) if n.startswith(arguments[2])],
 )
 @take("copy", ExampleOptions)
 @DEBUG

@@ -11,7 +11,7 @@ from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, optio
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.model_options import POINT_OPTIONS, Carrying, DiscoveryOptions, model_options
-from fmilin.cli.request import at_point, request_of
+from fmilin.cli.request import at_point, build_request
 from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 
@@ -34,7 +34,7 @@ class ExplainOptions:
 @POINT_OPTIONS
 @take("carrying", Carrying)
 @linearization_options("explain")
-def command(model: str, channel: ExplainOptions, **given: Any) -> int:
+def command(model: str, channel: ExplainOptions, **request_options: Any) -> int:
     """Say why an input does not move an output: what to change, confirmed by changing it.
 
     Of a channel that is not zero, say what its zeros do to every controller.
@@ -42,7 +42,7 @@ def command(model: str, channel: ExplainOptions, **given: Any) -> int:
     """
     if (channel.input is None) != (channel.output is None):
         raise UsageError("A channel has two ends: give --input and --output, or neither.")
-    request = request_of(model, **given)
+    request = build_request(model, **request_options)
 
     def job(runner: JobRunner) -> None:
         loaded, point = at_point(request, runner)

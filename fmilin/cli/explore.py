@@ -18,7 +18,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, options_of_commands, switch, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import CommandRequest, completed, open_model, refuse_points, request_of
+from fmilin.cli.request import CommandRequest, build_request, complete_point, open_model, refuse_points
 from fmilin.cli.streams import ResultStream
 from fmilin.errors import ModelCrashError, UsageError
 from fmilin.fmi.client.restrictions import restricted_to
@@ -57,13 +57,13 @@ class Opening:
 @model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
 @linearization_options()
-def command(model: str, opening: Opening, **given: Any) -> int:
+def command(model: str, opening: Opening, **request_options: Any) -> int:
     """Open a page on which sliders move the point and the parameters, and the linear model follows.
 
     MODEL is also a file of a family ({families}), between whose points the sliders move. The page is on this machine
     alone; Ctrl-C ends it. Needs fmilin[explore].
     """
-    request = request_of(model, **given)
+    request = build_request(model, **request_options)
     typed = click.get_current_context().meta[_ARGUMENTS]
 
     def job(runner: JobRunner) -> None:
@@ -79,7 +79,7 @@ def command(model: str, opening: Opening, **given: Any) -> int:
             refuse_points(model, request, None)
             subject = _of_family(model)
         else:
-            subject = _of_model(completed(request), typed, runner)
+            subject = _of_model(complete_point(request), typed, runner)
         open_browser = None if opening.no_browser else webbrowser.open
         serve(partial(ExplorePage, subject), f"fmilin: {subject.title}", _say_address, open_browser)
 
@@ -97,18 +97,18 @@ def _of_family(source: str) -> ExploredModel:
 
     family = LinearFamily.load(Path(source))
     axes = {name: values for name, values in family.axes.items() if len(values) > 1}
-    held = {name: float(values[0]) for name, values in family.axes.items()}
-    sliders = [Slider(name, "axis", "", held[name], float(v.min()), float(v.max())) for name, v in axes.items()]
+    fixed_values = {name: float(values[0]) for name, values in family.axes.items()}
+    sliders = [Slider(name, "axis", "", fixed_values[name], float(v.min()), float(v.max())) for name, v in axes.items()]
 
     def answer(choice: PageChoice) -> LinearModel:
-        return family.interpolate(held | dict(choice.values))
+        return family.interpolate(fixed_values | dict(choice.values))
 
     def line(choice: PageChoice, suffix: str) -> str:
-        at = f"fl.LinearFamily.load({source!r}).interpolate({held | dict(choice.values)})"
+        at = f"fl.LinearFamily.load({source!r}).interpolate({fixed_values | dict(choice.values)})"
         then = f"{at}.save('linear{suffix}')" if suffix else f"print({at})"
         return shlex.join(["python", "-P", "-c", f"import fmilin as fl; {then}"])
 
-    return ExploredModel(source, family.interpolate(held), sliders, (), answer, line)
+    return ExploredModel(source, family.interpolate(fixed_values), sliders, (), answer, line)
 
 
 def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) -> ExploredModel:
@@ -120,7 +120,7 @@ def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) 
     answer = partial(_answer_anew, request) if model is None else partial(_answer, model, request)
     start = answer(PageChoice({}))
     states = start.full_states.names
-    parameters = {**_declared(request), **request.point.settings} if model is None else model.parameters
+    parameters = {**_read_parameters(request), **request.point.settings} if model is None else model.parameters
     return ExploredModel(
         start.model.name,
         start,
@@ -132,12 +132,12 @@ def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) 
     )
 
 
-def _declared(request: CommandRequest) -> dict[str, float]:
+def _read_parameters(request: CommandRequest) -> dict[str, float]:
     """Return the parameters that an FMU declares with a value: nothing of its code is loaded for that."""
     from fmilin.fmi.read.archive import read_description
 
-    every = read_description(request.source, request.load.fmu).variables if is_fmu(request.source) else ()
-    real = [v for v in every if v.causality == "parameter" and v.type in ("Real", "Float64") and not v.dimensions]
+    variables = read_description(request.source, request.load.fmu).variables if is_fmu(request.source) else ()
+    real = [v for v in variables if v.causality == "parameter" and v.type in ("Real", "Float64") and not v.dimensions]
     return {v.name: float(v.start) for v in real[:MOST_PARAMETERS] if v.start}
 
 
@@ -187,29 +187,31 @@ def _line(request: CommandRequest, typed: Sequence[str], choice: PageChoice, suf
         fixed = {**settings, **choice.values} if trim is None else {**trim.fixed, **choice.values}
         rest = {} if trim is None else {n: v for n, v in settings.items() if n not in fixed}
         words = [*PROGRAM, *_without_values(typed)]
-        words += [w for n, v in fixed.items() for w in ("--set" if trim is None else "--fix", f"{_quoted(n)}={v!r}")]
-        words += [w for n, v in rest.items() for w in ("--set", f"{_quoted(n)}={v!r}")]
+        words += [
+            w for n, v in fixed.items() for w in ("--set" if trim is None else "--fix", f"{_quote_name(n)}={v!r}")
+        ]
+        words += [w for n, v in rest.items() for w in ("--set", f"{_quote_name(n)}={v!r}")]
     if choice.independent:
-        words += ["--independent", ",".join(map(_quoted, choice.independent))]
+        words += ["--independent", ",".join(map(_quote_name, choice.independent))]
     if choice.projects and "--project" not in typed:
         words += ["--project"]
     return [*words, "-o", f"linear{suffix}"] if suffix else words
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     """Return a name as a list of names takes it."""
     return f"`{name}`" if "," in name else name
 
 
 def _without_values(typed: Sequence[str]) -> list[str]:
     words = iter(typed)
-    left = []
+    remaining_words = []
     for word in words:
         if word in ("--set", "--fix"):
             next(words, None)
         elif not word.startswith(("--set=", "--fix=")):
-            left.append(word)
-    return left
+            remaining_words.append(word)
+    return remaining_words
 
 
 def _sliders(start: LinearModel, parameters: Mapping[str, float]) -> list[Slider]:
@@ -217,11 +219,11 @@ def _sliders(start: LinearModel, parameters: Mapping[str, float]) -> list[Slider
     from fmilin.explore.page import Slider
     from fmilin.signals import Signal
 
-    every = [("state", s, start.point.states[s.name]) for s in start.states if s.name in start.point.states]
-    every += [("input", s, start.point.inputs[s.name]) for s in start.inputs if s.name in start.point.inputs]
+    quantities = [("state", s, start.point.states[s.name]) for s in start.states if s.name in start.point.states]
+    quantities += [("input", s, start.point.inputs[s.name]) for s in start.inputs if s.name in start.point.inputs]
     named = {**start.point.states, **start.point.inputs}
-    every += [("parameter", Signal(name), value) for name, value in parameters.items() if name not in named]
-    return [Slider(s.name, kind, s.unit, v, *_range(kind, v, s.nominal)) for kind, s, v in every]
+    quantities += [("parameter", Signal(name), value) for name, value in parameters.items() if name not in named]
+    return [Slider(s.name, kind, s.unit, v, *_range(kind, v, s.nominal)) for kind, s, v in quantities]
 
 
 def _range(kind: str, value: float, nominal: float | None) -> tuple[float, float]:

@@ -22,9 +22,9 @@ from fmilin.cli.derive import (
 )
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
-from fmilin.cli.request import CommandRequest, open_model, request_of
-from fmilin.cli.sweep import axes_of
+from fmilin.cli.linear_options import explain_rejections, linearization_options, reject_options
+from fmilin.cli.request import CommandRequest, build_request, open_model
+from fmilin.cli.sweep import read_axes
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import suffixes
@@ -55,7 +55,7 @@ class FloquetOptions:
         POINT,
         "special",
         metavar="NAME=FROM:TO:COUNT",
-        reading=ValueReader(str, axes_of, is_repeatable=True),
+        reading=ValueReader(str, read_axes, is_repeatable=True),
     )
     inputs: Path | None = model_options.INPUTS_OVER_TIME
     points: int | None = command_option(
@@ -105,7 +105,7 @@ class _OrbitSearch:
 @take("point", PointRequest, omit=("guess",))
 @linearization_options("linearize_periodic")
 @take("results", FloquetOptions)
-def command(model: str, orbit: Orbit, point: PointRequest, results: FloquetOptions, **given: Any) -> int:
+def command(model: str, orbit: Orbit, point: PointRequest, results: FloquetOptions, **request_options: Any) -> int:
     """Find a motion that repeats, and say what becomes of small deviations from it, period by period.
 
     The period is given (--period), that of a turn (--turn), or else found. A table is printed; -o saves the linear
@@ -119,23 +119,23 @@ def command(model: str, orbit: Orbit, point: PointRequest, results: FloquetOptio
     if vary and plot and len(vary) > 2:
         raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
     if vary:
-        reject_options(reasons_against("floquet_chart"), "--vary")
+        reject_options(explain_rejections("floquet_chart"), "--vary")
     settings = {**point.settings, **orbit.guess, **orbit.fixed}
-    request = request_of(model, point=replace(point, settings=settings), **given)
+    request = build_request(model, point=replace(point, settings=settings), **request_options)
     search, points = _OrbitSearch(orbit, results.inputs), results.points
 
     def job(runner: JobRunner) -> None:
         opened = open_model(request, runner)
         if vary:
-            chart = _charted(opened, request, search, vary, points)
+            chart = _compute_chart(opened, request, search, vary, points)
             _deliver_chart(chart, output, plot, runner, as_json=as_json)
             return
-        _deliver(*_made(opened, request, search, points), output, plot, runner, as_json=as_json)
+        _deliver(*_compute_orbit(opened, request, search, points), output, plot, runner, as_json=as_json)
 
     return request.work(job)
 
 
-def _made(
+def _compute_orbit(
     model: Model, request: CommandRequest, search: _OrbitSearch, points: int | None
 ) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
@@ -155,7 +155,7 @@ def _made(
     return closed, periodic
 
 
-def _charted(
+def _compute_chart(
     model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import chart_as
@@ -163,8 +163,10 @@ def _charted(
 
     start = point_of(model, request.point.completed())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
-        own = search.request(start, request.point.time)
-        return chart_as(model, vary, own, request.how, points or 64, lambda done, every: progress(done / every))
+        orbit_request = search.request(start, request.point.time)
+        return chart_as(
+            model, vary, orbit_request, request.how, points or 64, lambda done, count: progress(done / count)
+        )
 
 
 def _deliver_chart(

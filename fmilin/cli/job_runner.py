@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar
 
 import click
 
-from fmilin.cli.duration import DeadlinePassed, elapsed_time
+from fmilin.cli.duration import DeadlinePassed, show_elapsed_time
 from fmilin.cli.streams import ResultStream, collect_printed_lines, columns, silence, stdout_for_results
 from fmilin.errors import FmilinError, ModelCrashError
 from fmilin.fmi.client.restrictions import Limits, restricted_to
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from fmilin.diagnostics import Remark
 
 
-class Closable(Protocol):
+class ClosableResource(Protocol):
     """What a job borrows."""
 
     def close(self) -> None:
         """Give back."""
 
 
-Borrowed = TypeVar("Borrowed", bound=Closable)
+Borrowed = TypeVar("Borrowed", bound=ClosableResource)
 
 
 @dataclass
@@ -48,10 +48,10 @@ class JobRunner:
     """What a job needs to deliver."""
 
     results: ResultStream  # what is written here goes to standard output when the job has ended
-    borrowed: list[Closable] = field(default_factory=list)  # what is closed at the end
+    borrowed: list[ClosableResource] = field(default_factory=list)  # what is closed at the end
     home: Path | None = None  # the working directory at the beginning
     _files: dict[Path, bytes] = field(default_factory=dict)
-    _said: list[str] = field(default_factory=list)
+    _messages: list[str] = field(default_factory=list)
 
     def borrow(self, thing: Borrowed) -> Borrowed:
         """Close ``thing`` when everything has been delivered: its code may crash while it is unloaded."""
@@ -60,7 +60,7 @@ class JobRunner:
 
     def restore_directory(self) -> None:
         """Return to where the command began, before files are read: a Python model may have left the directory."""
-        if self.home is not None and _working_directory() != self.home:
+        if self.home is not None and _get_working_directory() != self.home:
             os.chdir(self.home)
 
     def write_files(self, contents: Mapping[Path, bytes]) -> None:
@@ -69,7 +69,7 @@ class JobRunner:
 
     def say(self, text: str) -> None:
         """Say something on standard error when files and results have been written."""
-        self._said.append(text)
+        self._messages.append(text)
 
     def end_where_interrupted(self, remarks: Iterable[Remark]) -> None:
         """End with status 130 where the work that is delivered was interrupted."""
@@ -112,7 +112,7 @@ class StoppedEarlyError(FmilinError):
     exit_status = 130
 
 
-def _working_directory() -> Path | None:
+def _get_working_directory() -> Path | None:
     try:
         return Path.cwd()
     except OSError:  # it was removed meanwhile
@@ -123,13 +123,13 @@ Job = Callable[[JobRunner], None]
 
 
 @dataclass
-class _Outcome:
+class _JobOutcome:
     """What a job has to deliver: the exit status, texts for both streams, files, and why it failed."""
 
     status: int
     text: str
     files: dict[Path, bytes]
-    said: str
+    messages: str
     failed: str
 
 
@@ -151,11 +151,11 @@ def work(job: Job, *, debug: bool, limits: Limits | None = None) -> int:
 def _do(job: Job, width: int, stdout: TextIO, *, debug: bool) -> int:
     """Do ``job``, deliver its outcome, give back what was borrowed; ``width`` is 0 for a file or a pipe."""
     results = ResultStream(to_terminal=width > 0)
-    runner = JobRunner(results, home=_working_directory())
+    runner = JobRunner(results, home=_get_working_directory())
     status, failed = 0, ""
     try:
         context = click.get_current_context(silent=True)
-        with elapsed_time("fmilin" if context is None else context.command_path):
+        with show_elapsed_time("fmilin" if context is None else context.command_path):
             job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
@@ -164,13 +164,13 @@ def _do(job: Job, width: int, stdout: TextIO, *, debug: bool) -> int:
             runner = JobRunner(results, runner.borrowed, runner.home)
     with suppress(OSError):
         runner.restore_directory()
-    outcome = _Outcome(status, results.getvalue(), runner._files, "".join(runner._said), failed)
-    status = _delivered(outcome, stdout, debug=debug)
+    outcome = _JobOutcome(status, results.getvalue(), runner._files, "".join(runner._messages), failed)
+    status = _deliver(outcome, stdout, debug=debug)
     _give_back(runner.borrowed, debug=debug)
     return status
 
 
-def _give_back(borrowed: Iterable[Closable], *, debug: bool) -> None:
+def _give_back(borrowed: Iterable[ClosableResource], *, debug: bool) -> None:
     """Close what a job has borrowed, now that the results are out; say so where that goes wrong."""
     for thing in reversed(list(borrowed)):
         try:
@@ -182,7 +182,7 @@ def _give_back(borrowed: Iterable[Closable], *, debug: bool) -> None:
             failure(error, debug=debug)
 
 
-def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:
+def _deliver(outcome: _JobOutcome, stdout: TextIO, *, debug: bool) -> int:
     """Write files and results, then say what there is to say; return the exit status."""
     try:
         if requested():  # and somebody has swallowed it
@@ -195,7 +195,7 @@ def _delivered(outcome: _Outcome, stdout: TextIO, *, debug: bool) -> int:
             silence(stdout)
         _print("" if requested() else outcome.failed)
         return failure(error, debug=debug)
-    _print(outcome.said + outcome.failed)
+    _print(outcome.messages + outcome.failed)
     return outcome.status
 
 
@@ -235,7 +235,7 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         case BrokenPipeError():
             return 1, ""
         case OSError():
-            return _refused_by_the_system(error)
+            return _explain_system_error(error)
         case RecursionError():
             return 3, "the model is nested too deeply to be read or evaluated; --debug shows where."
         case MemoryError():
@@ -245,7 +245,7 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
             return 1, f"{what}. This is a bug in fmilin: run again with --debug, and report what it prints."
 
 
-def _refused_by_the_system(error: OSError) -> tuple[int, str]:
+def _explain_system_error(error: OSError) -> tuple[int, str]:
     match error:
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EROFS):
             where = f"'{error.filename}'" if error.filename else "the results"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import fmilin as fl
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import CosimulationRequest, Cut, reasons_against
-from fmilin.cli.options import checked_outputs, floats
+from fmilin.cli.linear_options import CosimulationRequest, LoopCut, explain_rejections
+from fmilin.cli.options import check_outputs, floats
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import is_named_as
@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 # The step, the order of the members and the choice of signals are those of the co-simulation.
 _OF_THE_COSIMULATION = {"--inputs", "--outputs", *(d.option for d in describe(Stepping))}
 REASONS_AGAINST_COSIMULATION = {
-    flag: reason for flag, reason in reasons_against("cosimulated").items() if flag not in _OF_THE_COSIMULATION
+    flag: reason for flag, reason in explain_rejections("cosimulated").items() if flag not in _OF_THE_COSIMULATION
 }
 
 
 def linearize_cosimulation(
-    request: CommandRequest, wanted: CosimulationRequest, files: Sequence[Path], runner: JobRunner, *, as_json: bool
+    request: CommandRequest,
+    cosimulated: CosimulationRequest,
+    files: Sequence[Path],
+    runner: JobRunner,
+    *,
+    as_json: bool,
 ) -> None:
     """Deliver the discrete linear model of a co-simulation; without files or JSON the table of its damping."""
     from fmilin.cli.request import at_point
@@ -50,24 +55,24 @@ def linearize_cosimulation(
         point = replace(point, inputs=model.start.inputs)
     how = _keep_meaningful_options("cosimulated", request.how)
     cosimulation = fl.cosimulated(
-        model, point, step=wanted.step, master=wanted.master, order=wanted.order, linearization=how
+        model, point, step=cosimulated.step, master=cosimulated.master, order=cosimulated.order, linearization=how
     )
-    _deliver(cosimulation, wanted, files, runner, as_json=as_json)
+    _deliver(cosimulation, cosimulated, files, runner, as_json=as_json)
 
 
 def _deliver(
-    cosimulation: Any, wanted: CosimulationRequest, files: Sequence[Path], runner: JobRunner, *, as_json: bool
+    cosimulation: Any, cosimulated: CosimulationRequest, files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
     from fmilin.report.cosimulation import cosimulation_figure, show_cosimulation
     from fmilin.report.figures import encode_picture
 
     runner.restore_directory()
     contents = {path: dumps(cosimulation.linear, path) for path in files}
-    if wanted.plot is not None:
-        contents[wanted.plot] = encode_picture(cosimulation_figure(cosimulation), wanted.plot)
+    if cosimulated.plot is not None:
+        contents[cosimulated.plot] = encode_picture(cosimulation_figure(cosimulation), cosimulated.plot)
     runner.write_files(contents)
     for path in contents:
-        runner.say(f"{path}: co-simulation over steps of {wanted.step:g} s\n")
+        runner.say(f"{path}: co-simulation over steps of {cosimulated.step:g} s\n")
     if as_json:
         runner.results.write(dumps(cosimulation.linear, "results.json").decode("ascii"))
     elif not files:
@@ -113,12 +118,12 @@ def _one_by_one(
     model: Model, start: OperatingPoint, times: Sequence[float], request: CommandRequest
 ) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
-    from fmilin.cli.request import carried
+    from fmilin.cli.request import advance_to_time
     from fmilin.linearization.linearize import linearize_as
 
     point = start
     for t in times:
-        point = carried(model, point, t, request.how.stepping)
+        point = advance_to_time(model, point, t, request.how.stepping)
         yield linearize_as(model, point, request.how)
 
 
@@ -140,7 +145,9 @@ def deliver_each(
     family = build_family(models, {"time": times})
     made = {path: dumps(family, path) for path in files if is_named_as(path, "family")}
     singles = [path for path in files if path not in made]
-    made |= {file_at(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles}
+    made |= {
+        name_file(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles
+    }
     runner.write_files(made)
     if as_json:
         runner.results.writelines(encode(to_arrays(family)))
@@ -163,16 +170,16 @@ def check_files(paths: Sequence[Path], times: Sequence[float]) -> None:
     families = [path for path in paths if is_named_as(path, "family")]
     for path in families:
         check_output(path, "family")
-    checked_outputs([file_at(path, t) for path in paths if path not in families for t in times])
+    check_outputs([name_file(path, t) for path in paths if path not in families for t in times])
 
 
-def file_at(path: Path, time: float) -> Path:
+def name_file(path: Path, time: float) -> Path:
     """Return the name of the file for one time."""
     return path.with_name(f"{path.stem}_t{time:g}{path.suffix}")
 
 
 def linear_model(
-    request: CommandRequest, runner: JobRunner, cut: Cut | None = None
+    request: CommandRequest, runner: JobRunner, cut: LoopCut | None = None
 ) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize; ``cut``: a loop of the system."""
     from fmilin.cli.request import at_point

@@ -16,7 +16,7 @@ from fmilin.cli.derive import (
     Decorator,
     ValueReader,
     command_option,
-    given_options,
+    list_used_options,
     new_file,
     options_of_commands,
     switch,
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from fmilin.reduction.minimal import Conditioning
 
 
-def stepping_of(stepping: Stepping, order: str | None) -> Stepping | None:
+def combine_stepping(stepping: Stepping, order: str | None) -> Stepping | None:
     """Return how a stepped model is linearized, with the order of an identified model; None if nothing was given."""
     if order is not None and stepping.method in ("direct", "step"):
         raise UsageError(
             f"--order is for models identified from responses, --method {stepping.method} has the order of the FMU."
         )
-    whole = stepping if order is None else replace(stepping, order=_read_order(order))
-    return None if whole == Stepping() else whole
+    complete = stepping if order is None else replace(stepping, order=_read_order(order))
+    return None if complete == Stepping() else complete
 
 
 def _read_order(text: str) -> int:
@@ -143,7 +143,7 @@ def linearization_options(
     return decorate
 
 
-def rejecting_options(name: str) -> Decorator:
+def decorate_with_rejections(name: str) -> Decorator:
     """Return a decorator by which a command rejects options of a linearization with the reasons of the table."""
 
     def decorate(command: Command) -> Command:
@@ -153,17 +153,17 @@ def rejecting_options(name: str) -> Decorator:
     return decorate
 
 
-def reasons_against(function: str) -> dict[str, str]:
+def explain_rejections(function: str) -> dict[str, str]:
     """Return why options of a linearization have no meaning in a function, by option."""
     return explain_flags(WITHOUT_MEANING[function])
 
 
 def explain_flags(reasons: Mapping[str, str]) -> dict[str, str]:
     """Return reasons that are given by keyword of a linearization by option."""
-    return {flag: because for keyword, because in reasons.items() for flag in flags_of(keyword)}
+    return {flag: because for keyword, because in reasons.items() for flag in list_flags(keyword)}
 
 
-def flags_of(keyword: str) -> list[str]:
+def list_flags(keyword: str) -> list[str]:
     """Return the options by which a keyword of a linearization is given, with their former names."""
     return [flag for d in _descriptions(keyword) for flag in (d.option, *d.old_options) if flag is not None]
 
@@ -181,7 +181,7 @@ def _descriptions(keyword: str) -> tuple[OptionDescription, ...]:
 
 def reject_options(reasons: Mapping[str, str], present_flag: str) -> None:
     """Raise UsageError if an option on the command line has no meaning beside another one."""
-    for flag in given_options("how", "choices", "stepping"):
+    for flag in list_used_options("how", "choices", "stepping"):
         if flag in reasons:
             raise UsageError(f"{flag} has no meaning with {present_flag}. {reasons[flag]} Leave it out.")
 
@@ -192,7 +192,7 @@ def _range(text: str, option: str) -> Any:
 
 
 @options_of_commands
-class Steps:
+class ConditioningOptions:
     """What stands on the command line about what is done to a linear model."""
 
     minimal: bool = switch("Leave out what no input reaches or no output shows.", SMALLER)
@@ -222,9 +222,9 @@ class Steps:
         choices=("nominals", "norms"),
     )
 
-    def conditioning(self) -> Conditioning | None:
+    def to_conditioning(self) -> Conditioning | None:
         """Return what the options ask for; None when they ask for nothing."""
-        if vars(self) == vars(Steps()):
+        if vars(self) == vars(ConditioningOptions()):
             return None
         from fmilin.reduction.minimal import Conditioning
 
@@ -240,7 +240,7 @@ class Steps:
         )
 
 
-def conditioned(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:
+def condition_models(models: Sequence[LinearModel], steps: Conditioning | None) -> list[LinearModel]:
     """Return the models after the steps."""
     if steps is None:
         return list(models)
@@ -297,7 +297,7 @@ class FileWriting(FmuWriting):
         "double", "Of the numbers in C code.", FILES, "choice", choices=("double", "single")
     )
 
-    def writing(self) -> Writing:
+    def to_writing(self) -> Writing:
         """Return what the formats are told."""
         return Writing(
             deviation=self.deviation,
@@ -353,7 +353,7 @@ class Coupled:
 
 
 @options_of_commands
-class Cut:
+class LoopCut:
     """Which loop of a system is cut, and which transfer function there is wanted."""
 
     loop_at: list[str] | None = command_option(
@@ -377,11 +377,11 @@ class Cut:
     def check(self) -> None:
         """Raise UsageError if an option of a linearization on the command line has no meaning for what is asked."""
         if self.sensitivity_at is not None:
-            reject_options(reasons_against("sensitivity"), "--sensitivity-at")
+            reject_options(explain_rejections("sensitivity"), "--sensitivity-at")
         elif self.loop_at is not None:
-            reject_options(reasons_against("loop_transfer"), "--loop-at")
+            reject_options(explain_rejections("loop_transfer"), "--loop-at")
         else:
-            reject_options(reasons_against("opened"), "--open")
+            reject_options(explain_rejections("opened"), "--open")
 
     @property
     def wanted(self) -> bool:

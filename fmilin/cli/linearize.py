@@ -12,7 +12,7 @@ from fmilin.cli import linear_models, linear_options, model_options, options
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, ValueReader, command_option, json_switch, new_files, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.request import request_of
+from fmilin.cli.request import build_request
 from fmilin.formats import listed, require_codec
 from fmilin.loading.request import is_fmu
 from fmilin.options import Stepping
@@ -70,8 +70,8 @@ class LinearizeOptions:
 @take("snapshots", Snapshots)
 @linear_options.linearization_options(formulations=("all",))
 @take("coupled", linear_options.Coupled)
-@take("cut", linear_options.Cut)
-@take("steps", linear_options.Steps)
+@take("cut", linear_options.LoopCut)
+@take("steps", linear_options.ConditioningOptions)
 @take("written", linear_options.FileWriting)
 @take("results", LinearizeOptions)
 def command(
@@ -82,36 +82,36 @@ def command(
     formulation: str | None,
     choices: linear_options.FormulationChoices,
     coupled: linear_options.Coupled,
-    cut: linear_options.Cut,
-    steps: linear_options.Steps,
+    cut: linear_options.LoopCut,
+    steps: linear_options.ConditioningOptions,
     written: linear_options.FileWriting,
     results: LinearizeOptions,
-    **given: Any,
+    **request_options: Any,
 ) -> int:
     """Compute a linear model at an operating point, in independent coordinates.
 
     Without -o or --json a table is printed.
     """
-    times, as_json, writing = snapshots.times, results.as_json, written.writing()
-    files = list(results.output) if times else options.checked_outputs(results.output)
-    request = request_of(
+    times, as_json, writing = snapshots.times, results.as_json, written.to_writing()
+    files = list(results.output) if times else options.check_outputs(results.output)
+    request = build_request(
         model,
         # A system that is co-simulated as one has steps of its own.
         stepping=None if coupled.as_cosimulated else stepping,
         order=None if coupled.as_cosimulated else order,
         formulation=formulation,
         choices=choices,
-        **given,
+        **request_options,
     )
     # Of the models that have equations, in files that carry them; one side of a kink has no descriptor system.
-    shows_equations = not (times or cut.wanted or is_fmu(model) or "--one-sided" in request.given)
+    shows_equations = not (times or cut.wanted or is_fmu(model) or "--one-sided" in request.used_options)
     descriptor = shows_equations and (as_json or any(require_codec(path, "linear model").is_complete for path in files))
     request = replace(request, how=replace(request.how, descriptor=descriptor))
     how = coupled.request(stepping, order)
     _reject_options_without_meaning(cut, is_cosimulated=coupled.as_cosimulated, is_on_tangent=request.tangent_only)
     if times:
         linear_models.check_files(files, times)
-    conditioning = steps.conditioning()
+    conditioning = steps.to_conditioning()
     if formulation == "all":
         wants_model = bool(files) or bool(times) or conditioning is not None
         from fmilin.cli.spectrum import require_model
@@ -123,9 +123,9 @@ def command(
             linear_models.linearize_cosimulation(request, how, files, runner, as_json=as_json)
             return
         if times:
-            every = linear_models.linear_models(request, times, runner, snapshots.table)
-            every = linear_options.conditioned(every, conditioning)
-            linear_models.deliver_each(every, times, files, runner, as_json=as_json, writing=writing)
+            linearized = linear_models.linear_models(request, times, runner, snapshots.table)
+            linearized = linear_options.condition_models(linearized, conditioning)
+            linear_models.deliver_each(linearized, times, files, runner, as_json=as_json, writing=writing)
             return
         if formulation == "all":
             from fmilin.cli.spectrum import compare
@@ -139,7 +139,7 @@ def command(
             spectrum, linear, at = one(request, choices.formulation(formulation), runner)
         else:
             linear, at = linear_models.linear_model(request, runner, cut if cut.wanted else None)
-        (linear,) = linear_options.conditioned([linear], conditioning)
+        (linear,) = linear_options.condition_models([linear], conditioning)
         linear_models.deliver(linear, at, files, runner, as_json=as_json, writing=writing)
         if coupled.plot is not None:
             runner.draw(coupled.plot, linear.plot.eigenvalues(), "eigenvalues")
@@ -151,11 +151,11 @@ def command(
     return request.work(job)
 
 
-def _reject_options_without_meaning(cut: linear_options.Cut, *, is_cosimulated: bool, is_on_tangent: bool) -> None:
+def _reject_options_without_meaning(cut: linear_options.LoopCut, *, is_cosimulated: bool, is_on_tangent: bool) -> None:
     """Raise UsageError if an option of a linearization has no meaning beside what else is asked for."""
     if is_cosimulated:
         linear_options.reject_options(linear_models.REASONS_AGAINST_COSIMULATION, "--as-cosimulated")
     if is_on_tangent:
-        linear_options.reject_options(linear_options.reasons_against("linearize_on_tangent"), "--tangent-only")
+        linear_options.reject_options(linear_options.explain_rejections("linearize_on_tangent"), "--tangent-only")
     if cut.wanted:
         cut.check()

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from fmilin.cli.duration import deadline_in, within
+from fmilin.cli.duration import read_deadline, within
 from fmilin.cli.job_runner import failure
-from fmilin.cli.streams import escaped_standard_error, open_missing, silence
+from fmilin.cli.streams import escape_standard_error, open_missing, silence
 from fmilin.errors import UsageError
 from fmilin.support.files import write_atomically
 from fmilin.support.interrupts import forget
@@ -62,13 +62,13 @@ def install(program: click.Command, shell: str = "") -> str:
     if shell == "zsh":
         line = f"autoload -Uz compinit && compinit; {line}"
     _write(path, script)
-    before = _text_of(start)
+    before = _read_text(start)
     if line not in before.splitlines():
         _write(start, before + ("\n" if before and not before.endswith("\n") else "") + line + "\n")
     return f"Completion for {shell} is in {path}, and {start} reads it. Open a new shell to use it."
 
 
-def _text_of(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -110,24 +110,24 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program, with the shell's arguments by default, and return its exit status."""
     open_missing()
-    with escaped_standard_error():
+    with escape_standard_error():
         return _main(arguments)
 
 
 def _main(arguments: Sequence[str] | None) -> int:
     forget()
     os.umask(os.umask(0o077) & ~0o700)  # files that their owner may not read would be of no use to the next command
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if not given and VARIABLE not in os.environ:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words and VARIABLE not in os.environ:
         with redirect_stdout(sys.stderr):
             program.main(["--help"], prog_name="fmilin", standalone_mode=False)
         return 2
-    return within(deadline_in(given), lambda: _run(given))
+    return within(read_deadline(words), lambda: _run(words))
 
 
-def _run(given: list[str]) -> int:
+def _run(arguments: list[str]) -> int:
     try:
-        status = program.main(given, prog_name="fmilin", standalone_mode=False)
+        status = program.main(arguments, prog_name="fmilin", standalone_mode=False)
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         text = " ".join(error.format_message().split()).rstrip(".")
@@ -135,15 +135,15 @@ def _run(given: list[str]) -> int:
         sys.stderr.write(f"fmilin: {text}{end} See '{context.command_path if context else 'fmilin'} --help'.\n")
         return 2
     except click.Abort as error:  # what click makes of an interrupt, or of a deadline
-        return failure(error.__cause__ or error, debug="--debug" in given)
+        return failure(error.__cause__ or error, debug="--debug" in arguments)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - becomes one paragraph and an exit status
         if isinstance(error, OSError):
             silence(sys.stdout)
-        return failure(error, debug="--debug" in given)
+        return failure(error, debug="--debug" in arguments)
     return status if isinstance(status, int) else 0
 
 
-class _Program(click.Group):
+class _CommandGroup(click.Group):
     """The commands, each imported when it is asked for: only the one that is called costs time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -163,7 +163,7 @@ class _Program(click.Group):
 
 
 @click.group(
-    cls=_Program,
+    cls=_CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees of "
     "freedom.",

@@ -188,8 +188,8 @@ class Carrying:
 
 def source_options(opened: SourceOptions) -> dict[str, Any]:
     """Return ``options`` of :func:`fmilin.load`: those that were given."""
-    given = {name: getattr(opened, name) for name in SourceOptions.__dataclass_fields__}
-    return {name: value for name, value in given.items() if value}
+    source_settings = {name: getattr(opened, name) for name in SourceOptions.__dataclass_fields__}
+    return {name: value for name, value in source_settings.items() if value}
 
 
 def _bytes(gib: float, option: str) -> float:
@@ -234,7 +234,7 @@ POINT_OPTIONS = together(
 """The options of one point, which may be trimmed."""
 
 
-def trimmed_point(
+def add_trim(
     point: PointRequest, guess: Sequence[Mapping[str, float]], problem: TrimRequest, *, trim: bool
 ) -> PointRequest:
     """Return the point with the equilibrium or steady motion that is to be found there, if any."""

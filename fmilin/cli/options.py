@@ -37,7 +37,7 @@ def names(text: str | None, option: str) -> list[str] | None:
         return None
     if not text.strip():
         return []
-    items = [_unquoted(item) for item in _at_commas(text)]
+    items = [_unquote(item) for item in _at_commas(text)]
     if "" in items:
         raise UsageError(f"{option} '{text}': a name is missing between two commas. Write {option} A,B,C.")
     if twice := sorted({item for item in items if items.count(item) > 1}):
@@ -58,13 +58,13 @@ def _at_commas(text: str) -> list[str]:
     return [*items, text[start:].strip()]
 
 
-def named(text: str) -> tuple[str, str]:
+def split_name(text: str) -> tuple[str, str]:
     """Return the name, without backquotes, and what stands behind the last "="; an empty name without one."""
     name, equals, value = text.rpartition("=")
-    return (_unquoted(name.strip()), value.strip()) if equals else ("", "")
+    return (_unquote(name.strip()), value.strip()) if equals else ("", "")
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     return name[1:-1] if len(name) > 1 and name[0] == name[-1] == "`" else name
 
 
@@ -72,12 +72,12 @@ def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]
     """Return ``NAME=VALUE`` texts as values by name; ``true`` and ``false`` are values of Boolean parameters."""
     values: dict[str, float] = {}
     for text in texts:
-        name, given = named(text)
+        name, value = split_name(text)
         if not name:
             raise UsageError(f"{option} '{text}' is not of the form NAME=VALUE. Write for example {option} phi=1.5.")
         if name in values:
             raise UsageError(f"{option} sets '{name}' twice. Keep the one that you mean.")
-        values[name] = number(given, f"{option} '{text}'")
+        values[name] = number(value, f"{option} '{text}'")
     return values
 
 
@@ -139,7 +139,7 @@ def finite(value: float | None, option: str) -> float | None:
     return value
 
 
-def checked_outputs(paths: Sequence[Path]) -> list[Path]:
+def check_outputs(paths: Sequence[Path]) -> list[Path]:
     """Return ``paths`` after making sure that every one can be written."""
     for path in paths:
         check_output(path)

@@ -17,13 +17,13 @@ from fmilin.cli.derive import (
     ValueReader,
     command_option,
     options_of_commands,
-    required_file,
+    require_file,
     switch,
     take,
 )
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of
+from fmilin.cli.request import CommandRequest, at_point, build_request, open_compared_model, refuse_points
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, is_named_as, require_codec, suffixes
 from fmilin.loading.request import is_fmu, is_system
@@ -77,7 +77,7 @@ class Drawing:
 
     kind: str = field(metadata=KIND)
     output: Path = field(
-        metadata=required_file(
+        metadata=require_file(
             "The picture; .gif: a mechanism that moves in its modes.", suffixes("picture", "motion picture")
         )
     )
@@ -112,7 +112,7 @@ class Drawing:
 
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
-        given = {
+        conditions = {
             "--mode": (self.mode is not None, ("modes", "floquet-modes", "sensitivities")),
             "--amplitude": (self.amplitude is not None, ("step",)),
             "--stop-time": (self.stop_time is not None, ("step", "validity")),
@@ -121,7 +121,7 @@ class Drawing:
             "--hertz": (self.hertz, ("campbell",)),
             "--against": (self.against is not None, ("step", "validity", "reduction")),
         }
-        for name, (is_given, kinds) in given.items():
+        for name, (is_given, kinds) in conditions.items():
             if is_given and self.kind not in kinds:
                 raise UsageError(f"{name} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
         if self.kind == "reduction" and self.against is None:
@@ -145,17 +145,17 @@ class Drawing:
 @model_options.POINT_OPTIONS
 @take("carrying", model_options.Carrying)
 @linearization_options(omit_stepping=("amplitude",))
-def command(model: str, drawing: Drawing, **given: Any) -> int:
+def command(model: str, drawing: Drawing, **request_options: Any) -> int:
     """Draw a linear model, a family of them, or a mechanism; the picture's path is printed.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), or what 'fmilin
     linearize' takes: a model that is linearized first, or a mechanism.
     """
     drawing.check()
-    request = request_of(drawing.against or model, **given)
+    request = build_request(drawing.against or model, **request_options)
 
     def job(runner: JobRunner) -> None:
-        content = _drawn(model, drawing, request, runner)
+        content = _draw(model, drawing, request, runner)
         runner.restore_directory()
         runner.write_files({drawing.output: content})
         runner.results.write(f"{drawing.output}\n")
@@ -163,7 +163,7 @@ def command(model: str, drawing: Drawing, **given: Any) -> int:
     return request.work(job)
 
 
-def _drawn(source: str, drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
+def _draw(source: str, drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     from fmilin.export.files import load_result
     from fmilin.export.periodic_record import load_any
     from fmilin.families.family import LinearFamily
@@ -243,7 +243,7 @@ def _of_linear(
 ) -> Figure:
     against = None
     if drawing.against is not None and drawing.kind != "reduction":
-        against = open_beside(request, linear, runner)
+        against = open_compared_model(request, linear, runner)
     elif drawing.kind in NONLINEAR:
         raise UsageError(
             f"--kind {drawing.kind} needs the nonlinear model that '{source}' was made from: --against MODEL."

@@ -10,10 +10,17 @@ import click
 
 from fmilin.cli import model_options
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, options_of_commands, required_file, switch, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, options_of_commands, require_file, switch, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
-from fmilin.cli.request import CommandRequest, at_point, open_beside, refuse_points, request_of, verified
+from fmilin.cli.request import (
+    CommandRequest,
+    at_point,
+    build_request,
+    open_compared_model,
+    refuse_points,
+    verify_linear_model,
+)
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, require_codec, suffixes
 from fmilin.options import VerificationOptions
@@ -28,7 +35,7 @@ if TYPE_CHECKING:
 class ReportOptions:
     """What stands on the page."""
 
-    output: Path = field(metadata=required_file("The page.", suffixes("page")))
+    output: Path = field(metadata=require_file("The page.", suffixes("page")))
     against: str | None = command_option(
         None, "The nonlinear model: verifies the linear one beside it.", OPTIONS, "text", metavar="MODEL"
     )
@@ -50,7 +57,7 @@ class ReportOptions:
 @model_options.POINT_OPTIONS
 @take("carrying", model_options.Carrying)
 @linearization_options()
-def command(model: str, page: ReportOptions, comparison: VerificationOptions, **given: Any) -> int:
+def command(model: str, page: ReportOptions, comparison: VerificationOptions, **request_options: Any) -> int:
     """Write everything about a linear model, a family or a motion that repeats as one HTML file.
 
     MODEL is a file of a linear model ({linear_files}, .fmu of one), of a family ({family_files}), of 'fmilin
@@ -58,7 +65,7 @@ def command(model: str, page: ReportOptions, comparison: VerificationOptions, **
     printed.
     """
     output, against, verify, horizon = page.output, page.against, page.verify, comparison.horizon
-    request = request_of(against or model, **given)
+    request = build_request(against or model, **request_options)
     if horizon is not None and against is None and not verify:
         raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
 
@@ -74,7 +81,7 @@ def command(model: str, page: ReportOptions, comparison: VerificationOptions, **
             runner.write_files({output: require_codec(output, "page").dumps(Report(periodic), Writing())})
             runner.results.write(f"{output}\n")
             return
-        result, plant = _result_of(model, request, runner, against)
+        result, plant = _load_result(model, request, runner, against)
         verification = None
         if against is not None or verify:
             if isinstance(result, LinearFamily):
@@ -84,7 +91,7 @@ def command(model: str, page: ReportOptions, comparison: VerificationOptions, **
                 )
             if plant is None:
                 raise UsageError(f"'{model}' is a file, and --verify needs the model: give --against MODEL instead.")
-            verification = verified(result, plant, horizon)
+            verification = verify_linear_model(result, plant, horizon)
         runner.restore_directory()
         runner.write_files(
             {output: require_codec(output, "page").dumps(Report(result, verification, plant), Writing())}
@@ -95,7 +102,7 @@ def command(model: str, page: ReportOptions, comparison: VerificationOptions, **
     return request.work(job)
 
 
-def _result_of(
+def _load_result(
     source: str, request: CommandRequest, runner: JobRunner, against: str | None
 ) -> tuple[LinearModel | LinearFamily, Model | None]:
     """Return what the report is about, and the nonlinear model where there is one."""
@@ -114,4 +121,4 @@ def _result_of(
     refuse_points(source, request, against)
     if against is None or isinstance(result, LinearFamily):
         return result, None
-    return result, open_beside(request, result, runner)
+    return result, open_compared_model(request, result, runner)

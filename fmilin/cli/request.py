@@ -8,18 +8,18 @@ from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING
 
 import fmilin as fl
-from fmilin.cli.derive import given_options
+from fmilin.cli.derive import list_used_options
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import Job, JobRunner
-from fmilin.cli.linear_options import FormulationChoices, stepping_of
+from fmilin.cli.linear_options import FormulationChoices, combine_stepping
 from fmilin.cli.model_options import (
     Carrying,
     DeclarationOptions,
     DiscoveryOptions,
     Running,
     Trimming,
+    add_trim,
     source_options,
-    trimmed_point,
 )
 from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
@@ -50,14 +50,14 @@ class CommandRequest:
     discover: bool = False  # whether constraints are looked for first, and used
     tangent_only: bool = False  # whether the tangent space is to be found from numbers alone, without constraints
     running: Running = field(default_factory=Running)
-    given: tuple[str, ...] = ()  # the options on the command line that say how and where a model is linearized
+    used_options: tuple[str, ...] = ()  # the options on the command line that say how and where a model is linearized
 
     def work(self, job: Job) -> int:
         """Do ``job`` with the model, where it may run, and return the exit status."""
         return self.running.work(job)
 
 
-def request_of(
+def build_request(
     source: str,
     *,
     running: Running,
@@ -81,15 +81,15 @@ def request_of(
     point = point or PointRequest()
     how = how or Linearization()
     if problem is not None:
-        point = trimmed_point(point, guess, problem, trim=trimming is not None and trimming.trim)
+        point = add_trim(point, guess, problem, trim=trimming is not None and trimming.trim)
     if stepping is not None:
-        how = replace(how, stepping=stepping_of(stepping, order))
+        how = replace(how, stepping=combine_stepping(stepping, order))
     if choices is not None:
         choices.check(formulation)
         if formulation is not None:
             # Checked with that of minimal coordinates where all of them are asked for.
             how = replace(how, formulation=choices.formulation("mcs" if formulation == "all" else formulation))
-    if how.formulation is not None and (wrong := given_options("loading", "declaration")):
+    if how.formulation is not None and (wrong := list_used_options("loading", "declaration")):
         raise UsageError(
             f"A formulation takes the model's own equations. --formulation and {wrong[0]} exclude each other: leave "
             "one of them out."
@@ -107,7 +107,7 @@ def request_of(
         discover=discover,
         tangent_only=declaration is not None and declaration.ignores_constraints,
         running=running,
-        given=given_options(*SAY_WHERE_AND_HOW),
+        used_options=list_used_options(*SAY_WHERE_AND_HOW),
     )
 
 
@@ -125,7 +125,7 @@ def refuse_points(source: str, request: CommandRequest, against: str | None, *, 
     allowed = set() if against is None else set(OF_A_MODEL_BESIDE)
     if channels:
         allowed |= {"--inputs", "--outputs"}
-    if wrong := [option for option in request.given if option not in allowed]:
+    if wrong := [option for option in request.used_options if option not in allowed]:
         raise UsageError(
             f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
         )
@@ -141,13 +141,13 @@ def open_model(request: CommandRequest, runner: JobRunner) -> Model:
     return _with_discovered(model) if request.discover else model
 
 
-def open_beside(request: CommandRequest, linear: LinearModel, runner: JobRunner) -> Model:
+def open_compared_model(request: CommandRequest, linear: LinearModel, runner: JobRunner) -> Model:
     """Return the model with the parameters and at the time that a linear model has, but for what is set."""
     settings = {**linear.point.parameters, **request.point.settings}
     return open_model(replace(request, point=PointRequest(settings=settings, time=linear.point.time)), runner)
 
 
-def verified(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
+def verify_linear_model(linear: LinearModel, model: Model, horizon: float | None) -> Verification:
     """Return the verification of a linear model against the nonlinear one."""
     from fmilin.verification.procedure import verify
 
@@ -178,7 +178,7 @@ def _load_request(request: CommandRequest) -> Loading:
     return replace(request.load, fmu=replace(request.load.fmu or FmuOptions(), sampled=True))
 
 
-def completed(request: CommandRequest) -> CommandRequest:
+def complete_point(request: CommandRequest) -> CommandRequest:
     """Return the request with the file of its point read."""
     return replace(request, point=request.point.completed())
 
@@ -190,7 +190,7 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
     """
     from fmilin.trimming.points import point_of
 
-    request = completed(request)
+    request = complete_point(request)
     model = open_model(request, runner)
     point = point_of(model, request.point)
     if request.point.trim is not None:
@@ -203,11 +203,11 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
 
         *_, point = fl.snapshots(model, point, until=request.simulate_until, stop_time=request.simulate_to)
     elif request.simulate_to is not None:
-        point = carried(model, point, request.simulate_to, request.how.stepping)
+        point = advance_to_time(model, point, request.simulate_to, request.how.stepping)
     return model, point
 
 
-def carried(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
+def advance_to_time(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
     """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then."""
     if to < point.time:
         raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")

@@ -14,7 +14,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, new_file, options_of_commands, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.request import at_point, request_of
+from fmilin.cli.request import at_point, build_request
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, listed, require_codec, suffixes
 from fmilin.options import Linearization, Simulation
@@ -77,14 +77,14 @@ def stabilization(run: Simulation) -> Stabilization:
 @take("point", PointRequest, omit=("time", "guess"))
 @take("how", Linearization, only=("outputs",))
 @take("results", SimulateOptions)
-def command(model: str, run: Simulation, point: PointRequest, results: SimulateOptions, **given: Any) -> int:
+def command(model: str, run: Simulation, point: PointRequest, results: SimulateOptions, **request_options: Any) -> int:
     """Integrate a model on the manifold of its constraints.
 
     Without -o or --plot a summary is printed.
     """
     if run.keep_energy and run.stabilization != "projection":
         raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
-    request = request_of(model, point=replace(point, time=run.start_time), **given)
+    request = build_request(model, point=replace(point, time=run.start_time), **request_options)
     inputs, against, output, plot = results.inputs, results.against, results.output, results.plot
 
     def job(runner: JobRunner) -> None:
@@ -96,7 +96,7 @@ def command(model: str, run: Simulation, point: PointRequest, results: SimulateO
         loaded, start = at_point(request, runner)
         if request.how.outputs is not None:
             loaded = loaded.with_interface(None, request.how.outputs)
-        trajectory = _simulated(loaded, start, run, table)
+        trajectory = _simulate(loaded, start, run, table)
         runner.restore_directory()
         comparison = None
         if against is not None:
@@ -114,7 +114,7 @@ def command(model: str, run: Simulation, point: PointRequest, results: SimulateO
     return request.work(job)
 
 
-def _simulated(model: Model, point: OperatingPoint, run: Simulation, table: InputTable | None) -> Trajectory:
+def _simulate(model: Model, point: OperatingPoint, run: Simulation, table: InputTable | None) -> Trajectory:
     with stoppable() as stop, progress_bar(model.info.name, point.time, run.stop_time) as progress:
         return fl.simulate(
             model,

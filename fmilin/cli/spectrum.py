@@ -13,7 +13,7 @@ import click
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner, work
-from fmilin.cli.linear_options import FormulationChoices, rejecting_options
+from fmilin.cli.linear_options import FormulationChoices, decorate_with_rejections
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError, join_first
@@ -83,12 +83,12 @@ def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRun
 
 
 def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
-    from fmilin.cli.request import at_point, completed, open_model
+    from fmilin.cli.request import at_point, complete_point, open_model
     from fmilin.trimming.points import point_of
 
     if request.point.trim is None:
         return at_point(request, runner)
-    request = completed(request)
+    request = complete_point(request)
     model = open_model(request, runner)
     saved = None if request.point.values_of(model) else request.point.saved
     from fmilin.formulations import equilibrium
@@ -119,7 +119,7 @@ class Eigenvalues:
 @take("point", PointRequest, only=("settings",))
 @take("eigenvalues", Eigenvalues)
 @DEBUG
-@rejecting_options("spectrum")
+@decorate_with_rejections("spectrum")
 def command(
     model: str,
     how: Linearization,

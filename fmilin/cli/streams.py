@@ -62,7 +62,7 @@ class EscapedStream:
 
 
 @contextmanager
-def escaped_standard_error() -> Iterator[None]:
+def escape_standard_error() -> Iterator[None]:
     """Escape what is written to standard error in the block: names and messages of models may be part of it."""
     with redirect_stderr(cast(TextIO, EscapedStream(sys.stderr))):
         yield

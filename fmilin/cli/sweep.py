@@ -14,9 +14,9 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, ValueReader, json_switch, new_file, new_files, options_of_commands, switch, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.linear_options import linearization_options, reasons_against, reject_options
-from fmilin.cli.options import named, number
-from fmilin.cli.request import request_of
+from fmilin.cli.linear_options import explain_rejections, linearization_options, reject_options
+from fmilin.cli.options import number, split_name
+from fmilin.cli.request import build_request
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
 from fmilin.export.files import checked_families, save_all
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 MAX_AXIS_POINTS = 10_000_000  # points of one axis
 
 
-def axes_of(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
+def read_axes(texts: Sequence[str], option: str = "--vary") -> dict[str, list[float]]:
     """Return the values of ``NAME=FROM:TO:COUNT`` and ``NAME=[v1,v2,...]`` by name."""
     axes: dict[str, list[float]] = {}
     for text in texts:
-        name, values = named(text)
+        name, values = split_name(text)
         if not name:
             raise UsageError(
                 f"{option} '{text}' is not of the form NAME=FROM:TO:COUNT or NAME=[v1,v2,...]. Write for example "
@@ -82,7 +82,7 @@ def _read_number(text: str, where: str) -> float:
     return number(text.strip(), where)
 
 
-VARY = ValueReader(str, axes_of, is_repeatable=True)
+VARY = ValueReader(str, read_axes, is_repeatable=True)
 
 
 @options_of_commands
@@ -107,15 +107,15 @@ class Delivery:
 @model_options.TRIM_OPTIONS
 @linearization_options()
 @take("delivery", Delivery)
-def command(model: str, points: Sweep, delivery: Delivery, **given: Any) -> int:
+def command(model: str, points: Sweep, delivery: Delivery, **request_options: Any) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
     A point that fails is marked with its reason. Status 0 when at least one point is good, 5 when none is.
     """
     checked_families(delivery.output)
     if points.loop_at:
-        reject_options(reasons_against("loop_transfer"), "--loop-at")
-    request = request_of(model, **given)
+        reject_options(explain_rejections("loop_transfer"), "--loop-at")
+    request = build_request(model, **request_options)
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.grid import build_grid
@@ -155,7 +155,7 @@ def _sweep(
                 run(plan, engine, collected, lambda done, _: tell(done))
     except BaseException as error:
         if isinstance(collected, Store):
-            _interrupted(collected, delivery, error)
+            _report_interruption(collected, delivery, error)
         raise
     runner.restore_directory()
     family = collected.family()
@@ -175,7 +175,7 @@ def _sweep(
         raise UsageError(text)
 
 
-def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None:
+def _report_interruption(store: Store, delivery: Delivery, error: BaseException) -> None:
     """Say what is kept; a sweep that has not begun leaves nothing."""
     done = int(store.done.sum())
     if not done:
@@ -183,8 +183,8 @@ def _interrupted(store: Store, delivery: Delivery, error: BaseException) -> None
         return
     store.close()
     if not isinstance(error, UsageError):
-        kept = f"{done} of {len(store.done)} points of '{delivery.output[0]}' are kept"
-        sys.stderr.write(f"{kept}: go on with --resume.\n")
+        saved_points = f"{done} of {len(store.done)} points of '{delivery.output[0]}' are kept"
+        sys.stderr.write(f"{saved_points}: go on with --resume.\n")
 
 
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:

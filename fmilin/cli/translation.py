@@ -202,12 +202,12 @@ def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:
     parsed = _parse(f"call{text[opening:end]}")
     if not isinstance(parsed, ast.Call):
         return match.end(), None
-    given = list(zip(call.positions, parsed.args[1:], strict=False))
-    given += [(keyword.arg, keyword.value) for keyword in parsed.keywords if keyword.arg is not None]
+    arguments = list(zip(call.positions, parsed.args[1:], strict=False))
+    arguments += [(keyword.arg, keyword.value) for keyword in parsed.keywords if keyword.arg is not None]
     options = []
-    for keyword, value in given:
-        own = (call.keywords or {}).get(keyword)
-        option = _adapter_options(value) if keyword == "options" else _option(_possible(keyword, own), value)
+    for keyword, value in arguments:
+        own_meaning = (call.keywords or {}).get(keyword)
+        option = _adapter_options(value) if keyword == "options" else _option(_possible(keyword, own_meaning), value)
         if option is None:
             return end, None
         options.append(option)
@@ -221,8 +221,8 @@ def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:
     return end, " ".join(options) or None
 
 
-def _possible(keyword: str, own: Meaning | None) -> Sequence[Meaning]:
-    return meanings().get(keyword, ()) if own is None else [own]
+def _possible(keyword: str, own_meaning: Meaning | None) -> Sequence[Meaning]:
+    return meanings().get(keyword, ()) if own_meaning is None else [own_meaning]
 
 
 def _adapter_options(value: ast.expr) -> str | None:

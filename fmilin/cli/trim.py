@@ -14,7 +14,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import FILES, MODEL, ValueReader, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.options import NewFile
-from fmilin.cli.request import open_model, request_of
+from fmilin.cli.request import build_request, open_model
 from fmilin.errors import UsageError
 from fmilin.trimming.request import PointRequest, TrimRequest
 
@@ -55,7 +55,7 @@ def command(
     point: PointRequest,
     guess: Sequence[Mapping[str, float]],
     results: TrimOptions,
-    **given: Any,
+    **request_options: Any,
 ) -> int:
     """Find an equilibrium, or a steady motion, on the manifold.
 
@@ -63,7 +63,7 @@ def command(
     """
     files = _check_files(results.output, guess)
     settings = model_options.add_fixed(point.settings, problem)
-    request = request_of(model, point=replace(point, settings=settings, trim=problem), **given)
+    request = build_request(model, point=replace(point, settings=settings, trim=problem), **request_options)
 
     def job(runner: JobRunner) -> None:
         from fmilin.trimming.procedure import find_each

@@ -11,7 +11,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.model_options import model_options
-from fmilin.cli.request import open_beside, request_of, verified
+from fmilin.cli.request import build_request, open_compared_model, verify_linear_model
 from fmilin.errors import NumericalError, join_first
 from fmilin.formats import suffixes
 from fmilin.options import VerificationOptions
@@ -34,20 +34,22 @@ class VerifyOptions:
 @model_options()
 @take("comparison", VerificationOptions)
 @take("results", VerifyOptions)
-def command(model: str, linear: Path, comparison: VerificationOptions, results: VerifyOptions, **given: Any) -> int:
+def command(
+    model: str, linear: Path, comparison: VerificationOptions, results: VerifyOptions, **request_options: Any
+) -> int:
     """Compare a linear model with the nonlinear one on the manifold, channel by channel.
 
     LINEAR is a linear model of MODEL: {linear_file}.
     Ends with status 5 when a channel is wrong to first order.
     """
-    request = request_of(model, **given)
+    request = build_request(model, **request_options)
 
     def job(runner: JobRunner) -> None:
         from fmilin.linear_model.model import LinearModel
 
         claimed = LinearModel.load(linear)
-        loaded = open_beside(request, claimed, runner)
-        verification = verified(claimed, loaded, comparison.horizon)
+        loaded = open_compared_model(request, claimed, runner)
+        verification = verify_linear_model(claimed, loaded, comparison.horizon)
         _deliver(verification, results.plot, runner, as_json=results.as_json)
 
     return request.work(job)

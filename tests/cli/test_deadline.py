@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from fmilin.cli.duration import deadline_in, doing
+from fmilin.cli.duration import describe_stack, read_deadline
 from tests.cli.conftest import Outcome, shell
 
 MODELS = """
@@ -79,8 +79,8 @@ def test_what_was_going_on_is_told_by_the_innermost_module_that_does_something()
     command = SimpleNamespace(f_globals={"__name__": "fmilin.cli.linearize"}, f_back=None)
     loading = SimpleNamespace(f_globals={"__name__": "fmilin.loading.load"}, f_back=command)
     library = SimpleNamespace(f_globals={"__name__": "tomllib"}, f_back=loading)
-    assert doing(library) == "reading the model"  # type: ignore[arg-type]
-    assert doing(command) == "the command was being read"  # type: ignore[arg-type]
+    assert describe_stack(library) == "reading the model"  # type: ignore[arg-type]
+    assert describe_stack(command) == "the command was being read"  # type: ignore[arg-type]
 
 
 def test_an_fmu_that_hangs_ends_with_it(zoo: Callable[[str], Path], tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_what_is_no_deadline_is_refused(models: Path, seconds: str) -> None:
     done = shell(["linearize", "models.py:quick", "--deadline", seconds], models)
     assert done.status == 2
     assert "--deadline" in done.err
-    assert deadline_in(["--deadline", seconds]) is None
+    assert read_deadline(["--deadline", seconds]) is None
 
 
 def _of(folder: Path) -> Mapping[int, str]:
@@ -136,6 +136,6 @@ def _of(folder: Path) -> Mapping[int, str]:
 
 def test_a_deadline_beyond_the_range_of_timers_is_the_longest_one() -> None:
     for text in ("9" * 30, "1e300"):
-        seconds = deadline_in(["trim", "model.fmu", "--deadline", text])
+        seconds = read_deadline(["trim", "model.fmu", "--deadline", text])
         assert seconds is not None
         assert 1e7 < seconds < 1e9

@@ -26,7 +26,7 @@ import fmilin as fl
 from fmilin import TrimRequest
 from fmilin.cli.explore import _answer_anew, _line
 from fmilin.cli.model_options import Running, Trimming
-from fmilin.cli.request import request_of
+from fmilin.cli.request import build_request
 from fmilin.explore.page import PageChoice
 from fmilin.trimming.request import PointRequest
 from tests.browser import Browser, browsing, needs_chromium
@@ -263,7 +263,7 @@ def test_an_fmu_is_loaded_for_each_answer_which_is_that_of_the_command(
     moved: dict[str, float], fmus: Path, run: Run
 ) -> None:
     fmu = str(fmus / "four_bar.fmu")
-    request = request_of(fmu, running=Running(), point=PointRequest(settings={"phi": 2.0}))
+    request = build_request(fmu, running=Running(), point=PointRequest(settings={"phi": 2.0}))
     choice = PageChoice(moved)
     linear = _answer_anew(request, choice)
     words = _line(request, [fmu, "--set", "phi=2.0"], choice, "")[1:]
@@ -289,7 +289,7 @@ def test_the_page_ends_with_its_parent() -> None:
 
 def test_typed_values_give_way_to_those_of_the_sliders() -> None:
     typed = ["m.toml", "--trim", "--set", "k=1", "--fix=q=2,f=3", "--free", "u"]
-    request = request_of(
+    request = build_request(
         "m.toml",
         running=Running(),
         point=PointRequest(settings={"k": 1.0}),

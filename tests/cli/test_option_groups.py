@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from fmilin.cli.command import EVERY_DAY, HEADINGS, grouped
+from fmilin.cli.command import EVERY_DAY, HEADINGS, group_options
 from fmilin.cli.derive import OPTIONS, DerivedOption
 from fmilin.cli.main import COMMANDS, program
 from fmilin.options import DESCRIBED, describe
@@ -25,7 +25,7 @@ def options_of(name: str) -> list[click.Option]:
 
 
 def groups(name: str) -> dict[str, list[click.Parameter]]:
-    return grouped(name, options_of(name))
+    return group_options(name, options_of(name))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

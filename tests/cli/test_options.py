@@ -64,11 +64,11 @@ def test_a_time_that_is_none(value: float) -> None:
 
 def test_outputs_must_differ_and_be_writable(tmp_path: Path) -> None:
     a, b = tmp_path / "a.mat", tmp_path / "b.json"
-    assert options.checked_outputs([a, b]) == [a, b]
+    assert options.check_outputs([a, b]) == [a, b]
     with pytest.raises(UsageError, match="same file twice"):
-        options.checked_outputs([a, tmp_path / "." / "a.mat"])
+        options.check_outputs([a, tmp_path / "." / "a.mat"])
     with pytest.raises(UsageError, match=r"suffix '\.slx'"):
-        options.checked_outputs([a, tmp_path / "b.slx"])
+        options.check_outputs([a, tmp_path / "b.slx"])
     with pytest.raises(UsageError, match="there is no folder"):
-        options.checked_outputs([a, tmp_path / "no" / "b.mat"])
+        options.check_outputs([a, tmp_path / "no" / "b.mat"])
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import Linearization
-from fmilin.cli.linear_options import flags_of
+from fmilin.cli.linear_options import list_flags
 from fmilin.cli.main import program
 from fmilin.models import OdeModel
 from fmilin.options import describe
@@ -62,7 +62,7 @@ def test_a_command_has_every_option_that_has_a_meaning_in_its_row(command: str, 
     for described in describe(Linearization):
         if described.keyword == "descriptor":  # which the format of a file decides
             continue
-        flags = set(flags_of(described.keyword))
+        flags = set(list_flags(described.keyword))
         if described.keyword in ROWS[function]:
             own = {"--method", "--way", "--step"} if command == "floquet" else set()  # --method is the integrator
             assert not (flags - own) & names

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.linear_models import file_at, snapshot_times
+from fmilin.cli.linear_models import name_file, snapshot_times
 from fmilin.systems import four_bar
 from tests.cli.conftest import Run, shell
 
@@ -237,7 +237,7 @@ def test_what_does_not_go_together(run: Run, arguments: list[str], words: str) -
 
 
 def test_names_of_snapshot_files() -> None:
-    assert file_at(Path("a/plant.mat"), 0.5) == Path("a/plant_t0.5.mat")
+    assert name_file(Path("a/plant.mat"), 0.5) == Path("a/plant_t0.5.mat")
     assert snapshot_times("0.5, 1,2e1") == (0.5, 1.0, 20.0)
     assert snapshot_times(None) == ()
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.cli.sweep import axes_of
+from fmilin.cli.sweep import read_axes
 from fmilin.families.store import Store
 from tests.cli.conftest import Run
 from tests.file_contents import without_checksum
@@ -273,9 +273,9 @@ def test_a_full_disk_keeps_what_is_done(run: Run, monkeypatch: pytest.MonkeyPatc
 
 
 def test_ranges() -> None:
-    assert axes_of(["`a b`=0:1:3", "q[1]=[1, 2.5]"]) == {"a b": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}
-    assert axes_of(["a=0.1:0.3:3"])["a"][-1] == 0.3
-    assert axes_of(["a=2:2:1"]) == {"a": [2.0]}
+    assert read_axes(["`a b`=0:1:3", "q[1]=[1, 2.5]"]) == {"a b": [0.0, 0.5, 1.0], "q[1]": [1.0, 2.5]}
+    assert read_axes(["a=0.1:0.3:3"])["a"][-1] == 0.3
+    assert read_axes(["a=2:2:1"]) == {"a": [2.0]}
 
 
 def test_parameters_that_cannot_be_changed(run: Run) -> None:
