@@ -13,7 +13,7 @@ from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.inputs import Inputs, InputTable
 from fmilin.simulation.method import Method
-from fmilin.simulation.run import RunRequest, simulate_at
+from fmilin.simulation.run import RunRequest, simulate_at_times
 from fmilin.simulation.trajectory import Trajectory
 
 
@@ -58,7 +58,7 @@ def compare(
     start = OperatingPoint(float(trajectory.times[0]), _compute_coordinates(linear, first), u)
     rows = _last_of_each_time(trajectory.times)
     times = trajectory.times[rows]
-    motion = simulate_at(system, start, times, RunRequest(_select_inputs(linear, inputs), "none", method))
+    motion = simulate_at_times(system, start, times, RunRequest(_select_inputs(linear, inputs), "none", method))
     theirs = _last_of_each_time(motion.times)  # of a jump of the inputs there are two samples
     nonlinear = np.column_stack([trajectory[name][rows] for name in shared])
     return ResponseComparison(times, system.outputs, nonlinear, motion.outputs[theirs])

@@ -45,11 +45,11 @@ def describe_chattering(model: Model, point: OperatingPoint) -> str:
     if not isinstance(model, Hybrid):
         return ""
     from fmilin.simulation.integration_loop import ChatteringError
-    from fmilin.simulation.run import RunRequest, simulate_at
+    from fmilin.simulation.run import RunRequest, simulate_at_times
 
     ahead = LOOKAHEAD_SECONDS * max(abs(point.time), 1.0)
     try:
-        simulate_at(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
+        simulate_at_times(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
     except ChatteringError:
         return (
             f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "

@@ -57,15 +57,15 @@ class InputCourse:
             return np.empty(0)
         return np.asarray(self._knots[(self._knots > start) & (self._knots < end)])
 
-    def jumps_at(self, t: float) -> bool:
+    def has_jump(self, t: float) -> bool:
         """Whether the inputs jump at ``t``."""
         return False
 
 
-def _checked(course: Course, count: int) -> Course:
+def _check_course(course: Course, count: int) -> Course:
     """Return a function of the user's that refuses to return anything but ``count`` numbers."""
 
-    def checked(t: float) -> FloatArray:
+    def evaluate_checked(t: float) -> FloatArray:
         u = as_numbers(course(t), f"The function for the inputs returned, at t = {t:g}, what")
         if u.shape != (count,):
             raise UsageError(
@@ -74,13 +74,13 @@ def _checked(course: Course, count: int) -> Course:
             )
         return u
 
-    return checked
+    return evaluate_checked
 
 
 class _Tabulated(InputCourse):
-    def __init__(self, table: InputTable, columns: Sequence[int], held: FloatArray) -> None:
-        super().__init__(lambda _: held)
-        self._table, self._columns, self._held = table, list(columns), held
+    def __init__(self, table: InputTable, columns: Sequence[int], constants: FloatArray) -> None:
+        super().__init__(lambda _: constants)
+        self._table, self._columns, self._constants = table, list(columns), constants
         times = table.times
         self._jump_times = np.unique(times[np.flatnonzero(np.diff(times) == 0)])
         self._break_times = np.unique(np.concatenate((self._jump_times, _kinks(times, table.values))))
@@ -90,37 +90,37 @@ class _Tabulated(InputCourse):
         middle = 0.5 * (start + end) if end > start else start
         after = int(np.searchsorted(times, middle, side="right"))
         if after in (0, len(times)):
-            edge = self._filled(values[0 if after == 0 else -1])
+            edge = self._fill_row(values[0 if after == 0 else -1])
             return lambda _: edge
         # A table row by row: the straight line through the rows around the middle of the piece.
         before = after - 1
         slope = (values[after] - values[before]) / (times[after] - times[before])
-        return lambda t: self._filled(values[before] + slope * (t - times[before]))
+        return lambda t: self._fill_row(values[before] + slope * (t - times[before]))
 
     def breaks(self, start: float, end: float) -> FloatArray:
         return self._break_times[(self._break_times > start) & (self._break_times < end)]
 
-    def jumps_at(self, t: float) -> bool:
+    def has_jump(self, t: float) -> bool:
         return bool((self._jump_times == t).any())
 
-    def _filled(self, row: FloatArray) -> FloatArray:
-        u = self._held.copy()
+    def _fill_row(self, row: FloatArray) -> FloatArray:
+        u = self._constants.copy()
         u[self._columns] = row
         return u
 
 
-def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> InputCourse:
-    """Return the course of all inputs; those that ``given`` does not mention stay at ``held`` (nu,)."""
-    if given is None:
-        return InputCourse(lambda _: held)
-    if isinstance(given, InputTable):
-        columns = [signals.index_of(name, "an input of the model") for name in given.names]
-        return _Tabulated(given, columns, held)
-    if callable(given):
-        return InputCourse(_checked(given, len(signals)), _declared_knots([given]))
-    values = held.copy()
+def input_course(signals: Signals, constants: FloatArray, inputs: Inputs | None) -> InputCourse:
+    """Return the course of all inputs; those that ``inputs`` does not mention stay at ``constants`` (nu,)."""
+    if inputs is None:
+        return InputCourse(lambda _: constants)
+    if isinstance(inputs, InputTable):
+        columns = [signals.index_of(name, "an input of the model") for name in inputs.names]
+        return _Tabulated(inputs, columns, constants)
+    if callable(inputs):
+        return InputCourse(_check_course(inputs, len(signals)), _read_knots([inputs]))
+    values = constants.copy()
     moving: dict[int, Callable[[float], float]] = {}
-    for name, value in given.items():
+    for name, value in inputs.items():
         i = signals.index_of(name, "an input of the model")
         if callable(value):
             moving[i] = value
@@ -135,7 +135,7 @@ def input_course(signals: Signals, held: FloatArray, given: Inputs | None) -> In
             u[i] = _require_finite_number(signals.names[i], function(t))
         return u
 
-    return InputCourse(course, _declared_knots(list(moving.values())))
+    return InputCourse(course, _read_knots(list(moving.values())))
 
 
 def _require_finite_number(name: str, value: object) -> float:
@@ -151,7 +151,7 @@ def _require_finite_number(name: str, value: object) -> float:
     return number
 
 
-def _declared_knots(functions: Sequence[object]) -> list[float] | None:
+def _read_knots(functions: Sequence[object]) -> list[float] | None:
     """Return the times that functions declare as their ``knots``; None where one of them declares none."""
     knots: list[float] = []
     for function in functions:

@@ -17,7 +17,7 @@ from fmilin.errors import NumericalError
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.numerics.steps import domains, first_crossing
 from fmilin.signals import FloatArray
-from fmilin.simulation.method import Method, moved, next_step
+from fmilin.simulation.method import Method, next_step, shift_solver
 from fmilin.simulation.stabilization import CorrectedState, IntegratedCoordinates, Plant
 from fmilin.simulation.trajectory import EventRecord
 
@@ -42,7 +42,7 @@ class IntegrationPlan:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Sample:
+class MotionSample:
     """A point of the motion, on the manifold as far as the stabilization keeps it there."""
 
     time: float
@@ -59,7 +59,7 @@ class _Arrival:
     cause: str
 
 
-class Integration:
+class MotionIntegration:
     """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time."""
 
     def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: IntegrationPlan) -> None:
@@ -74,7 +74,7 @@ class Integration:
         self.met = False  # whether the condition holds now, or the event has come
         self.nearest = -np.inf  # the largest value of what is positive where the condition holds
 
-    def samples(self, start: float, x: FloatArray) -> Iterator[Sample]:
+    def samples(self, start: float, x: FloatArray) -> Iterator[MotionSample]:
         """Yield the samples, those of the grid and two for each event, from the states x (N,) at ``start``."""
         stop = float(self._plan.grid[-1])
         t, cause = start, ""
@@ -85,17 +85,17 @@ class Integration:
             end, why = self._end_of_piece(t, stop)
             self._plant.enter(t, end, before_end=self._is_break(end))
             if cause or (t == start and self._leaves_start(t, x)):
-                x = self._passed(t, x, cause)
+                x = self._handle_event(t, x, cause)
                 end, why = self._end_of_piece(t, stop)  # an event schedules the next one
                 self._plant.enter(t, end, before_end=self._is_break(end))
             z = self._integrated.begin(t, x)
             if cause:
                 self.met = self._plan.until_event
-                yield Sample(t, self._integrated.states(t, z), is_wanted=self.met)
+                yield MotionSample(t, self._integrated.states(t, z), is_wanted=self.met)
             if t == start:
                 yield from self._due(t, _Still(self._integrated.states(t, z)))
             if self._holds(t, self._integrated.states(t, z)):
-                yield Sample(t, self._integrated.states(t, z))
+                yield MotionSample(t, self._integrated.states(t, z))
             if self.ended or self.met or t >= stop:
                 return
             arrival = yield from self._piece(t, z, end)
@@ -104,7 +104,7 @@ class Integration:
                 return
             cause = arrival.cause or (why if t == end else "")
             if cause or self.ended:
-                yield Sample(t, x, is_wanted=False)
+                yield MotionSample(t, x, is_wanted=False)
             elif t >= stop:
                 return
 
@@ -114,7 +114,7 @@ class Integration:
         breaks = self._plant.course.breaks(t, stop)
         if breaks.size:
             end = float(breaks[0])
-            why = "input" if self._plant.course.jumps_at(end) else ""
+            why = "input" if self._plant.course.has_jump(end) else ""
         later = self._plan.breaks[np.searchsorted(self._plan.breaks, t, side="right") :]
         if later.size and later[0] < end:
             end, why = float(later[0]), ""
@@ -137,7 +137,7 @@ class Integration:
             np.array_equal(x, start.states) and np.array_equal(self._plant.u(t), start.inputs)
         )
 
-    def _piece(self, t: float, z: FloatArray, end: float) -> Generator[Sample, None, _Arrival]:
+    def _piece(self, t: float, z: FloatArray, end: float) -> Generator[MotionSample, None, _Arrival]:
         """Integrate until ``end`` or the first event."""
         integrated = self._integrated
         self._plant.trouble = None
@@ -146,8 +146,8 @@ class Integration:
         solver = self._solver(t, z, end)
         sides = domains(self._indicators(t, integrated.states(t, z)))
         while True:
-            solver = self._stepped(solver, end)
-            along = _Along(solver, integrated)
+            solver = self._take_step(solver, end)
+            along = _StepInterpolant(solver, integrated)
             crossing = first_crossing(
                 lambda s: self._indicators(s, along(s)), sides, solver.t_old, solver.t,  # noqa: B023
                 last_turns=self._plan.until is not None,
@@ -155,24 +155,24 @@ class Integration:
             if crossing is not None:
                 yield from self._due(crossing.time, along)
                 if self._holds(crossing.time, along(crossing.time)):
-                    yield Sample(float(crossing.time), along(crossing.time))
+                    yield MotionSample(float(crossing.time), along(crossing.time))
                     return _Arrival(float(crossing.time), along(crossing.time), "")
                 which = ", ".join(str(i + 1) for i in crossing.indicators)
                 return _Arrival(float(crossing.time), along(crossing.time), f"event indicator {which}")
             yield from self._due(float(np.nextafter(solver.t, -np.inf)), along)
-            change = integrated.accepted(solver.t, solver.y)
+            change = integrated.accept_step(solver.t, solver.y)
             z = solver.y if change is None else change.z
             x = integrated.states(solver.t, z)
             yield from self._due(solver.t, _Still(x))
             self._plan.progress(solver.t)
             self._holds(solver.t, x)
-            passage = self._completed(solver.t, x)
+            passage = self._complete_step(solver.t, x)
             if passage.wants_event or passage.terminates or solver.t >= end:
                 return _Arrival(float(solver.t), passage.states, "step" if passage.wants_event else "")
             if passage.states is not x:
                 change = CorrectedState(integrated.begin(solver.t, passage.states), is_small=False)
             if change is not None:
-                solver = self._continued(solver, change, end)
+                solver = self._restart_solver(solver, change, end)
 
     def _indicators(self, t: float, x: FloatArray) -> FloatArray:
         """Return the model's event indicators, and what changes sign where the condition begins to hold."""
@@ -187,14 +187,14 @@ class Integration:
         self.nearest, self.met = max(self.nearest, value), self.met or value > 0
         return value > 0
 
-    def _due(self, until: float, states: _Course) -> Iterator[Sample]:
+    def _due(self, until: float, states: _Course) -> Iterator[MotionSample]:
         """Yield the samples of the grid that have come due."""
         due = self._plan.grid[self._done : np.searchsorted(self._plan.grid, until, side="right")]
         if not due.size:
             return
         self._done += len(due)
         for time, x in zip(due.tolist(), states.at(due), strict=True):
-            yield Sample(time, x)
+            yield MotionSample(time, x)
 
     def _solver(self, t: float, z: FloatArray, end: float) -> Any:
         with np.errstate(all="ignore"):
@@ -202,17 +202,17 @@ class Integration:
                 self._integrated.rates, t, z, end, sizes=self._integrated.sizes, first_step=self._first_step
             )
 
-    def _stepped(self, solver: Any, end: float) -> Any:
+    def _take_step(self, solver: Any, end: float) -> Any:
         """Return the solver after one more accepted step."""
         for _ in range(3):
             self._plant.trouble = None
-            wanted = next_step(solver)
+            next_size = next_step(solver)
             with np.errstate(all="ignore"):
                 message = solver.step()
             if solver.status != "failed":
                 self.steps += 1
                 # The last step of a piece is cut short, which says nothing about the next piece.
-                self._first_step = wanted if solver.t >= end else next_step(solver)
+                self._first_step = next_size if solver.t >= end else next_step(solver)
                 return solver
             rescued = self._integrated.rescue(solver.t, solver.y)
             if rescued is None:
@@ -221,10 +221,10 @@ class Integration:
             solver = self._solver(solver.t, rescued.z, end)
         raise self._no_progress(solver.t, message)
 
-    def _continued(self, solver: Any, change: CorrectedState, end: float) -> Any:
+    def _restart_solver(self, solver: Any, change: CorrectedState, end: float) -> Any:
         with np.errstate(all="ignore"):
             if change.is_small:
-                return moved(solver, self._plan.method, self._integrated.rates, change.z, self._integrated.sizes)
+                return shift_solver(solver, self._plan.method, self._integrated.rates, change.z, self._integrated.sizes)
             self._first_step = next_step(solver)
             return self._solver(solver.t, change.z, end)
 
@@ -245,19 +245,19 @@ class Integration:
             variable=getattr(trouble, "variable", None),
         )
 
-    def _completed(self, t: float, x: FloatArray) -> Passage:
+    def _complete_step(self, t: float, x: FloatArray) -> Passage:
         if self._plan.hybrid is None:
             return Passage(x)
         passage = self._plan.hybrid.completed_step(t, x, self._plant.u(t))
-        self._heed(passage, t)
+        self._check_termination(passage, t)
         return Passage(x, passage.wants_event, passage.terminates) if np.array_equal(passage.states, x) else passage
 
-    def _passed(self, t: float, x: FloatArray, cause: str) -> FloatArray:
+    def _handle_event(self, t: float, x: FloatArray, cause: str) -> FloatArray:
         """Carry out an event and return the states after it."""
         after = x
         if self._plan.hybrid is not None:
             passage = self._plan.hybrid.pass_event(t, x, self._plant.u(t))
-            self._heed(passage, t)
+            self._check_termination(passage, t)
             after = passage.states
         if cause:
             self._first_step = None
@@ -266,7 +266,7 @@ class Integration:
             self.events.append(EventRecord(t, cause, tuple(names[i] for i in np.flatnonzero(after != x))))
         return after
 
-    def _heed(self, passage: Passage, t: float) -> None:
+    def _check_termination(self, passage: Passage, t: float) -> None:
         if passage.terminates:
             self.ended = f"The model asked to end the simulation at t = {t:.9g} s."
 
@@ -299,7 +299,7 @@ class _Still:
         return repeat(self._states, len(times))
 
 
-class _Along:
+class _StepInterpolant:
     """The states along the last step, at any time of it."""
 
     def __init__(self, solver: Any, integrated: IntegratedCoordinates) -> None:

@@ -174,7 +174,7 @@ def next_step(solver: Any) -> float | None:
     return None if h is None or not np.isfinite(h) or h <= 0 else float(h)
 
 
-def moved(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArray) -> Any:
+def shift_solver(solver: Any, method: Method, f: Rates, z: FloatArray, sizes: FloatArray) -> Any:
     """Return a solver of z' = f(t, z) that goes on from z where ``solver`` goes on from its own, nearby state."""
     if method.name == "BDF":  # backward differences D[1:] stay when a constant is added to the solution
         solver.D[0] += z - solver.y

@@ -62,7 +62,7 @@ class Projector:
             if not (np.abs(h) > self._near(self._tolerance, x)).any():
                 break
         if not (np.abs(h) <= self._near(max(MANIFOLD_DISTANCE_TOLERANCE, 2 * self._tolerance), x)).all():
-            raise self._lost(t, h)
+            raise self._build_error(t, h)
         return x
 
     def _through(self, stage: _Stage, t: float, x: FloatArray, h: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -105,9 +105,9 @@ class Projector:
         random = np.random.default_rng(1996)
         invariants, D = self._plant.invariants, self._plant.scales
         m = len(invariants)
-        everything, others = np.ones(len(D)), np.ones(len(D))
-        others[sorted(invariants.pairs)] = 0.0
-        whole, reduced, self._terms = np.zeros(m), np.zeros(m), np.zeros(m)
+        everything, unpaired = np.ones(len(D)), np.ones(len(D))
+        unpaired[sorted(invariants.pairs)] = 0.0
+        full_norms, reduced, self._terms = np.zeros(m), np.zeros(m), np.zeros(m)
         for amount in (0.0, 1e-3, 0.1):
             nearby = x + amount * D * random.uniform(-1, 1, len(x))
             try:
@@ -118,21 +118,21 @@ class Projector:
             except FmilinError:  # outside the model's domain
                 continue
             self._terms = np.fmax(self._terms, gradient.reference)
-            whole = np.fmax(whole, np.linalg.norm(H, axis=1))
-            reduced = np.fmax(reduced, np.linalg.norm(H * others, axis=1))
-        whole, reduced = (
-            np.where(norms > ROW_ROUNDING_TOLERANCE * self._terms, norms, 0.0) for norms in (whole, reduced)
+            full_norms = np.fmax(full_norms, np.linalg.norm(H, axis=1))
+            reduced = np.fmax(reduced, np.linalg.norm(H * unpaired, axis=1))
+        full_norms, reduced = (
+            np.where(norms > ROW_ROUNDING_TOLERANCE * self._terms, norms, 0.0) for norms in (full_norms, reduced)
         )
         positions = invariants.is_position_level
-        last = [i for i in range(m) if not positions[i] and invariants.pairs and reduced[i] > 1e-6 * whole[i]]
+        last = [i for i in range(m) if not positions[i] and invariants.pairs and reduced[i] > 1e-6 * full_norms[i]]
         first = [i for i in range(m) if i not in last]
-        self._typical = np.where(np.isin(np.arange(m), last), reduced, whole)
-        stages = [_Stage(first, everything), _Stage(last, others)]
+        self._typical = np.where(np.isin(np.arange(m), last), reduced, full_norms)
+        stages = [_Stage(first, everything), _Stage(last, unpaired)]
         self._stages = [s for s in stages if s.rows] or [_Stage([], everything)]
         for stage in self._stages:
             self._sizes[stage.rows] = self._row_sizes(stage.rows, self._slopes(stage, t, x))
 
-    def _lost(self, t: float, h: FloatArray) -> NumericalError:
+    def _build_error(self, t: float, h: FloatArray) -> NumericalError:
         distance = np.abs(h) / self._sizes
         worst = int(np.argmax(np.where(np.isfinite(distance), distance, np.inf)))
         return NumericalError(

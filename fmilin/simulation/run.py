@@ -19,7 +19,7 @@ from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.signals import FloatArray, RealArray, as_numbers
 from fmilin.simulation.inputs import Inputs, input_course
-from fmilin.simulation.integration_loop import Integration, IntegrationPlan, Sample
+from fmilin.simulation.integration_loop import IntegrationPlan, MotionIntegration, MotionSample
 from fmilin.simulation.method import Method
 from fmilin.simulation.projector import require_invariance
 from fmilin.simulation.stabilization import Clocked, Energy, IntegratedCoordinates, Plant, Stabilization
@@ -95,9 +95,9 @@ def simulate(
     >>> motion.largest_drift < 1e-14
     True
     """
-    start = _started(model, point, start_time)
+    start = _choose_start(model, point, start_time)
     request = RunRequest(inputs, formulation or stabilization, method, energy, progress, stop=stop)
-    return simulate_at(model, start, _grid(start.time, stop_time, step), request)
+    return simulate_at_times(model, start, _grid(start.time, stop_time, step), request)
 
 
 @dataclass(frozen=True)
@@ -134,16 +134,16 @@ def verify_motion(model: Model, start: OperatingPoint, request: RunRequest) -> R
 
     Raises as :func:`simulate` does before it integrates.
     """
-    _prepared(model, start, request)
+    _prepare_run(model, start, request)
     return replace(request, verified=True)
 
 
 def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> MotionSamples:
-    """Integrate as :func:`simulate_at` does, and return states and inputs alone, at as many times as there are.
+    """Integrate as :func:`simulate_at_times` does, and return states and inputs alone, at as many times as there are.
 
     No outputs, energies and drifts are evaluated, which a search for a motion does not need.
     """
-    run = _prepared(compile_for(model, len(times)), start, request)
+    run = _prepare_run(compile_for(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]))
     integration = run.integration(times, breaks)
     states, inputs = [], []
@@ -155,9 +155,9 @@ def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, reques
     return MotionSamples(reached, np.array(states), np.array(inputs), start.parameters, tuple(integration.events))
 
 
-def simulate_at(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
+def simulate_at_times(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
-    run = _prepared(compile_for(model, len(times)), start, request)
+    run = _prepare_run(compile_for(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]), request.stop)
     integration = run.integration(times, breaks)
     recorder = _Recorder(run.plant)
@@ -202,11 +202,11 @@ def snapshots(
     model, point, inputs, stabilization, method, progress, formulation
         As for :func:`simulate`.
     """
-    start = _started(model, point, None)
-    wanted = as_numbers(times, "One of the times of the snapshots")
-    grid = wanted if until is None else _waiting(wanted, start.time, stop_time)
+    start = _choose_start(model, point, None)
+    requested_times = as_numbers(times, "One of the times of the snapshots")
+    grid = requested_times if until is None else _append_wait_end(requested_times, start.time, stop_time)
     request = RunRequest(inputs, formulation or stabilization, method, progress=progress, until=until)
-    run = _prepared(compile_for(model, len(grid)), start, request)
+    run = _prepare_run(compile_for(model, len(grid)), start, request)
     if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
         raise UsageError(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "
@@ -215,7 +215,7 @@ def snapshots(
     breaks = find_time_breaks(model, run.start, run.plant.course, float(grid[-1]))
     integration = run.integration(grid, breaks)
     for sample in integration.samples(run.start.time, run.start.states):
-        if sample.is_wanted and (integration.met or until is None or sample.time in wanted):
+        if sample.is_wanted and (integration.met or until is None or sample.time in requested_times):
             yield run.plant.point(sample.time, sample.states)
     if until is not None and not integration.met:
         near = integration.nearest
@@ -226,7 +226,7 @@ def snapshots(
         raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
 
 
-def _waiting(times: FloatArray, start: float, stop: float | None) -> FloatArray:
+def _append_wait_end(times: FloatArray, start: float, stop: float | None) -> FloatArray:
     """Return the times of samples, and where the wait ends."""
     end = start + MAX_WAIT_SECONDS if stop is None else float(stop)
     if not (np.isfinite(end) and end > start):
@@ -245,15 +245,15 @@ class _Run:
     progress: Callable[[float], None]
     until: str | None = None
 
-    def integration(self, grid: FloatArray, breaks: TimeBreaks) -> Integration:
+    def integration(self, grid: FloatArray, breaks: TimeBreaks) -> MotionIntegration:
         plan = IntegrationPlan(
             self.method, grid, self.hybrid, self.progress, _condition(self.plant, self.start, self.until)
         )
         plan = replace(plan, breaks=breaks.times)
-        return Integration(self.plant, self.integrated, replace(plan, until_event=self.until == EVENT))
+        return MotionIntegration(self.plant, self.integrated, replace(plan, until_event=self.until == EVENT))
 
 
-def _prepared(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
+def _prepare_run(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
     chosen, method = request.stabilization, request.method
     chosen = stabilization_named(chosen) if isinstance(chosen, str) else chosen
     method = Method(method) if isinstance(method, str) else method
@@ -287,7 +287,7 @@ def _condition(plant: Plant, start: OperatingPoint, until: str | None) -> Callab
     return lambda t, x: value(t, x, plant.u(t))
 
 
-def _started(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
+def _choose_start(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: fmilin does not integrate it. "
@@ -327,7 +327,7 @@ class _Recorder:
     times: list[float] = field(default_factory=list)
     rows: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]] = field(default_factory=list)
 
-    def take(self, sample: Sample) -> None:
+    def take(self, sample: MotionSample) -> None:
         t, x, plant = sample.time, sample.states, self.plant
         u = plant.u(t).copy()
         energy = np.nan if plant.energy is None else plant.energy.value(t, x, u)
@@ -339,7 +339,7 @@ class _Recorder:
         return np.array([row[member] for row in self.rows]).reshape(len(self.rows), width)
 
 
-def _trajectory(run: _Run, integration: Integration, recorder: _Recorder) -> Trajectory:
+def _trajectory(run: _Run, integration: MotionIntegration, recorder: _Recorder) -> Trajectory:
     model, plant = run.plant.model, run.plant
     remarks = [Remark("ended", integration.ended)] if integration.ended else []
     return Trajectory(

@@ -127,11 +127,14 @@ class Plant:
         slope = (8 * (self.u(t + h) - self.u(t - h)) - (self.u(t + 2 * h) - self.u(t - 2 * h))) / (12 * h)
         names = self.model.inputs.names
         for j, k in self.invariants.chain.items():
-            given = self.u(t)[k]
-            if abs(slope[j] - given) > 1e-4 * (abs(slope[j]) + abs(given) + 1e-6 * abs(self.u(t)[j]) / length):
+            declared_rate = self.u(t)[k]
+            if abs(slope[j] - declared_rate) > 1e-4 * (
+                abs(slope[j]) + abs(declared_rate) + 1e-6 * abs(self.u(t)[j]) / length
+            ):
                 raise UsageError(
                     f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
-                    f"s, but its derivative, the input '{names[k]}', is {given:.6g}: give both, and let them agree."
+                    f"s, but its derivative, the input '{names[k]}', is {declared_rate:.6g}: give both, and let them "
+                    "agree."
                 )
 
     def u(self, t: float) -> FloatArray:
@@ -221,7 +224,7 @@ class IntegratedCoordinates:
         """Return the states that belong to z, shape (N,)."""
         return z
 
-    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
+    def accept_step(self, t: float, z: FloatArray) -> CorrectedState | None:
         """Take note of an accepted step; return where to go on when not from its end."""
 
     def rescue(self, t: float, z: FloatArray) -> CorrectedState | None:
@@ -255,7 +258,7 @@ class Clocked(IntegratedCoordinates):
         """Return the states of this time, shape (N,)."""
         return self._inner.states(t, self._nothing)
 
-    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
+    def accept_step(self, t: float, z: FloatArray) -> CorrectedState | None:
         """Pass on."""
-        self._inner.accepted(t, self._nothing)
+        self._inner.accept_step(t, self._nothing)
         return None

@@ -79,7 +79,7 @@ class _Projected(IntegratedCoordinates):
         self._last = t, x
         return x
 
-    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
+    def accept_step(self, t: float, z: FloatArray) -> CorrectedState | None:
         x = self._project(t, z)
         if x is z:
             return None
@@ -196,9 +196,9 @@ class _LocalIntegration(IntegratedCoordinates):
     def begin(self, t: float, x: FloatArray) -> FloatArray:
         x = self._project(t, x)
         if self._map is None:
-            self._map, self._names = self._chosen(t, x, self._options.independent)
+            self._map, self._names = self._choose_coordinates(t, x, self._options.independent)
         else:
-            self._map = self._centred(t, x)
+            self._map = self._recenter(t, x)
             self._improve(t, x)
         return self._psi.y0
 
@@ -220,9 +220,9 @@ class _LocalIntegration(IntegratedCoordinates):
                 f"{error}"
             ) from None
 
-    def accepted(self, t: float, z: FloatArray) -> CorrectedState | None:
+    def accept_step(self, t: float, z: FloatArray) -> CorrectedState | None:
         x = self.states(t, z)
-        self._map = self._centred(t, x)
+        self._map = self._recenter(t, x)
         return CorrectedState(self._psi.y0, is_small=False) if self._improve(t, x) else None
 
     def rescue(self, t: float, z: FloatArray) -> CorrectedState | None:
@@ -234,13 +234,13 @@ class _LocalIntegration(IntegratedCoordinates):
         assert self._map is not None  # noqa: S101 - begin() comes first
         return self._map
 
-    def _centred(self, t: float, x: FloatArray) -> PointParametrization:
+    def _recenter(self, t: float, x: FloatArray) -> PointParametrization:
         """Return Psi in the same coordinates around another point: Newton's iteration starts from there."""
         old = self._psi
         self.plant.invariants.inputs = self.plant.u(t)
         return PointParametrization(old.invariants, old.rows, old.coordinates, t, x)
 
-    def _chosen(
+    def _choose_coordinates(
         self, t: float, x: FloatArray, named: Sequence[str] = ()
     ) -> tuple[PointParametrization, tuple[str, ...]]:
         frame = verify_frame(self.plant.evaluator, self.plant.point(t, x), named=named, kind=self._options.coordinates)
@@ -257,7 +257,7 @@ class _LocalIntegration(IntegratedCoordinates):
         if present <= (self._options.limit if limit is None else limit):
             return False
         try:
-            other, names = self._chosen(t, x)
+            other, names = self._choose_coordinates(t, x)
         except NumericalError:
             return False  # nothing is regular here; the present ones still may carry across
         condition = self._condition(other, x)

@@ -91,7 +91,7 @@ def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
 
 def _collect_tapes(model: Model) -> list[TimeTape] | None:
     """Return what of the graphs of a model, or of its members, depends on time alone; None where one has no graph."""
-    tape = _tape_of(model)
+    tape = _get_tape(model)
     if tape is not None:
         return [tape]
     members: Mapping[str, Model] | None = getattr(model, "members", None)
@@ -101,10 +101,10 @@ def _collect_tapes(model: Model) -> list[TimeTape] | None:
     for member in members.values():
         if _only_samples(member):
             continue
-        own = _collect_tapes(member)
-        if own is None:
+        member_tapes = _collect_tapes(member)
+        if member_tapes is None:
             return None
-        tapes += own
+        tapes += member_tapes
     return tapes
 
 
@@ -113,7 +113,7 @@ def _only_samples(model: Model) -> bool:
     return isinstance(model, Hybrid) and not len(model.states) and model.next_event_time() is not None
 
 
-def _tape_of(model: Model) -> TimeTape | None:
+def _get_tape(model: Model) -> TimeTape | None:
     """Return what of the graph of a model depends on time alone; None where it has no graph."""
     if model in _tapes:
         return _tapes[model]
@@ -124,8 +124,8 @@ def _tape_of(model: Model) -> TimeTape | None:
         system = read_graph(model)
         if system is not None:
             results = [system.derivatives, system.matrix, system.right_hand_side]
-            others = [system.states, system.inputs, system.unknowns]
-            tape = TimeTape(system.time, others, system.parameters, system.parameter_values, results)
+            variables = [system.states, system.inputs, system.unknowns]
+            tape = TimeTape(system.time, variables, system.parameters, system.parameter_values, results)
     _tapes[model] = tape
     return tape
 
