@@ -55,7 +55,7 @@ def _list_checks() -> str:
         'A linear model is computed first and checked then. `checks="standard"` runs these checks as often as the\n'
         'table says, `checks="all"` runs every one at every point and takes nothing from earlier points, and\n'
         '`checks="none"` runs none: wrong constraints and derivatives then pass unnoticed, and the linear model says\n'
-        "so. What the computation itself meets is an error all the same: a kink or an event among the differences,\n"
+        "so. Problems of the computation itself are errors in any case: a kink or an event among the differences,\n"
         "coordinates that are singular. No check depends on another one. If several fail, the error of the first one\n"
         "in the table is raised. With `formulation=`, at singular configurations and of large models those checks\n"
         "run that have a meaning there. Models that are identified from responses have checks of their own, which\n"

@@ -1,4 +1,4 @@
-"""What the user should know about a result: remarks of the kinds of one table, not printed strings.
+"""Messages to the user about a result: remarks of the kinds of one table, not printed strings.
 
 The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``. The file is
 longer than others because it is one table, of every kind that a result may carry.
@@ -216,7 +216,7 @@ ROWS = (
          "To which moment of a step the outputs belong.",
          "Nothing; `C` and `D` are meant as the sentence says.", severity="information"),
     Kind("repetition",
-         "What was done so that equal runs of the model give equal answers.",
+         "The measure that makes equal runs of the model give equal results.",
          "Nothing.", severity="information"),
     Kind("sampled",
          "Parts of the model are sampled. A continuous linear model holds them: loops through them are open in it.",

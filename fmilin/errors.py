@@ -1,4 +1,4 @@
-"""What can go wrong, where, and what to do about it: each class has an exit status, and data beside its sentence."""
+"""Errors, with location and remedy: each class has an exit status, and data beside its sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is zero, what is close enough, what is refused: every limit that decides about a number, once.
+"""Limits for zero, for close enough and for rejection: every limit that decides about a number, once.
 
 Each has a test that fails when it is loosened. Steps, iterations and sizes of one procedure stay with that procedure.
 These orders must hold: ``PROJECTION_TOLERANCE < MANIFOLD_DISTANCE_TOLERANCE < START_GAP_TOLERANCE`` and

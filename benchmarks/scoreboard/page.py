@@ -32,7 +32,7 @@ A row is a file in `benchmarks/scoreboard/rows`. To add one, copy the shortest, 
 
 """
 
-PEERS = """## What other tools say
+PEERS = """## Results of other tools
 
 Each peer answers by a script of its own in `benchmarks/scoreboard/peers`, to be run by anybody who has that tool
 installed. A peer's number may answer another question than the row's, and the remark says so: soft constraints are

@@ -54,7 +54,7 @@ class FmuOptions:
 @describe_in_docstring
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What a file of an engine or a tool is asked for: the keys of ``options`` of :func:`fmilin.load`."""
+    """Options of a file of an engine or a tool: the keys of ``options`` of :func:`fmilin.load`."""
 
     floating_base: bool = option(
         default=False, help="Let the root link of a URDF file move freely.", group=MODEL, kind="switch"

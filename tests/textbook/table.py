@@ -132,7 +132,7 @@ def _reasons() -> str:
         for reason in dict.fromkeys(models.values()):
             titles = [MODELS[name].title for name, other in models.items() if other == reason]
             lines.append(f"| {source} | {reason} | {'; '.join(titles)} |")
-    head = "## What a source cannot express\n\n| source | the model ... | models |\n| --- | --- | --- |"
+    head = "## Models that a source cannot express\n\n| source | the model ... | models |\n| --- | --- | --- |"
     return "\n".join([head, *lines]) + "\n"
 
 

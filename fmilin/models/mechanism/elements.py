@@ -132,7 +132,7 @@ class Skate(Part, kind="skate"):
     body: Annotated[str, "The body."]
     point: Annotated[Vector, "In the body's frame, in m."] = ZERO
     direction: Annotated[Vector, "In the body's frame."] = (0.0, 1.0, 0.0)
-    frame: Annotated[str, "Another body in whose frame both are, as one that goes with a contact."] = ""
+    frame: Annotated[str, "Another body; both are in its frame, for example in one at a contact."] = ""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class JointForce(Part, kind="joint force"):
 
 @dataclass(frozen=True)
 class Motion(Part, kind="motion"):
-    """An input: the position of a joint with one freedom, which has no states; `NAME.v`, `NAME.a` are its rates."""
+    """An input: the position of a joint with one degree of freedom, without states; its rates are `NAME.v`, `NAME.a`."""
 
     joint: Annotated[str, "The joint."]
     start: Annotated[float, "Initial value, in m or rad."] = 0.0
@@ -256,7 +256,7 @@ class Sensor(Part, kind="sensor"):
     """An output: a quantity of a body, a joint, an element or the whole."""
 
     name: Annotated[str, "Name of the output."]
-    quantity: Annotated[Quantity, "What is measured."]
+    quantity: Annotated[Quantity, "The measured quantity."]
     of: Annotated[
         str, "The body, joint, spring, tendon, line force, actuator, loop, wheel or skate; empty for the whole."
     ] = ""
@@ -264,7 +264,7 @@ class Sensor(Part, kind="sensor"):
     axis: Annotated[Vector, "In the ground (accelerometer, velocimeter, gyroscope: in the body)."] = (1.0, 0.0, 0.0)
     pointer: Annotated[Vector, "`direction` only: the vector of the body that is looked at."] = (1.0, 0.0, 0.0)
     coordinate: Annotated[int, "Of a joint (which speed), a reaction (which constraint) or a quaternion, from 0."] = 0
-    factor: Annotated[float, "What the quantity is multiplied with."] = 1.0
+    factor: Annotated[float, "Factor of the quantity."] = 1.0
     limits: Annotated[Limits, "The range of the sensor: what it shows goes no further."] = ()
 
     def __post_init__(self) -> None:
@@ -289,7 +289,7 @@ class Sensor(Part, kind="sensor"):
 class Tendon(Part, kind="tendon"):
     """A length over joints, L = sum factor q, or along points, that pulls with stiffness (L - rest) + damping L'."""
 
-    joints: Annotated[Sequence[str], "Over joints: those with one freedom each that it runs over."] = ()
+    joints: Annotated[Sequence[str], "Over joints: those that it runs over, each with one degree of freedom."] = ()
     factors: Annotated[Sequence[float], "Over joints: L = sum factor q, in m/rad or without unit."] = ()
     bodies: Annotated[Sequence[str], "Along points: the bodies that it is attached to, in order."] = ()
     points: Annotated[Sequence[Vector], "Along points: where, in the frames of the bodies, in m."] = ()
@@ -331,7 +331,7 @@ class Actuator(Part, kind="actuator"):
     gain (kp, 0, 0) and bias (0, -kp, -kv). At a limit linear models are those of its inner side.
     """
 
-    joint: Annotated[str, "What it drives: a joint, a tendon or a body."] = ""
+    joint: Annotated[str, "The driven element: a joint, a tendon or a body."] = ""
     tendon: Annotated[str, "As for `joint`."] = ""
     body: Annotated[str, "As for `joint`."] = ""
     gear: Annotated[

@@ -75,7 +75,7 @@ class Body(Part, kind="body"):
     ] = (0.0, 0.0, 0.0)
     # as many URDF files have them, a mass of 0 with an inertia too; whoever says so has judged them
     any_inertia: Annotated[bool, "true: take moments that no body can have."] = False
-    gravity_compensation: Annotated[float, "What part of its weight something else carries."] = 0.0
+    gravity_compensation: Annotated[float, "Fraction of the weight that is compensated."] = 0.0
 
     def __post_init__(self) -> None:
         if self.mass is not None and not (

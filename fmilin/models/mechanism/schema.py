@@ -143,8 +143,8 @@ class FileTable(Table):
     angle_unit: Literal["rad", "deg"] = Field(
         "rad",
         description="Of positions, velocities (per second) and rests of joints, turns, offsets of couplings, and the "
-        "angles of frames in this file. What is measured per angle (stiffness, damping, pitch, ratio) counts in rad "
-        "always, and so does the model.",
+        "angles of frames in this file. Quantities per angle (stiffness, damping, pitch, ratio) and the model itself "
+        "always use rad.",
     )
     independent: list[str] = Field(
         [], description="States to keep in linear models. Positions among them are held when the loops are closed."
