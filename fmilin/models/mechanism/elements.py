@@ -207,7 +207,7 @@ class JointForce(Part, kind="joint force"):
 
 @dataclass(frozen=True)
 class Motion(Part, kind="motion"):
-    """An input: the position of a joint with one degree of freedom, without states; its rates are `NAME.v`, `NAME.a`."""
+    """An input: the position of a joint with one degree of freedom, without states; its rates: `NAME.v`, `NAME.a`."""
 
     joint: Annotated[str, "The joint."]
     start: Annotated[float, "Initial value, in m or rad."] = 0.0
