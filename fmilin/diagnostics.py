@@ -337,7 +337,7 @@ ROWS = (
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}
 """Every kind of remark by its name, those of older files included."""
 OF_ANOTHER_VERSION = Kind("", "A remark of another version of fmilin.", "Read its sentence.")
-"""What is taken for the row of a kind that only a file knows."""
+"""The row for a kind that appears only in a file."""
 
 MOST_HELD = 12  # discrete variables that are listed
 

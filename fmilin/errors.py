@@ -150,7 +150,7 @@ class ModelCrashError(FmilinError):
 
 
 REFUSALS = (UsageError, ModelError, ConstraintError, NumericalError)
-"""What a model may answer where it cannot be evaluated; a crash is no answer, and is passed on."""
+"""The errors of a model that cannot be evaluated; a crash is not among them, and is passed on."""
 
 
 def _resembling(name: str, names: list[str]) -> list[str]:

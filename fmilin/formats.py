@@ -29,7 +29,7 @@ Holds = Literal[
     "motion picture",
     "page",
 ]
-"""What a file holds, in the order of the documentation."""
+"""The kinds of contents of a file, in the order of the documentation."""
 
 Action = Literal["write", "read"]
 Result = TypeVar("Result")
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a person may choose about a file beyond its format; each format takes what concerns it."""
+    """Choices about a file beyond its format; each format uses those that concern it."""
 
     name: str = "plant"  # what the thing in the file is called (a function, a model): the stem of the file's name
     # signals in deviations from the operating point instead of absolute values, and without f0, its own motion

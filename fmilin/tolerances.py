@@ -44,7 +44,7 @@ STATIC_BALANCE_TOLERANCE: Final = 1e-9
 """Accelerations over stiffness that count as rest in statics. Looser: a penalized rest point that is none."""
 
 EXACT_BALANCE_TOLERANCE: Final = 1e-10
-"""What a trim without noise must reach. Looser: an equilibrium that moves."""
+"""The residual that a trim without noise must reach. Looser: an equilibrium that moves."""
 
 TRIM_DISTANCE_TOLERANCE: Final = 1e-3
 """How far a solution may be from what a trim returns, in sizes of the unknowns. Looser: an equilibrium that is none."""
@@ -79,7 +79,7 @@ CLEAR_GAP: Final = 1e2
 """Ratio of singular values across the decision about the rank below which the decision is remarked on."""
 
 ROUNDING_TOLERANCE: Final = 1e-14
-"""What is below this fraction of the terms that it is a sum of is rounding. Looser: weak couplings vanish."""
+"""The fraction of the terms of a sum below which the sum is rounding. Looser: weak couplings vanish."""
 
 COEFFICIENT_ROUNDING_FACTOR: Final = 16.0
 """Times what rounding can have made of a coefficient of an equation (a running error analysis, in units of eps), up to
@@ -173,9 +173,9 @@ SYMMETRY_TOLERANCE: Final = 1e-9
 # -- reduction -----------------------------------------------------------------------------------------------------
 
 NO_RESPONSE_TOLERANCE: Final = 1e-9
-"""What an input reaches, or an output shows, beside the terms that it is a sum of, and counts as nothing where nothing
-is known of the entries' errors; :data:`CANCELLATION_TOLERANCE` where they are known, and come on top. Looser:
-couplings vanish."""
+"""The response to an input or in an output, relative to the terms of its sum, that counts as zero where the errors of
+the entries are unknown; :data:`CANCELLATION_TOLERANCE` where they are known, and come on top. Looser: couplings vanish.
+"""
 
 UNCHANGED_STATE_TOLERANCE: Final = 1e-9
 """Part that a state has in what was dropped, up to which it keeps its name. Looser: a state that is another's sum."""

@@ -26,7 +26,7 @@ _MAX_HEADER_BYTES = 4096  # bytes of a file that are read to tell what it is
 
 
 class Adapter(ABC):
-    """What a distribution registers: it claims files and turns them into models."""
+    """An adapter that a distribution registers: it claims files and turns them into models."""
 
     suffixes: tuple[str, ...] = ()  # of the files that it reads, lower case, with the dot
     description: str = ""  # what these files are, in a few words: "MuJoCo models (MJCF, URDF)"

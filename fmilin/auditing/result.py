@@ -1,4 +1,4 @@
-"""What an audit found: a row for each quantity, with the stated number and the number by a second way."""
+"""The result of an audit: a row for each quantity, with the stated number and the number by a second method."""
 
 from __future__ import annotations
 

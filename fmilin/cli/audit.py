@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @options_of_commands
 class AuditOptions:
-    """What is audited with, and how it is shown."""
+    """The options of ``audit``: the nonlinear model to compare with, and the form of the output."""
 
     against: str | None = command_option(
         None,

@@ -1,4 +1,4 @@
-"""What all commands share: files kept apart, and options under headings, those of every day first."""
+"""The common parts of all commands: separate files, and options under headings, frequent ones first."""
 
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc

@@ -55,7 +55,7 @@ class _Discover(Command):
 def command(model: str, search: DiscoverOptions, loading: Loading, **request_options: Any) -> int:
     """Find the constraints that a model keeps and does not declare.
 
-    Rates are asked for at random states; functions of the states are looked for that never change. What was found is
+    Rates are evaluated at random states; functions of the states that never change are searched for. The result is
     verified at other states and written as a file.
     """
     excite, output = search.excite, search.output

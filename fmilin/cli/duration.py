@@ -45,7 +45,7 @@ _DOING = {
     "fmilin.report": "writing the results",
     "fmilin.explore": "writing the results",
 }
-"""What modules do, in words; the innermost one that is on the stack is told."""
+"""A description of each module's task; a message names that of the innermost module on the stack."""
 
 
 class DeadlinePassed(KeyboardInterrupt):

@@ -18,7 +18,7 @@ from fmilin.errors import UsageError
 
 @options_of_commands
 class ExplainOptions:
-    """What is explained."""
+    """The options of ``explain``."""
 
     input: str | None = command_option(
         None, "With --output: one channel; else all inputs and outputs.", OPTIONS, "text", metavar="NAME"

@@ -46,7 +46,7 @@ FINE_EXPONENT_ERROR = 1e-8  # error of the exponents, times the period, at which
 
 @options_of_commands
 class FloquetOptions:
-    """What varies, at how many phases the model is linearized, and where the results go."""
+    """The options of ``floquet``: varied quantities, phases of linearization, and output files."""
 
     vary: dict[str, list[float]] = command_option(
         {},

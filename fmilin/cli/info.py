@@ -18,7 +18,7 @@ from fmilin.options import FmuOptions, SourceOptions
 
 @options_of_commands
 class InfoOptions:
-    """What is shown."""
+    """The options of ``info``."""
 
     as_json: bool = json_switch("The same as one JSON document on standard output.")
     run: bool = switch("Run the model, too: do its states depend on each other?", OPTIONS)

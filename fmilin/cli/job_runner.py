@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class ClosableResource(Protocol):
-    """What a job borrows."""
+    """A resource that a job borrows."""
 
     def close(self) -> None:
         """Give back."""
@@ -45,7 +45,7 @@ Borrowed = TypeVar("Borrowed", bound=ClosableResource)
 
 @dataclass
 class JobRunner:
-    """What a job needs to deliver."""
+    """The results of a job and the resources that it borrows."""
 
     results: ResultStream  # what is written here goes to standard output when the job has ended
     borrowed: list[ClosableResource] = field(default_factory=list)  # what is closed at the end
@@ -124,7 +124,7 @@ Job = Callable[[JobRunner], None]
 
 @dataclass
 class _JobOutcome:
-    """What a job has to deliver: the exit status, texts for both streams, files, and why it failed."""
+    """The outcome of a job: the exit status, texts for both streams, files, and the reason of a failure."""
 
     status: int
     text: str

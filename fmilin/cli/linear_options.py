@@ -68,7 +68,7 @@ PENALTY = ValueReader(str, _three_numbers)
 
 @options_of_commands
 class FormulationChoices:
-    """What a formulation of Lagrange's equations can be told."""
+    """The options of a formulation of Lagrange's equations."""
 
     basis: str | None = command_option(
         None,
@@ -193,7 +193,7 @@ def _range(text: str, option: str) -> Any:
 
 @options_of_commands
 class ConditioningOptions:
-    """What stands on the command line about what is done to a linear model."""
+    """The options of the command line for processing a linear model."""
 
     minimal: bool = switch("Leave out what no input reaches or no output shows.", SMALLER)
     keep_frequencies: tuple[float, float] | None = command_option(
@@ -320,7 +320,7 @@ class CosimulationRequest:
 
 @options_of_commands
 class Coupled:
-    """What stands on the command line about a system of several members."""
+    """The options of the command line for a system of several members."""
 
     as_cosimulated: bool = switch(
         "Of a system: the discrete model of its co-simulation, with its delays.",

@@ -43,7 +43,7 @@ INPUTS_OVER_TIME: Path | None = command_option(
 
 @options_of_commands
 class Debugging:
-    """What a command shows of its failures."""
+    """The options for showing failures of a command."""
 
     debug: bool = switch("Show tracebacks.", MESSAGES)
 
@@ -115,7 +115,7 @@ class Running(Debugging):
 
 @options_of_commands
 class DeclarationOptions:
-    """What becomes of the constraints that a model declares."""
+    """The options for the constraints that a model declares."""
 
     no_constraints: bool = switch(NO_CONSTRAINTS, MODEL, conflicts="--constraint --constraints")
 
@@ -132,7 +132,7 @@ class DeclarationOptions:
 
 @options_of_commands
 class DiscoveryOptions(DeclarationOptions):
-    """What becomes of the constraints of a model, declared or not."""
+    """The options for the constraints of a model, declared or not."""
 
     discover: bool = switch(
         "Find constraints that the model does not declare, and use them.",
@@ -148,7 +148,7 @@ class DiscoveryOptions(DeclarationOptions):
 
 @options_of_commands
 class Replacement(DiscoveryOptions):
-    """What stands in the place of the constraints of a model."""
+    """The options that replace the constraints of a model."""
 
     tangent_only: bool = switch(
         "Find the directions of motion from numbers, without constraints.",

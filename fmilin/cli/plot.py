@@ -73,7 +73,7 @@ def _orders(text: str, option: str) -> tuple[float, ...]:
 
 @options_of_commands
 class Drawing:
-    """What is to be drawn, and how."""
+    """The options of ``plot``: the kind of picture, and its file."""
 
     kind: str = field(metadata=KIND)
     output: Path = field(

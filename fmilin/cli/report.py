@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @options_of_commands
 class ReportOptions:
-    """What stands on the page."""
+    """The options of ``report``: the contents of the page."""
 
     output: Path = field(metadata=require_file("The page.", suffixes("page")))
     against: str | None = command_option(

@@ -1,4 +1,4 @@
-"""What was asked for on the command line, and the model and the operating point that it describes."""
+"""The request of the command line, with the model and the operating point that it describes."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def complete_point(request: CommandRequest) -> CommandRequest:
 def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     """Return the model, and the point that the request describes: where its motion is at ``--simulate-to``.
 
-    What is remarkable about an equilibrium goes to standard error.
+    Warnings about an equilibrium go to standard error.
     """
     from fmilin.trimming.points import point_of
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @options_of_commands
 class SimulateOptions:
-    """What the motion is compared with, and where it goes."""
+    """The options of ``simulate``: the model to compare with, and the output."""
 
     inputs: Path | None = model_options.INPUTS_OVER_TIME
     against: Path | None = command_option(

@@ -1,7 +1,7 @@
 """Messages of the core name Python keywords; the command line prints the options that do the same.
 
 ``keep_inaccurate=True`` becomes ``--keep-inaccurate``, ``free=["torque"]`` becomes ``--free torque``, and
-``fl.audit(loop)`` becomes ``'fmilin audit'``. What is written to files keeps the Python form.
+``fl.audit(loop)`` becomes ``'fmilin audit'``. Text written to files keeps the Python form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fmilin.support.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a keyword is on the command line."""
+    """The equivalent of a keyword on the command line."""
 
     option: str
     kind: str  # of its values, as in :mod:`fmilin.options`
@@ -66,7 +66,7 @@ CONDITIONING: Mapping[str, Meaning] = {
 
 @dataclass(frozen=True)
 class Call:
-    """What a call of a function is on the command line."""
+    """The equivalent of a function call on the command line."""
 
     command: str = ""  # the command that does the same
     option: str = ""  # its option, where the present command has it
@@ -108,7 +108,7 @@ CALLS: Mapping[str, Call] = {
     "FmuOptions": Call(),
     "Conditioning": Call(keywords=CONDITIONING),
 }
-"""What is printed for a call: the option where the present command has it, else the command with its options."""
+"""The text printed for a call: the option where the present command has it, else the command with its options."""
 
 _FORM = re.compile(
     r"(?<![\w.`-])(?:"

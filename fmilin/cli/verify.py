@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @options_of_commands
 class VerifyOptions:
-    """What is shown of the comparison."""
+    """The options for showing the comparison."""
 
     plot: Path | None = new_file("Draw both responses of each channel.", suffixes("picture"))
     as_json: bool = json_switch("The verdict as one JSON document on standard output.")

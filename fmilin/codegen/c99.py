@@ -68,7 +68,7 @@ _Table = list[tuple[int, int]]
 
 
 class _Equations:
-    """What is computed, and where the results go."""
+    """The computed quantities, and the places of the results."""
 
     def __init__(self, system: ImplicitSystem, watched: Sequence[SX]) -> None:
         self.system = system

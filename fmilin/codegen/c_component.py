@@ -58,7 +58,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class CComponent:
-    """What stands in the file."""
+    """The contents of a C component's file."""
 
     name: str
     about: Sequence[str]  # paragraphs of the comment

@@ -28,7 +28,7 @@ MAX_DENSE_SIZE = (
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What computes the numbers."""
+    """The choice of the code that computes the numbers."""
 
     # ``"auto"``: CasADi's virtual machine, which answers at once, and compiled C as soon as it pays
     # (:class:`CompilationBudget`) if there is a compiler
@@ -123,7 +123,7 @@ class Evaluator:
 
     @property
     def kind(self) -> str:
-        """What computes at present: ``"casadi"`` or ``"c"``."""
+        """The code in use: ``"casadi"`` or ``"c"``."""
         return "casadi" if self._native is None else "c"
 
     def __call__(self, *vectors: FloatArray | float) -> list[FloatArray]:

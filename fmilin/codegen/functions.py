@@ -204,7 +204,7 @@ class StackFunctions:
 
     @property
     def kind(self) -> str:
-        """What computes at present: ``"casadi"`` or ``"c"``."""
+        """The code in use: ``"casadi"`` or ``"c"``."""
         return "casadi" if self._compiled is None else "c"
 
     @cached_property

@@ -182,7 +182,7 @@ class ImplicitSystem:
 
     @property
     def remainder(self) -> SX:
-        """What the equations leave of r: r - W w, or r itself where a solution of W w = r is a step of Newton's."""
+        """The remainder of r: r - W w, or r itself where a solution of W w = r is a Newton step."""
         Ww = ca.mtimes(self.matrix, self.unknowns) if self.guess is None else 0
         return self.right_hand_side - Ww
 
@@ -197,7 +197,7 @@ class ImplicitSystem:
 
 
 def jacobian(e: SX, columns: SX) -> SX:
-    """Return the exact sparse Jacobian of a column. What is in it several times is differentiated once."""
+    """Return the exact sparse Jacobian of a column. Common subexpressions are differentiated once."""
     return ca.sparsify(ca.jacobian(ca.cse(e) if cse_option(e)["cse"] else e, columns))
 
 

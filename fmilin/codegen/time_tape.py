@@ -204,7 +204,7 @@ class TimeTape:
             size = CHANGE_SIZE_FRACTION * float(high - low)
             if not size > 0:
                 continue
-            # What changes most of the time is seen by any step, unless it is a step of its own.
+            # Changes during most of the time are seen by any step, except those that are a step themselves.
             is_rare = np.mean(np.abs(everywhere - rest) > size) <= RARE_TIME_FRACTION
             near_enough = np.abs(offsets) <= duration * (PULSE_WIDTH_FRACTION if is_rare else JUMP_WIDTH_FRACTION)
             sharp |= np.ptp(values[:, near_enough], axis=1) > size

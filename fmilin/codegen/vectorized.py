@@ -100,7 +100,7 @@ class _Nonzeros(NamedTuple):
 
 @dataclass(frozen=True)
 class _Problem:
-    """What is computed."""
+    """The quantities to compute, with their system and elimination order."""
 
     system: ImplicitSystem
     quantities: SX

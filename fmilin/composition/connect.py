@@ -288,7 +288,7 @@ def connect(
     ----------
     members : mapping of str to member
         By name: a :class:`~fmilin.Model` of any source, a :class:`~fmilin.LinearModel`, or a linear system of
-        python-control. A co-simulation FMU is identified first. What is sampled holds its outputs between its samples:
+        python-control. A co-simulation FMU is identified first. A sampled member holds its outputs between its samples:
         :func:`fmilin.sampled_loop`.
     connections : iterable of (source, target), (source, target, factor) or (source, target, factor, offset)
         ``("plant.y", "controller.u")``: an input gets factor times the output plus offset, after a conversion of units

@@ -45,7 +45,7 @@ Complex = NDArray[np.complex128]
 
 
 class CoupledMode(NamedTuple):
-    """What the co-simulation makes of a mode of the coupled plant."""
+    """A mode of the coupled plant as the co-simulation represents it."""
 
     plant: complex  # s, in 1/s
     multiplier: complex  # z of the co-simulation
@@ -97,7 +97,7 @@ class Cosimulation(TableRepr):
 
     @cached_property
     def modes(self) -> tuple[CoupledMode, ...]:
-        """What becomes of each mode of the plant, slowest first; empty with sampled members: no plant without them."""
+        """The modes of the plant in the co-simulation, slowest first; empty with sampled members: no plant then."""
         if any(m.linear.sample_time for m in self.members):
             return ()
         s = self.plant.eigenvalues()

@@ -1,4 +1,4 @@
-"""What is wired to what, by name (``member.variable``), checked once before any number; units of two ends converted."""
+"""The wiring by name (``member.variable``), checked once before any number; units of two ends are converted."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ SIMULTANEOUS_TIME_TOLERANCE = 1e-6  # times closer than this, in sample times, a
 
 
 class Law(Protocol):
-    """What a regulator computes at its samples."""
+    """The control law that a regulator evaluates at its samples."""
 
     def restart(self) -> None:
         """Go back to before the first sample."""
@@ -211,7 +211,7 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class ActuatorLimits:
-    """What lies between a regulator and the plant."""
+    """The limits and the delay between a regulator and the plant."""
 
     lower: FloatArray | None = None  # (outputs,), limits
     upper: FloatArray | None = None  # (outputs,), limits
@@ -228,7 +228,7 @@ class SamplingTimes:
 
 @dataclass
 class _SamplingState:
-    """What is kept from one sample to the next; shared by all views."""
+    """The data retained from one sample to the next; shared by all views."""
 
     held_outputs: FloatArray
     samples: int = 0

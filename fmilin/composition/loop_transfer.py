@@ -1,4 +1,4 @@
-"""What comes back at a wire for what is sent from it (L), and what a loop makes of a disturbance: S = 1/(1 - L).
+"""The loop transfer function L at a wire, and the sensitivity to a disturbance: S = 1/(1 - L).
 
 A wire bears the name of the input at which it ends; the name of an output means all wires that begin there.
 """
@@ -40,7 +40,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 
 @dataclass(frozen=True)
 class NamedWire:
-    """What a name stands for: links from one output, or a wire inside a member that is a system itself."""
+    """The wires that a name denotes: links from one output, or a wire inside a member that is a system itself."""
 
     name: str
     links: tuple[WireLink, ...] = ()

@@ -135,7 +135,7 @@ Solve = Callable[[FloatArray], FloatArray]
 
 
 class MemberSlopes(NamedTuple):
-    """What one member says of itself, and where it stands among all."""
+    """The derivatives of one member, and its position among all."""
 
     over_states: FloatArray  # (n + ny, n), A above C
     over_inputs: FloatArray  # (n + ny, nv), B above D

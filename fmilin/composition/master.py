@@ -90,7 +90,7 @@ def compute_step(model: ConnectedModel, master: Master, members: Sequence[Discre
     C = block_diag(*(m.C for m in members)).reshape(ny, P)
     used = np.zeros(ny, dtype=bool)
     used[coupling.wires.sources[coupling.wires.sources >= 0]] = True
-    # What was read last is a state where it holds the last input.
+    # An output that was read last is a state where it holds the last input.
     memories = np.flatnonzero(used & (D != 0).any(axis=1))
     nz, nu = P + len(memories), len(model.inputs)
     width = nz + nu + 1

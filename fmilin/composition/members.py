@@ -1,7 +1,7 @@
 """The members of a connected system: where each stands among all, their wires v = K y + L w + v_0, and their order.
 
-Each member is visited once with its right inputs, sooner where what it tells without them is needed. What an output
-depends on at once decides the order; what then is left is a loop.
+Each member is evaluated once with its right inputs, and earlier where a result without them is needed. The direct
+dependencies of the outputs decide the order; members without an order form a loop.
 """
 
 from collections.abc import Sequence
@@ -154,7 +154,7 @@ def _slices(sizes: Sequence[int]) -> list[slice]:
 
 @dataclass(frozen=True)
 class Wires:
-    """What feeds every input of every member, all arrays of shape (nv,)."""
+    """The sources of all inputs of all members, arrays of shape (nv,)."""
 
     sources: Indices  # the output that does; -1 where none does
     inputs: Indices  # the input of the system that does; -1 where none does

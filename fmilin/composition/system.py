@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SystemDeclaration:
-    """What a connected model is made of."""
+    """The parts of a connected model."""
 
     name: str
     members: Mapping[str, Model]
@@ -104,7 +104,7 @@ class ConnectedModel(
 
     @property
     def used_alone(self) -> tuple[object, ...]:
-        """What its members use alone."""
+        """The resources that only one thread may use at a time, of all members."""
         return tuple(thing for model in self.members.values() for thing in model.used_alone)
 
     def _start(self, models: Sequence[Model]) -> OperatingPoint:

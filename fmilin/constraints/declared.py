@@ -1,4 +1,4 @@
-"""What the states must satisfy: declared constraints, and the same bound to a model's variables."""
+"""Constraints on the states: as declared, and bound to a model's variables."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ _PLAIN_NAME = re.compile(rf"(?:der\({_NAME}(?:\.{_NAME})*\)|{_NAME}(?:\.{_NAME})
 
 
 class Arithmetic(Protocol):
-    """What an expression is made into: sympy's expressions, CasADi's nodes."""
+    """The target of an expression's translation: sympy's expressions, CasADi's nodes."""
 
     def number(self, value: float) -> Any:
         """Return a number."""

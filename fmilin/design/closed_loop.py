@@ -175,7 +175,7 @@ def _find_turn(model: Model, name: str) -> float | None:
 
 @dataclass(frozen=True)
 class _Imperfect:
-    """What lies between the regulator and the plant."""
+    """The imperfections between the regulator and the plant."""
 
     limits: Mapping[str, tuple[float, float]]
     delay: float

@@ -104,7 +104,7 @@ def sampled_noise(A: RealArrayLike, G: RealArrayLike, W: RealArrayLike, sample_t
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """What a filter made of measured data."""
+    """The estimates of a filter from measured data."""
 
     states: FloatArray  # (K, P), of the independent coordinates after each measurement, absolute
     innovations: FloatArray  # (K, m), measurement less its prediction; of an angle that wraps, modulo its turn
@@ -257,7 +257,7 @@ class KalmanFilter(TableRepr, Savable):
     ) -> tuple[FloatArray, FloatArray]:
         """Return estimates (K, P) and innovations (K, m) of a record (before, inputs, measured) from a prediction y.
 
-        What does not depend on the estimates is computed for all samples together.
+        Quantities that do not depend on the estimates are computed for all samples together.
         """
         s, u0, L = self.sampled, self.linear.u0, self.gain
         before, inputs, measured = record

@@ -22,7 +22,7 @@ Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
 class Savable:
-    """What runs on a machine: a filter or a regulator with a sampled linear model of itself."""
+    """A filter or a regulator that runs on a machine, with a sampled linear model of itself."""
 
     __slots__ = ()
 

@@ -50,7 +50,7 @@ ZERO_EIGENVALUE_TOLERANCE = (
 
 @dataclass(frozen=True, kw_only=True)
 class ModeGoal:
-    """What one mode shall be, or all of them."""
+    """The requirements on one mode, or on all of them."""
 
     near: complex | None = None  #: in 1/s, an eigenvalue of the model as it is, which is followed; all modes without
     damping: float | None = None  #: the smallest ratio -Re / modulus, without unit

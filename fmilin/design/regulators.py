@@ -347,7 +347,7 @@ def _gain(linear: LinearModel, gain: RealArrayLike, drives: Sequence[str]) -> Fl
 
 
 class EstimatorRegulator(TableRepr):
-    """What a regulator answers to estimates in place of states; the filter is told what the actuators do.
+    """A regulator that applies a law to estimates in place of states; the filter gets the actuators' values.
 
     Raises UsageError or UnknownNameError when the law reads what is not estimated, drives what is no input, or has
     another sample time.
@@ -383,7 +383,7 @@ class EstimatorRegulator(TableRepr):
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """What the filter says of its run."""
+        """Diagnostics of the filter's run."""
         return self.kf.remarks
 
     def restart(self) -> None:

@@ -1,4 +1,4 @@
-"""What a schedule looks up between the points that it was designed at, and what its closed loop does there.
+"""The interpolation of a schedule between its design points, and its closed loop there.
 
 At fixed scheduling variables the loop is A - B K, all three interpolated. How far A and B are off is taken from each
 point of the grid that is left out and interpolated from its neighbours, twice as far apart: four times the error of the
@@ -49,7 +49,7 @@ class TableLayout:
 
 @dataclass(frozen=True, eq=False)
 class ScheduleTable:
-    """What a schedule looks up."""
+    """The table that a schedule interpolates."""
 
     grid: Grid  # of the family
     over: tuple[str, ...]  # its axes, in the order of the scheduling variables

@@ -43,7 +43,7 @@ class Term:
 
     @property
     def complexity(self) -> tuple[int, int, int]:
-        """What makes a term worse to read than another: its factors, then its angles."""
+        """A measure of how hard a term is to read: its factors, then its angles."""
         return self.degree() + len(self.harmonic[1]), len(self.harmonic[1]), self.degree()
 
     def text(self, names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the zeros of a channel say about control: inverse responses, bandwidth, frequencies that do not pass.
+"""The limits of control from the zeros of a channel: inverse responses, bandwidth, blocked frequencies.
 
 The limits are those of Astrom, "Limitations on control system performance", European Journal of Control 6, 2000, and
 the bound of the sensitivity is that of Freudenberg and Looze, IEEE Transactions on Automatic Control 30, 1985.

@@ -37,12 +37,12 @@ MIN_ANNOUNCED_SIZE = 100  # functions among which a search takes its time
 STEP = 1e-3  # of differences, in sizes of the states
 ROUNDING_OF_RATES = 1e-12  # of a rate, in the sum of its terms
 PREFERRED_INDEPENDENCE_TOLERANCE = 1e-2
-"""What a gradient adds to the span of others at the point, to be preferred: parallel ones are nearly singular."""
+"""The least part that a gradient adds to the span of others to be preferred: parallel ones are nearly singular."""
 
 
 @dataclass(frozen=True)
 class Selected:
-    """What is declared."""
+    """The selected constraints, and the manifold that they declare."""
 
     constraints: list[tuple[Invariant, Level]]
     manifold: list[Invariant]  # all that is zero at a consistent point, rates of positions' constraints too

@@ -1,4 +1,4 @@
-"""What was found, as a table and as a file of constraints."""
+"""The result of a discovery, as a table and as a file of constraints."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ EXTRA_INPUT_POINTS = 16  # points at which the inputs are moved, besides as many
 
 @dataclass(frozen=True)
 class ExcitedRates:
-    """What inputs do at some points: f(x, u) - f(x, u0)."""
+    """The effect of the inputs at some points: f(x, u) - f(x, u0)."""
 
     x: FloatArray  # shape (m, N)
     f: FloatArray  # shape (m, N)
@@ -132,7 +132,7 @@ class Rejected:
 
 @dataclass
 class ConstraintSearch:
-    """What was found so far."""
+    """The state of a search for constraints."""
 
     sampler: Sampler
     kinds: StateKinds

@@ -1,4 +1,4 @@
-"""What the states are, told by moving them: constant, cyclic, an angle, a speed; and which ones can meet."""
+"""The kinds of states, found by perturbing them: constant, cyclic, an angle, a speed; and groups that can meet."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -25,7 +25,7 @@ TURN_RATE_TOLERANCE = (
 
 @dataclass(frozen=True)
 class StateKinds:
-    """What the states are."""
+    """The kinds of the states."""
 
     # their rates are zero wherever the states are and whatever the inputs do: parameters, in truth
     constant: frozenset[int]
@@ -65,7 +65,7 @@ def find_driven_positions(sampler: Sampler) -> frozenset[int]:
     for j in np.flatnonzero(is_driven & ~turns):
         moved = x.copy()
         moved[:, j] += 0.37 * sampler.reach[j]
-        # What moves with it, and is not driven itself, says that it is a speed.
+        # A state that changes with it and is not driven itself shows that it is a speed.
         is_driven[j] = not _differ(once, sampler.rates(moved, u), least)[~is_driven].any()
     return _set(is_driven)
 

@@ -86,7 +86,7 @@ UNIT = 1e-9  # distance from 1 of the norm of a unit vector
 
 @dataclass(frozen=True)
 class InvariantVerdict:
-    """What an invariant is taken for."""
+    """The classification of an invariant."""
 
     kind: Kind  # ``"open"``: a constraint if positions follow from it
     reason: str = ""  # what a conserved quantity looks like

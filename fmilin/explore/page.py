@@ -127,7 +127,7 @@ ENDINGS = (".json", ".mat", ".py", ".mo", ".html")
 
 @dataclass(frozen=True)
 class Slider:
-    """What can be moved: its name, unit, value at the start and range."""
+    """A quantity that can be changed on the page: its name, unit, value at the start and range."""
 
     name: str
     kind: str
@@ -139,7 +139,7 @@ class Slider:
 
 @dataclass(frozen=True)
 class PageChoice:
-    """What was chosen on the page: values that differ from the start, and coordinates."""
+    """The choices on the page: values that differ from the start, and coordinates."""
 
     values: Mapping[str, float]
     independent: Sequence[str] = ()
@@ -148,7 +148,7 @@ class PageChoice:
 
 @dataclass(frozen=True)
 class ExploredModel:
-    """What is explored."""
+    """The explored model, with its sliders and coordinates."""
 
     title: str
     start: LinearModel

@@ -33,7 +33,7 @@ DAMAGED = (
     TypeError,
     ValueError,
 )
-"""What zipfile and NumPy raise for archives that are no archives, or whose headers are anything."""
+"""The exceptions of zipfile and NumPy for files that are not archives, or have arbitrary headers."""
 
 
 @contextmanager

@@ -41,7 +41,7 @@ _SAMPLE_TIME_DIGITS = (1.0, 2.0, 5.0)  # digits of sample times that are chosen 
 
 @dataclass(frozen=True)
 class OutputLimits:
-    """What lies behind a regulator's outputs."""
+    """The limits of a regulator's outputs, and their feedback."""
 
     lower: FloatArray  # shape (ny,)
     upper: FloatArray

@@ -46,7 +46,7 @@ NUMBERS = frozenset({int, float, type(None)})  # types of list entries that are 
 
 
 class Integrity(Enum):
-    """What the checksum of a file says of its content."""
+    """The result of comparing the checksum of a file with its content."""
 
     NOT_STATED = "there is no checksum"
     INTACT = "it fits"

@@ -1,7 +1,7 @@
 """A family of linear models as names with arrays, numbers and texts: the format ``fmilin-family/1``.
 
-What the points share stands once, in the words of a linear model; what differs and is a number is an array with the
-grid in front; ``choices`` are coordinates and method of the points whose ``chosen`` names them.
+Data common to the points are stored once, with the names of a linear model; numbers that differ are arrays with the
+axes of the grid in front; ``choices`` are coordinates and method of the points whose ``chosen`` names them.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class _Entry:
 
     @property
     def unit(self) -> str:
-        """What stands behind the last comma, without the brackets of output channels."""
+        """The text behind the last comma, without the brackets of output channels."""
         return self.text.rpartition(", ")[2].removeprefix("(").removesuffix(")") if ", " in self.text else ""
 
     @property

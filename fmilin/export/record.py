@@ -51,7 +51,7 @@ class Objects(list[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Record:
-    """What a result consists of.
+    """The contents of a result's file.
 
     Facts are texts, numbers, None, lists of them, and nested mappings, in which arrays may stand. Additions are
     values that users of a container, by its suffix, expect under other names or in another shape; they are not read.
@@ -63,7 +63,7 @@ class Record:
     top_level: tuple[str, ...] = ()  # variables of a .mat file of their own; the rest is in its struct ``fmilin``
     is_packed: bool = False  # whether the facts are too many for fields of a struct: they are one text in a .mat file
     additions: Mapping[str, Callable[[], Mapping[str, Any]]] = field(default_factory=dict)
-    # What varies between points, where containers of objects have an object for each: each has the numbers of the
+    # Facts that vary between points, where containers of objects have an object for each: each has the numbers of the
     # arrays with pages and these facts, which replace the facts and arrays named in ``per_point``.
     points: Iterable[Mapping[str, Any]] | None = None
     per_point: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Stored:
-    """What stands in a file. Arrays ``behind`` have the axes that run over points last."""
+    """The contents of a file. Arrays ``behind`` have the axes that run over points last."""
 
     arrays: Mapping[str, Any]
     facts: Mapping[str, Any]

@@ -245,7 +245,7 @@ class BranchLine:
 
     @property
     def last(self) -> tuple[FloatArray, ...]:
-        """What varies, states and inputs at the last point."""
+        """The varied quantities, states and inputs at the last point."""
         return self._ends[-1]
 
     def guess(self, columns: Columns) -> tuple[FloatArray, FloatArray]:

@@ -163,7 +163,7 @@ class BranchEquations:
 
 
 class BranchDerivatives(Protocol):
-    """What the equations need to know of the model."""
+    """The properties of the model that the equations need."""
 
     def evaluate(self, points: IntArray, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rates of the coordinates that rest (j, resting), and steps back to the manifold (j, N).
@@ -346,7 +346,7 @@ class BatchDerivatives:
 
     @property
     def tangents(self) -> TangentBatch:
-        """What the model says at the last evaluation of each point."""
+        """The derivatives at the last evaluation of each point."""
         if self._tangents is None:
             raise NumericalError("The equations are to be evaluated before they are solved.")
         return self._tangents

@@ -1,6 +1,6 @@
 """From one trimmed point to the next, by the linear model of the one before.
 
-What does not converge is left to the search of :mod:`fmilin.trimming`.
+Points that do not converge are left to the search of :mod:`fmilin.trimming`.
 """
 
 from collections.abc import Mapping

@@ -106,7 +106,7 @@ class FamilyArray:
 
 @dataclass(frozen=True)
 class PointCoordinates:
-    """What may differ between the points of a family and is no number."""
+    """Properties other than numbers that may differ between the points of a family."""
 
     states: Signals  # the independent coordinates
     method: tuple[str, str]  # how derivatives were taken and coordinates chosen
@@ -155,7 +155,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
 
     @property
     def axes(self) -> Mapping[str, FloatArray]:
-        """What varies: values by name."""
+        """The varied quantities: values by name."""
         return self.grid.axes
 
     @property

@@ -1,4 +1,4 @@
-"""What a sweep runs over: values by name, every combination of them or one value of each at a time."""
+"""The grid of a sweep: values by name, every combination of them or one value of each at a time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -1,6 +1,6 @@
 """Multiblade coordinates of Coleman (Coleman and Feingold, NACA report 1351, 1958; Bir, NREL/CP-500-42553, 2008).
 
-Blade k of N stands at psi_k = psi + 2 pi k / N. What it does, q_k, is written as seen from the ground:
+Blade k of N stands at psi_k = psi + 2 pi k / N. Its motion q_k is written in the ground frame:
 
     q_k = a_0 + sum_n (a_nc cos n psi_k + a_ns sin n psi_k) + a_d (-1)^k (N even).
 

@@ -1,4 +1,4 @@
-"""What is asked of every point of a sweep, and who computes the points: an engine takes runs of them, and reports."""
+"""The request at every point of a sweep, and the engines that compute runs of points and report them."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -90,7 +90,7 @@ class SweepTask:
 
 @dataclass(slots=True)
 class TaskReport:
-    """What an engine says: some points of a task are done."""
+    """A report of an engine: some points of a task are done."""
 
     task: SweepTask
     outcomes: Sequence[PointOutcome] = ()

@@ -31,7 +31,7 @@ _ACCURACY = tuple(f.name for f in fields(Accuracy))
 
 @dataclass(frozen=True)
 class Template:
-    """What all linear models of a family share."""
+    """The common properties of all linear models of a family."""
 
     order: int  # P
     full_states: Signals

@@ -43,7 +43,7 @@ class PointSolver:
 
     @cached_property
     def _batch_runs(self) -> BatchRuns:
-        """What solves runs of points at once."""
+        """The solver for runs of points together."""
         plan = self.plan
         parameters = [name for name in plan.grid.axes if self._models.find_kind(name) == "parameter"]
         return BatchRuns(self.base, plan.grid, parameters, plan.how, plan.point.values_of(self.base))

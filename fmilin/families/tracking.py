@@ -105,7 +105,7 @@ def _assignment(w0: Complex, V0: Complex, w1: Complex, V1: Complex) -> NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class FamilySpectra:
-    """What is known of the eigenvalues of a family, shape (number of points, P), columns as in :class:`Tracks`."""
+    """Bounds and kinds of the eigenvalues of a family, shape (number of points, P), columns as in :class:`Tracks`."""
 
     errors: FloatArray  # how far each eigenvalue may be off; NaN where there is not a linear model
     kinds: NDArray[np.str_]  # as in :attr:`fmilin.linear_model.stability.Stability.kinds`; "" where there is none

@@ -100,7 +100,7 @@ class MakersPipe:
 
 
 Serve = Callable[[MakersPipe], None]
-"""What a worker does: it returns when the pipe says that there are no more messages."""
+"""The function of a worker: it returns when the pipe has no more messages."""
 
 
 class WorkerProcess:

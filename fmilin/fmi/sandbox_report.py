@@ -22,7 +22,7 @@ class Protection:
 
 @dataclass(frozen=True, slots=True)
 class HostSandbox:
-    r"""What a host reported when its sandbox was applied; names that it does not mention belong to other systems.
+    r"""The protections that a host reported for its sandbox; names that it does not report belong to other systems.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Guarantee:
 
 @dataclass(frozen=True, slots=True)
 class SandboxReport:
-    """What holds for the code of an FMU on this system; printed, a line each."""
+    """The guarantees for the code of an FMU on this system; printed, one on each line."""
 
     system: str
     guarantees: tuple[Guarantee, ...]

@@ -240,7 +240,7 @@ MAX_COMPARED_VARIABLES = 80  # variables of a descriptor system that is compared
 
 @dataclass(frozen=True)
 class DescriptorComparison:
-    """What the reduction of the equations and their pencil s E - A say."""
+    """The comparison of the reduced equations with their pencil s E - A."""
 
     order: int  # of the linear model
     pencil_order: int | None  # finite eigenvalues of the pencil; None where they cannot be told from infinite ones

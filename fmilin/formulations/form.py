@@ -19,8 +19,8 @@ coordinates first, so that units do not decide: R = D V.
   Saigal).
 
 A moving point adds terms: an eigenvalue problem with constant matrices makes dq' and dv' of the same small vectors,
-while the tangent space turns, Phi_q dv + Phi_q_dot dq = 0 and Phi_q a + gamma_q dq + gamma_v dv = 0. What lies between
-is a motion of the coordinates along N:
+while the tangent space turns, Phi_q dv + Phi_q_dot dq = 0 and Phi_q a + gamma_q dq + gamma_v dv = 0. The difference is
+a motion of the coordinates along N:
 
     dq' = dv + N P dq,    dv' = a - N (Q dq + W dv)
     P = (Phi_q N)^+ Phi_q_dot,   W = (Phi_q N)^+ (Phi_q_dot - gamma_v),   Q = (Phi_q N)^+ (Phi_q_dot N P - gamma_q)
@@ -183,7 +183,7 @@ METHODS: dict[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True, eq=False)
 class ConstraintMotion:
-    """What the constraints add where the point moves or accelerates: Phi'' = Phi_q q'' + gamma = 0."""
+    """The terms of the constraints where the point moves or accelerates: Phi'' = Phi_q q'' + gamma = 0."""
 
     velocities: FloatArray  # (n,), q'
     accelerations: FloatArray  # (n,), q''

@@ -168,7 +168,7 @@ def take_logarithm(M: FloatArray) -> FloatArray:
     return np.ascontiguousarray(L.real, dtype=np.float64)
 
 
-# What outputs and declared states show of a discrete model
+# Outputs and declared states of a discrete model
 
 
 @dataclass(frozen=True)

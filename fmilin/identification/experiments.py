@@ -89,7 +89,7 @@ class Experiments:
 
     @property
     def remark(self) -> str:
-        """What was left out, in words."""
+        """A message that lists the omitted experiments."""
         return (
             f"Experiments may take {self.budget:g} s of processor time, which left out: {', '.join(self.left_out)}. "
             f"With these it takes about {self.seconds_of_all} s (budget={self.seconds_of_all})."
@@ -102,7 +102,7 @@ class Experiments:
 
     @property
     def seconds_of_all(self) -> int:
-        """What everything would take, with what was left out, a fifth more than predicted."""
+        """The time of all experiments, omitted ones included, and a fifth more than predicted."""
         return ceil(1.2 * (clock() - self._begun + sum(self.left_out.values())))
 
     def _cost(self, step: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What an identification finds beside the matrices, and says of them: method, fit, order, sampling convention."""
+"""The findings of an identification besides the matrices, with their messages: method, fit, order, sampling."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_HELD_OUT_ERROR = 0.05  # error on held-out responses of which a user is warn
 
 @dataclass
 class Findings:
-    """What one way of identification finds until it has a linear model."""
+    """The findings of one method of identification before it has a linear model."""
 
     method: str  # the name of the way
     cadence: Cadence

@@ -227,7 +227,7 @@ def _try(way: Way) -> tuple[LinearModel | None, str]:
     )
 
 
-# What is added to the linear model of every way
+# Additions to the linear model of every method
 
 
 def _finish(way: Way, linear: LinearModel) -> LinearModel:

@@ -156,8 +156,8 @@ def _difference(
     """Return how far a plant is from another, relative to this one, in whatever a user can compare.
 
     The coordinates of a realization are arbitrary: entries of A may differ by less than eigenvalues and transfer
-    functions do, which depend on no coordinates. What the errors of the entries explain is not a difference: they
-    spread a double zero by the root of rounding.
+    functions do, which depend on no coordinates. Deviations within the errors of the entries do not count as a
+    difference: they spread a double zero by the root of rounding.
     """
     parts = []
     for name in "AB":

@@ -1,7 +1,7 @@
 """Pulses on each input, the Markov parameters that they give, and the discrete model that these are realized as.
 
-An input is moved by +a and by -a during one step: r(a) = (y(+a) - y(-a)) / (2 a). What r changes by at a smaller a
-is the error estimate. The order follows from singular values and held-out responses. Where declared states follow the
+An input is moved by +a and by -a during one step: r(a) = (y(+a) - y(-a)) / (2 a). The change of r at a smaller a is the
+error estimate. The order follows from singular values and held-out responses. Where declared states follow the
 identified ones one to one, some become the coordinates; else they are ``z[1]``, ...
 """
 

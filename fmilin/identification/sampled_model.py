@@ -1,7 +1,7 @@
 """A hybrid model that is stepped over its sampling period: events at the start of each step, then smooth motion.
 
-What is due at t_(k+1) belongs to the next step. The first t_k is that of the first event that is still due: what is due
-at the start itself has happened when a model is initialized.
+Events due at t_(k+1) belong to the next step. The first t_k is that of the first event that is still due: events due at
+the start itself have happened when a model is initialized.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class SampledModel(Model, Stepped):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the source notes, but for its events in time, which are stepped here."""
+        """The notes of the source, except for its events in time, which are stepped here."""
         return tuple(note for note in self.source.notes if "schedules an event" not in note)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:

@@ -35,7 +35,7 @@ STILL_STEPS = 6  # steps that show whether an output moves by itself
 
 
 class DerivativeMethod(Protocol):
-    """What linearizes a model from derivatives of its rates and outputs, where they can be read."""
+    """A method that linearizes a model from derivatives of its rates and outputs, where they can be read."""
 
     def linearize(self, model: Model, point: OperatingPoint, derivatives: str | None) -> tuple[LinearModel, Selection]:
         """Return the linear model at a point and its coordinates, which the next point of a path continues.
@@ -46,7 +46,7 @@ class DerivativeMethod(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class IdentificationOptions:
-    """What a user asks of an identified model, and how derivatives, where they can be read, make a linear model."""
+    """The options of an identified model, and the method for derivatives where they can be read."""
 
     by_derivatives: DerivativeMethod
     stepping: Stepping = field(default_factory=Stepping)

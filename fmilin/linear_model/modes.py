@@ -1,4 +1,4 @@
-"""What the eigenvalues say: frequencies, damping, and how the whole mechanism moves."""
+"""Modes from the eigenvalues: frequencies, damping, and the motion of the whole mechanism."""
 
 from collections.abc import Sequence
 from typing import Any

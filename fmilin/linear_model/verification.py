@@ -1,4 +1,4 @@
-"""What a verification found, channel by channel."""
+"""The result of a verification, channel by channel."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ZeroStructure(TableRepr):
 
     @property
     def warnings(self) -> tuple[Remark, ...]:
-        """What a user should know: zeros that the second way does not confirm, and doubtful counts."""
+        """Warnings: zeros that the second method does not confirm, and doubtful counts."""
         return tuple(self._list_remarks())
 
     @cached_property

@@ -73,7 +73,7 @@ class DirectionalDifference:
 
 
 class DifferentiatedBatch(NamedTuple):
-    """What a model says at points."""
+    """The derivatives of a model at a batch of points."""
 
     tangents: TangentBatch
     geometry: LocalParametrization  # the manifold near the points

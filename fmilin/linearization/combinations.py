@@ -21,8 +21,9 @@ from fmilin.tolerances import RANK, ROUNDING_TOLERANCE
 FAR_DISPLACEMENT_SIZE = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
 NEAR_DISPLACEMENT_SIZE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved
 CURVATURE_RATIO = 1e-2
-"""What is left of the rate of a combination that stays unmoved, relative to terms of second order: rounding and terms
-of third order. The rate of one that does not is as large as they are."""
+"""The largest rate of a combination that stays constant, relative to terms of second order: rounding and terms of third
+order. A combination that does not stay constant has a rate as large as they are.
+"""
 
 MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
 MIN_SAMPLES = 1_000

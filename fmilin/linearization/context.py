@@ -1,4 +1,4 @@
-"""What checks of a linearization look at: a point linearized, a batch of points linearized together."""
+"""The inputs of checks of a linearization: a point linearized, a batch of points linearized together."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AssembledPoint(ExaminedPoint):
 
     @property
     def peculiarities(self) -> Sequence[Remark]:
-        """What the method says of its result at this point; the general one says nothing."""
+        """The method's diagnostics on its result at this point; the general method has none."""
         return ()
 
 
@@ -92,7 +92,7 @@ class EnlargedPoint(ConstrainedPoint, AssembledPoint):
 
     @property
     def peculiarities(self) -> Sequence[Remark]:
-        """What the eigenvalues over so many velocities mean; nothing where these are those of one branch."""
+        """An explanation of the eigenvalues over the enlarged velocities; empty where they are those of one branch."""
         if not is_rank_deficient(self.form):
             return ()
         return (explanation(self.model, self.form, len(self.linear.states) // 2),)
@@ -154,7 +154,7 @@ class LinearizedPoint(PointInCoordinates, AssembledPoint):
 
     @property
     def observations(self) -> Observations:
-        """What the evaluations near the point have shown beyond their values."""
+        """Observations of the evaluations near the point, in addition to their values."""
         return self.jacobians.observations
 
     @cached_property

@@ -143,7 +143,7 @@ def dependent_combinations(linear: LinearModel, model: Model, point: OperatingPo
 
 @dataclass(frozen=True, eq=False)
 class StateDependence:
-    """What looks as if it could not change."""
+    """Combinations of states, and speeds, that appear to be constant."""
 
     combinations: FloatArray  # gradients (N, k), for states in their sizes
     free_speeds: Speeds = ()  # speeds of positions that no undeclared loop contains

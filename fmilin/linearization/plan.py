@@ -1,4 +1,4 @@
-"""What calls with the same model and the same request have in common: the plan of a linearization, made once.
+"""The plan of a linearization: the part common to all calls with the same model and request, computed once.
 
 Once compiled code differentiates a model, and of an FMU, of which a batch is few messages to its process, a point of a
 loop (an extended Kalman filter, a simulation with gain scheduling) is a batch of one in the coordinates of an earlier
@@ -32,7 +32,7 @@ MAX_PAUSE = 64  # calls without a batch, however often one was in vain
 
 @dataclass(eq=False)
 class LinearizationPlan:
-    """What is kept of earlier calls with one model and one request."""
+    """Results of earlier calls with one model and one request."""
 
     model: Model
     request: Request

@@ -59,7 +59,7 @@ def _require(tangents: TangentBatch | None) -> TangentBatch:
 
 
 class ProcedureTraits(NamedTuple):
-    """What the exact procedure of a model is like, at every point."""
+    """Properties of a model's exact procedure that hold at every point."""
 
     smooth: bool  # whether the equations can have no kink
     points: int  # at which it evaluates the equations
@@ -136,13 +136,13 @@ class Reference:
 
     @cached_property
     def facts(self) -> VerifiedFacts:
-        """What was verified of the model."""
+        """The verified properties of the model."""
         point = self.point
         return recall_facts(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
 
     @property
     def tangents_at_point(self) -> TangentBatch:
-        """What the model answers here, as a batch of one."""
+        """The derivatives of the model here, as a batch of one."""
         return _require(self._tangents_at_point)
 
     @property
@@ -233,7 +233,7 @@ class Reference:
 
     @cached_property
     def procedure(self) -> ProcedureTraits | None:
-        """What the exact procedure of the model is like; None without. A model is asked once: that takes long."""
+        """The properties of the exact procedure; None without one. Computed once per model because it is slow."""
         memory, point = memory_of(self.own), self.point
         traits: ProcedureTraits | None = memory.get(ProcedureTraits)
         if traits is None:

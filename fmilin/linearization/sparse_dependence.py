@@ -1,8 +1,8 @@
 """States of a large model that look as if they depended on each other; for arrays see the module ``dependence``.
 
 Rows of [A B f0] that are combinations of each other are found by the structural rank and a sparse factorization
-(:mod:`fmilin.numerics.sparse_rank`) instead of a singular value decomposition. What is said of them is decided in the
-same way, by moving the states.
+(:mod:`fmilin.numerics.sparse_rank`) instead of a singular value decomposition. The diagnostics are decided in the same
+way, by perturbing the states.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Large models without constraints that declare sparse derivatives: sparse matrices, and checks of these.
 
 All N states are coordinates, so that A = f_x, and work and memory follow the number of declared dependencies instead of
-N^2. What is verified is what the general algorithm verifies:
+N^2. The same properties are verified as by the general algorithm:
 
 - derivatives agree with differences: groups of columns or one direction, :mod:`fmilin.linearization.sparse_comparison`;
 - the model repeats itself: one evaluation, as ever;

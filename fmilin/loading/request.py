@@ -1,4 +1,4 @@
-"""What a source is: before a model is opened, and before anything heavy is loaded."""
+"""The kind of a source, before a model is opened and before anything heavy is loaded."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SOLUTION_ROUNDING_FACTOR = 8.0  # times the rounding of all states: what solving
 
 @dataclass(frozen=True, eq=False)
 class DerivativeComparison:
-    """What differences have shown of exact derivatives at a point."""
+    """The result of comparing exact derivatives with differences at a point."""
 
     facts: VerifiedFacts  # of the model
     request: MoreCareful | None = None  # for errors that the comparison shows, and for columns in doubt

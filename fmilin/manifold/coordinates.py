@@ -25,7 +25,7 @@ SINGULAR_COORDINATES = "These coordinates do not determine the others at this po
 
 
 class Inverse(NamedTuple):
-    """What takes residuals h of independent constraints to displacements x that undo them, coordinates unmoved."""
+    """A right inverse of the independent constraints: it maps residuals h to displacements x that cancel them."""
 
     back: FloatArray  # (k, N', M), of the states that move
     tangent: FloatArray | None = None  # (k, N', P), the same for coordinates; None where these are linear, and met

@@ -122,7 +122,7 @@ def constraints_at(
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """What the points have in common."""
+    """The data common to all points."""
 
     model: Model
     t: float

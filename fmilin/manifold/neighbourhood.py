@@ -49,7 +49,7 @@ MAX_UNTRIED_STEP_SIZE = 2.0**-2  # a displacement that cost the model its instan
 
 @dataclass(eq=False)
 class Observations:
-    """What evaluations near a point have shown beyond their values; each function that evaluates returns its own."""
+    """Observations of evaluations near a point, besides their values; each evaluating function returns its own."""
 
     angles: AngleUnwrapper  # outputs that wrap at the point
     approach: FloatArray  # (P + nu,), parts of their way to zero that event indicators go per size of a column,
@@ -231,12 +231,12 @@ class Neighbourhood:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is moved."""
+        """The names of the perturbed variables."""
         return (*self.frame.selection.signals.names, *self.model.inputs.names)
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """What is observations."""
+        """The names of the observed quantities: rates and outputs."""
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
     def at(self, displacement: FloatArray, *, again: bool = False, unwrapped: bool = True) -> FloatArray:

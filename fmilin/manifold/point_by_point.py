@@ -11,7 +11,7 @@ from fmilin.signals import FloatArray, Signals
 
 
 class EvaluationWithDerivatives(NamedTuple):
-    """What a model says at k points, and the derivatives of each result along all states and inputs (k, r, N + nu)."""
+    """The results of a model at k points, and the derivatives of each along all states and inputs (k, r, N + nu)."""
 
     values: Evaluation
     derivatives: Evaluation

@@ -30,7 +30,7 @@ MAX_STEP_SIZE = 1.0  # step, in sizes of the states, beyond which another config
 
 @dataclass(frozen=True, eq=False)
 class Position:
-    """What the Newton step says of a point beyond noise, in sizes of the states."""
+    """The significance of the Newton step at a point, beyond noise and in sizes of the states."""
 
     step: FloatArray  # (N,), towards the manifold, along directions that are determined by more than rounding
     singular_value: float  # the smallest one that the step uses, relative to the largest

@@ -79,7 +79,7 @@ def find_linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.nd
 
 @dataclass(frozen=True)
 class Manifold:
-    """What a choice of coordinates needs to know about the manifold at a point."""
+    """The local data of the manifold at a point that a choice of coordinates needs."""
 
     states: Signals
     H: FloatArray  # (M, N), gradient of the independent invariants

@@ -24,7 +24,7 @@ SAMPLES = 3
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFacts:
-    """What was verified of a model as a whole at one point, and is not again at others; None where nothing is yet.
+    """Properties of a whole model that were verified at one point and are not verified again; None until verified.
 
     Pairs, H f = 0, H f_u = 0, the rank, and products along one direction are looked at at every point, all where they
     disagree. Nothing is remembered of models with event indicators, nor from one mode to another.

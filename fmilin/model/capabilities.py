@@ -1,4 +1,4 @@
-"""What only some models can do: one Protocol for each capability, asked for with ``isinstance``.
+"""Optional capabilities of models: one Protocol for each capability, checked with ``isinstance``.
 
 >>> from fmilin.model.capabilities import HasContacts
 >>> from fmilin.systems import four_bar

@@ -20,7 +20,7 @@ from fmilin.support.files import DocumentError, read_file, read_json, read_toml
 
 @dataclass(frozen=True, slots=True)
 class ConstraintsFile:
-    """What a constraints file says."""
+    """The contents of a constraints file."""
 
     constraints: tuple[Constraint, ...]
     independent: tuple[str, ...] = ()  # coordinates that its author recommends to keep

@@ -30,7 +30,7 @@ UNCHANGED: Changes = MappingProxyType({})
 
 @dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
 class Evaluation:
-    """What a source says at one point, at k points, or (``HasDirectionalDerivatives.products``) along k directions.
+    """The values of a source at one point, at k points, or (``HasDirectionalDerivatives.products``) along k directions.
 
     Arrays of k points, from :meth:`Model.evaluate_points`, have a leading axis: ``derivatives`` (k, N).
     """
@@ -111,7 +111,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Tangent:
-    """What a published procedure makes of a choice of coordinates: P kept states, and nu inputs."""
+    """The linearization of a published procedure for a choice of coordinates: P independent states, and nu inputs."""
 
     T: FloatArray  # (N, P), dx = T dy + T_u du
     T_u: FloatArray  # (N, nu), zero unless inputs prescribe a motion
@@ -261,7 +261,7 @@ class Model(TableRepr, ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about this model (what was left out): warnings of every linear model."""
+        """Notes on this model, such as omissions: warnings of every linear model."""
         return ()
 
     @property
@@ -346,7 +346,7 @@ class Model(TableRepr, ABC):
 
     @property
     def used_alone(self) -> tuple[object, ...]:
-        """What one thread at a time may use, shared with other views of the model: functions that take it wait."""
+        """Resources that one thread at a time may use, shared with other views of the model; functions wait."""
         return (self,)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What is kept with a model from one call to the next, and is never copied or stored with it."""
+"""Data retained with a model from one call to the next, never copied or stored with it."""
 
 from __future__ import annotations
 

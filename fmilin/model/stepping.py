@@ -1,4 +1,4 @@
-"""What a model answers that does more than move smoothly: a mode that events change, or a solver of its own."""
+"""The interface of models with more than smooth motion: a mode that events change, or a solver of its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE_STEP_TOLERANCE = 1e-6  # of a step, by which a multiple of the solver's ow
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a run of K steps shows, in the order in which it happens."""
+    """The response of a run of K steps, in chronological order."""
 
     at_once: FloatArray  # (K, ny), outputs read at t_k, after the input of step k was set and before the step
     after: FloatArray  # (K, ny), outputs read at t_(k+1), the end of step k, its input still standing
@@ -26,7 +26,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Cadence:
-    """What a model says about the steps that it takes."""
+    """The steps and sampling of a model."""
 
     step: float | None = None  # a step that suits it, in seconds
     period: float | None = None  # the base period of its sampled parts, in seconds, where it is declared
@@ -105,7 +105,7 @@ def respond_in_whole_steps(
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a hybrid model says after an accepted step or after an event."""
+    """The result of an accepted step or of an event of a hybrid model."""
 
     states: FloatArray  # (N,), the states to go on from
     wants_event: bool = False  # whether the model asks for an event here (after a step only)

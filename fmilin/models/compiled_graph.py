@@ -9,7 +9,7 @@ from fmilin.model.interface import Model
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 
 SECONDS_OF_LINEARIZATION = 2e-3
-"""What compiled code saves, about, where one point is linearized: of derivatives, and of evaluations near the point."""
+"""The approximate time that compiled code saves per linearized point: in derivatives, and in evaluations near it."""
 
 
 class GraphCompilation:

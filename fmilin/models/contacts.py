@@ -27,7 +27,7 @@ MIN_FRICTION_FORCE_RATIO = 1e-6  # of the largest contact force: too little to b
 
 @dataclass(frozen=True)
 class Foot:
-    """What is to be held."""
+    """A foot: a part of the model that a contact constrains."""
 
     name: str  # of a part of the model
     flat: bool = False  # whether it may not turn either

@@ -1,4 +1,4 @@
-"""What the author of a native model writes down, checked, every problem at once, and made one symbolic system."""
+"""The declaration of a native model, checked (all problems at once) and turned into one symbolic system."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def _hint(name: str, candidates: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Given:
-    """What every form of the equations takes from its author beside the equations, as it was given."""
+    """The arguments common to every form of the equations, except the equations, as the author gave them."""
 
     inputs: Sequence[Name]
     parameters: Mapping[Name, float]

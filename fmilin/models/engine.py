@@ -1,4 +1,4 @@
-"""What evaluates a native model: equations with their signals and quantities, or foreign code."""
+"""The engine of a native model: equations with their signals and quantities, or foreign code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What may be an output."""
+    """A quantity that may be an output."""
 
     signal: Signal
     # ``("state", i)``, ``("rate", i)`` or ``("input", i)``, inputs counted among all of the engine; else what it is in
@@ -164,7 +164,7 @@ class NativeEngine(ABC, Generic[Selection]):
 
 
 class AdjustableEngine(ABC):
-    """What an engine has besides if its parameters can be changed: ``class MyEngine(Engine, AdjustableEngine)``."""
+    """The additional members of an engine with adjustable parameters: ``class MyEngine(Engine, AdjustableEngine)``."""
 
     # those of :class:`NativeEngine`
     info: ModelInfo
@@ -178,7 +178,7 @@ class AdjustableEngine(ABC):
 
     def require_parameters(self, values: Mapping[str, float]) -> None:
         """Raise UnknownNameError for a name that is not a parameter, UsageError for a value that is not finite."""
-        # What is unknown may be a misspelled state.
+        # An unknown name may be a misspelled state.
         names = [*self.parameters, *self.states.names, *self.inputs.names]
         for name, value in values.items():
             if name not in self.parameters:
@@ -191,7 +191,7 @@ class AdjustableEngine(ABC):
 
 @dataclass(frozen=True, slots=True)
 class InterfaceChoice:
-    """What was chosen after the equations had been given; None keeps what there is."""
+    """The inputs, outputs, constraints and parameters chosen after the equations were given; None means unchanged."""
 
     inputs: tuple[int, ...] | None = None  # which inputs of the engine, in which order
     outputs: tuple[str, ...] | None = None

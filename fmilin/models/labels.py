@@ -1,4 +1,4 @@
-"""What a model says about its numbers beside the equations; nothing of it needs sympy."""
+"""Labels of a model's quantities, in addition to the equations; none of them needs sympy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Name = Any  # sympy.Symbol or str
 
 @dataclass(frozen=True)
 class Labels:
-    """What a model says about its numbers beside the equations. Keys are symbols or names."""
+    """Labels of a model's quantities: units, nominal values, descriptions. Keys are symbols or names."""
 
     units: Mapping[Name, str] = field(default_factory=dict)  #: of any signals, as text, ``{x: "m", F: "N"}``
     nominals: Mapping[Name, float] = field(default_factory=dict)  #: typical sizes, positive

@@ -157,7 +157,7 @@ def _names_in(text: str) -> set[str]:
 
 @dataclass(frozen=True)
 class _ConstraintRates:
-    """What moves in constraints: coordinates by their velocities, and prescribed inputs by their derivatives."""
+    """The time-dependent quantities of constraints: coordinates with velocities, prescribed inputs with derivatives."""
 
     velocity: Mapping[Symbol, Symbol]
     driven: Mapping[Symbol, Symbol]
@@ -171,12 +171,12 @@ class _ConstraintRates:
 
     @cached_property
     def permitted(self) -> Set[Symbol]:
-        """What constraints on positions may contain."""
+        """The symbols that constraints on positions may contain."""
         return {self.time, *self.velocity, *self.driven, *self.constants}
 
     @cached_property
     def velocities(self) -> Set[Symbol]:
-        """What those on velocities may contain beside."""
+        """The additional symbols that constraints on velocities may contain."""
         return set(self.velocity.values())
 
     def constraint(self, declared: SymbolicConstraint, g: Any) -> Constraint:

@@ -93,7 +93,7 @@ class NativeModel(
         self.info, self.batches = engine.info, engine.batches
         self.start_points = engine.start_points
         self.parameters = engine.parameters if isinstance(engine, AdjustableEngine) else {}
-        # What the author recommends belongs to the constraints that came with the equations.
+        # The author's recommendation belongs to the constraints that came with the equations.
         self.independent = tuple(engine.independent) if choice.constraints is None else ()
         self.independent_by_default |= engine.independent_by_default
         self._input_selection = InputSelection(engine.inputs, choice.inputs)
@@ -145,7 +145,7 @@ class NativeModel(
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the engine notes."""
+        """The notes of the engine."""
         return tuple(self.engine.notes)
 
     @property
@@ -155,7 +155,7 @@ class NativeModel(
 
     @property
     def freedoms_known(self) -> bool:  # type: ignore[override]
-        """What the engine says of its own states."""
+        """Whether the degrees of freedom are known, according to the engine."""
         return self.engine.freedoms_known
 
     # Made when needed: the names of thousands of states take time.
@@ -298,7 +298,7 @@ class NativeModel(
 
     @cached_property
     def _compilation(self) -> GraphCompilation:
-        """What compiles the graph of the equations when that pays."""
+        """The compiler of the equations' graph, which runs when that pays."""
         from fmilin.models.compiled_graph import GraphCompilation
 
         return GraphCompilation(self, self.engine.visit_seconds)

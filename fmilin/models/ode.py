@@ -148,7 +148,7 @@ class OdeModel(SymbolicModel):
 
 @dataclass(frozen=True)
 class AsWritten:
-    """What an OdeModel with a mass matrix was made of: with other parameters it may be a DAE."""
+    """The arguments of an OdeModel with a mass matrix: with other parameters it may be a DAE."""
 
     name: str
     equations: Mapping[Name, Expr]

@@ -21,7 +21,7 @@ NOTICEABLE_DISTANCE = 1e-8
 
 @dataclass(frozen=True, eq=False)
 class CertifiedZero:
-    """What is known of the solution near a point with a small residual."""
+    """Bounds on the solution near a point with a small residual."""
 
     z: FloatArray  # (n,), the point, a few steps nearer
     distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one

@@ -256,7 +256,7 @@ class _ZeroSearch:
         is_measured = noise is not None
         measured = self.allowed if noise is None else noise
         most = np.maximum(self.slopes.rounding, measured)
-        # What was measured includes the rounding of terms that cancel; four units are the least that terms have.
+        # The measured noise includes the rounding of terms that cancel; four units are the least that terms have.
         least = MIN_ROUNDING_ERROR * np.abs(self.slopes.J) @ np.maximum(np.abs(self.z), 1.0)
         uncertainty = np.maximum(least, measured) if is_measured else most
         first = self.equations.first_order

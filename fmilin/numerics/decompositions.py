@@ -1,8 +1,8 @@
 """Decompositions of small dense matrices by LAPACK, with the arguments and results of ``scipy.linalg``.
 
 Each calls the routine that the function of the same purpose there calls, and tests compare the two. They exist because
-``import scipy.linalg`` takes longer than a linear model: see :mod:`fmilin.numerics.lapack`. What is needed rarely is
-taken from SciPy, where it is used.
+``import scipy.linalg`` takes longer than a linear model: see :mod:`fmilin.numerics.lapack`. Routines that are rarely
+needed are imported from SciPy where they are used.
 """
 
 from typing import Any

@@ -89,8 +89,7 @@ class DenseSystem(ABC):
         if not (at_low.any() or at_high.any()):
             return J
         step = balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
-        # What the comparisons say of a step of zero makes no difference: without its column the shortest step is the
-        # same.
+        # The comparisons do not affect a step of zero: without its column the shortest step is the same.
         blocked = (at_low & (step < 0)) | (at_high & (step > 0))
         return np.where(blocked, 0.0, J)
 

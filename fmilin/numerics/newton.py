@@ -57,7 +57,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class NewtonRules:
-    """What an iteration may do."""
+    """The limits of a Newton iteration."""
 
     iterations: int = 40
     trust_radius: float = 0.5

@@ -1,4 +1,4 @@
-"""What rounding changes in a result: the same computation at points that are some bits apart."""
+"""The effect of rounding on a result, from the same computation at points that are some bits apart."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ Automatica 18, 1982), with the orders of the zeros at infinity and the minimal i
     X: states and inputs for which the outputs stay zero, S X = E X A_z        Y: the same of the transpose
 
 With L = Y U sigma^-1/2 and R = X W sigma^-1/2 from the singular values of Y' E X, L' E R = I and A_z = L' S R has the
-finite zeros as its eigenvalues. Perturbations dS of the system matrix move A_z by L' dS R to first order. What pencils
-without full normal rank add to X and Y is in the null space of Y' E X (Dopico and Noferini, SIAM J. Matrix Anal. 2023).
+finite zeros as its eigenvalues. Perturbations dS of the system matrix move A_z by L' dS R to first order. For pencils
+without full normal rank, the additional directions of X and Y are in the null space of Y' E X (Dopico and Noferini,
+SIAM J. Matrix Anal. 2023).
 
 Each zero is then certified by the pencil that was not reduced: with right and left vectors x and y of the zero z, the
 residuals P(z) x and y* P(z) must be rounding, and the correction y* P(z) x / (y* E x) no larger than the error.
@@ -519,7 +520,7 @@ def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
 
 @dataclass(frozen=True, eq=False)
 class _Assessment:
-    """What the pencil that was not reduced says about zeros, shape (k,)."""
+    """The residuals of zeros in the unreduced pencil, shape (k,)."""
 
     steps: Complex  # corrections of the zeros
     errors: FloatArray  # to first order

@@ -53,7 +53,7 @@ class PeriodicOptions(CoordinateOptions, total=False):
 
 
 class BoxOptions(AccuracyOptions, total=False):
-    """What linear models over a box of parameters take."""
+    """The options of linear models over a box of parameters."""
 
     independent: Sequence[str] | None
     inputs: Sequence[str] | None
@@ -61,13 +61,13 @@ class BoxOptions(AccuracyOptions, total=False):
 
 
 class TangentOptions(BoxOptions, total=False):
-    """What linear models on a tangent space that is found from numbers take."""
+    """The options of linear models on a tangent space that is found from numbers."""
 
     stepping: Stepping | None
 
 
 class LoopOptions(CoordinateOptions, total=False):
-    """What linear models of loops take."""
+    """The options of linear models of loops."""
 
     stepping: Stepping | None
     descriptor: bool

@@ -39,7 +39,7 @@ UNIMPORTANT_ERROR_RATIO = 1e-10  # by less, relative, than its other errors
 
 @dataclass(frozen=True, eq=False)
 class CertifiedOrbit:
-    """What shooting found, how far the periodic motion may be from it, and what that does to the monodromy matrix."""
+    """A shooting solution with bounds on its distance to the periodic motion and on the monodromy matrix's error."""
 
     shot: Shot  # a few Newton steps nearer
     certificate: Certificate  # of the states at the start, the period and what is free; the residual is the gap

@@ -73,7 +73,7 @@ class Periodic:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Floquet(TableRepr):
-    """What becomes of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T."""
+    """The evolution of small deviations from a periodic motion: y(t) = p(t) e^(lambda t), p of the period T."""
 
     _attributes = ".multipliers, .exponents, .modes, .participation"
 

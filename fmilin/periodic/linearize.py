@@ -73,8 +73,8 @@ def linearize_periodic(
     orbit : PeriodicOrbit
         From :func:`fmilin.periodic_orbit`.
     points : int
-        Equally spaced phases. What is computed of the matrices later converges with them faster than any power, as long
-        as they are smooth.
+        Equally spaced phases. Results computed from the matrices converge with their number faster than any power, as
+        long as the matrices are smooth.
     linearization : Linearization, optional
         How each phase is linearized; its options may be keywords instead. If no coordinates are named, they are states
         that are good coordinates all along the orbit; if there are none, a basis of the tangent space is carried along.

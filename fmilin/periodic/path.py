@@ -81,7 +81,7 @@ class LinearizedPath:
 
     @property
     def closing(self) -> FloatArray:
-        """What becomes of y at the end in the coordinates of the start, shape (P, P)."""
+        """The map from y at the end to the coordinates of the start, shape (P, P)."""
         return np.asarray(self.R[0] @ self.T[-1])
 
     def measure_dependence(self, scales: FloatArray) -> float:

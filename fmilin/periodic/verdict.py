@@ -23,7 +23,7 @@ CERTAIN_MULTIPLIER_SIZE = 1e3  # a multiplier from which a motion is unstable, w
 
 @dataclass(frozen=True)
 class FloquetVerdict:
-    """What is known of the growth of deviations over a period."""
+    """The verdict on the growth of deviations over a period."""
 
     stable: bool | None
     text: str

@@ -1,8 +1,8 @@
 """Balanced truncation: the states that inputs reach least and outputs show least go, with a bound of what that costs.
 
 |G(jw) - G_r(jw)| <= 2 (s_{r+1} + ... + s_n) for the Hankel singular values s (Glover 1984; Tombs and Postlethwaite
-1987). What does not decay is kept. The difference is measured with a bound that holds between all samples: gamma is a
-singular value of G(jw) if and only if jw is an eigenvalue of
+1987). Undamped and unstable modes are retained. The difference is measured with a bound that holds between all samples:
+gamma is a singular value of G(jw) if and only if jw is an eigenvalue of
 
     H = [A + B R^-1 D' C,  B R^-1 B'; -C' (I + D R^-1 D') C,  -(A + B R^-1 D' C)'],  R = gamma^2 I - D' D
 

@@ -175,7 +175,7 @@ def _list_eigenvalues(values: NDArray[np.complex128], small: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Conditioning:
-    """What is done to a linear model before it goes to another tool; nothing by default."""
+    """The operations on a linear model before it goes to another tool; none by default."""
 
     minimal: bool = False  # leave out what no input reaches or no output shows
     frequencies: tuple[float, float] | None = None  # keep the modes of this range, in rad/s

@@ -1,4 +1,4 @@
-"""What a co-simulation takes of the damping of each mode, as a table, and over the communication step as a picture."""
+"""The effect of a co-simulation on the damping of each mode: a table, and a picture over the communication step."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Spectra of constrained coordinates: labelled, side by side, a few of many, and the mass matrices behind them.
 
-What of those is not zero is figure 5 of González et al.: M_r couples everything, M keeps the bodies apart.
+Their nonzero entries are shown as in figure 5 of González et al.: M_r couples everything, M keeps the bodies apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a mechanism looks like in a posture, as points in space, and on axes of a plane or of space in perspective.
+"""The shape of a mechanism in a configuration, as points in space, and on axes of a plane or of space in perspective.
 
 A body is drawn as the line or polygon through everything that is attached to it.
 """

@@ -1,4 +1,4 @@
-"""What functions print on a sheet, collected for an interpreter's answer or a notebook: plain text, or HTML."""
+"""The output of functions on a sheet, collected for an interpreter's answer or a notebook: plain text, or HTML."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Page:
 
 @dataclass(frozen=True)
 class _PageExcerpt:
-    """What fits on a page: its items, their lines, and whether something was left out."""
+    """The part of the items that fits on a page: its items, their lines, and whether something was omitted."""
 
     items: list[Item]
     lines: list[str]

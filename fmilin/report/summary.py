@@ -1,4 +1,4 @@
-"""What is in a model or in an SSP file, before anything is computed; of FMUs without running their code."""
+"""The contents of a model or an SSP file, before anything is computed; of FMUs without running their code."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def _oscillation(cluster: EigenvalueCluster) -> tuple[Cell, Cell, Cell]:
 def point_tables(point: LinearizationPoint, signals: Mapping[str, Signals] = MappingProxyType({})) -> list[ResultTable]:
     """Return the values of a point by name, a table each of those that there are: states, inputs, outputs, parameters.
 
-    What is rounding beside the nominal value in ``signals``, by the caption of the table, is shown as zero.
+    Values that are rounding relative to the nominal value in ``signals``, by the table's caption, are shown as zero.
     """
     tables = []
     for caption in ("States", "Inputs", "Outputs", "Parameters"):

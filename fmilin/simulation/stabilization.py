@@ -82,7 +82,7 @@ FLOAT_SPACING_COUNT = 16.0  # of floats, before a jump, at which the rates of th
 
 
 class Plant:
-    """What the stabilizations integrate; ``pairs`` are states whose derivative is another state, ``scales`` (N,)."""
+    """The plant of stabilizations; ``pairs`` are states whose derivative is another state, ``scales`` (N,)."""
 
     def __init__(
         self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None
@@ -200,7 +200,7 @@ class Stabilization(ABC):
 
 
 class IntegratedCoordinates:
-    """What is integrated in a run: z with z' = rates(t, z), here all states as they are, and the states of z."""
+    """The integrated coordinates: z with z' = rates(t, z), here all states as they are, and the states of z."""
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant

@@ -45,7 +45,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What it took."""
+    """The cost of a simulation."""
 
     steps: int  # accepted steps
     evaluations: int  # visits to the model

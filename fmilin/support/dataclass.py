@@ -124,7 +124,7 @@ def _make_init(kind: type) -> Mapping[str, Any]:
 
 
 class _Absent:
-    """What stands for an argument that was left out, of a field with a ``default_factory``."""
+    """The placeholder for an omitted argument of a field with a ``default_factory``."""
 
     def __repr__(self) -> str:
         return "<factory>"

@@ -314,7 +314,7 @@ _LONG_KEY = re.compile(
 
 
 class DocumentError(ValueError):
-    """What is wrong with a document, as the end of a sentence."""
+    """An error in a document, as the end of a sentence."""
 
 
 def read_toml(content: bytes | str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Ctrl-C: one line and status 130, at any moment of the program.
 
-What asks it to end raises KeyboardInterrupt, and is remembered: libraries swallow that, or make errors of it.
+A request to end raises KeyboardInterrupt, and is remembered: libraries swallow that, or make errors of it.
 """
 
 import mmap

@@ -86,12 +86,12 @@ class LabelledFact:
 
     @property
     def separator(self) -> str:
-        """What stands between two parts of a line that is not broken there."""
+        """The text between two parts of a line that is not broken there."""
         return " " if self.is_sentence else ", "
 
     @property
     def parts(self) -> list[str]:
-        """What lines are not broken within."""
+        """The parts of the text within which lines are not broken."""
         return " ".join(self.pieces).split() if self.is_sentence else list(self.pieces)
 
     @property

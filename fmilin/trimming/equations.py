@@ -1,9 +1,9 @@
-"""What must vanish: the invariants, the rates of the states that rest, and the change of those rates.
+"""The equations of an operating point: the invariants, the rates of the stationary states, and their changes.
 
-In a steady motion some states may move and the others, Z, must not; in an equilibrium all rest:
+In a steady motion some states may move and the others, Z, must not; in an equilibrium all states are stationary:
     h(t, x) = 0,    f_Z(t, x, u) = 0,    d/dt f_Z = (f_t + f_x f)_Z = 0
 
-and what is read of the point (:mod:`fmilin.trimming.unknowns`) has the values that were asked for. Without the third
+and what is read of the point (:mod:`fmilin.trimming.unknowns`) has the requested values. Without the third
 row a pendulum that swings through its lowest point at any speed would pass for a steady motion.
 """
 

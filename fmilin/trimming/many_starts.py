@@ -113,18 +113,18 @@ def operating_points(
     seed: int = 0,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[OperatingPoint, ...]:
-    """Return many points: assembled where ``values`` are given, else several rests that many starts lead to.
+    """Return many points: assembled where ``values`` are given, else equilibria that many starts lead to.
 
-    Rests at which a table of the model is extrapolated are left out where there are others (``.outside``).
-    From every second start Newton's method goes to the nearest rest, from the others damped motion to one that stays.
-    Of rests each is returned once, those that stay first; of a family one member for each kind of stability.
+    Equilibria at which a table of the model is extrapolated are omitted where there are others (``.outside``).
+    From every second start Newton's method finds the nearest equilibrium, from the others damped motion a stable one.
+    Each equilibrium is returned once, stable ones first; of a family one member for each kind of stability.
 
     Parameters
     ----------
     model : Model
     values : mapping of str to array, shape (k,), or float, optional
         States and inputs by name, held at each point; the other states follow on the start's branch. A number holds at
-        all points. What comes below is for rests, without values.
+        all points. The options below are for equilibria, without values.
     time : float, optional
         In seconds; the model's own start time by default.
     starts : int
@@ -134,7 +134,7 @@ def operating_points(
     seed : int
         Of the random starts.
     progress : callable, optional
-        Is told after each start how many are done.
+        Called after each start with the number of finished starts.
 
     Raises
     ------

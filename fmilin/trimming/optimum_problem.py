@@ -1,4 +1,4 @@
-"""What the best of the points that satisfy equations is: a preference and bounds, as functions of the unknowns."""
+"""The problem of the best point that satisfies equations: a preference and bounds, as functions of the unknowns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a search for an operating point found: the point, with a report."""
+"""The result of a search for an operating point: the point, with a report."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Instability:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrimReport(TableRepr):
-    """What was found beside the point."""
+    """The report of a search for an operating point, in addition to the point."""
 
     _attributes = ".rates, .moving, .free_directions, .remarks"
 
@@ -125,7 +125,7 @@ class TrimReport(TableRepr):
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """What is to be said of the point, and that deviations grow where they do."""
+        """Diagnostics of the search, and a warning where deviations grow."""
         # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
         if self.instability is None or self.stable is not False:
             return self.search_remarks
@@ -140,12 +140,12 @@ class TrimReport(TableRepr):
 
     @property
     def summary(self) -> str:
-        """What was found, in words: ``"an equilibrium"``."""
+        """The result in words: ``"an equilibrium"``."""
         return "an equilibrium" if self.is_equilibrium else f"a steady motion of {', '.join(self.moving)}"
 
     @property
     def said(self) -> dict[str, int | bool | str | Mapping[str, float] | None]:
-        """What a file of the point says beside rates and distances."""
+        """The entries of a file of the point, except rates and distances."""
         groups = {"targets": self.targets, "missed": self.missed, "multipliers": self.multipliers}
         told: dict[str, int | bool | str | Mapping[str, float] | None] = {
             n: group for n, group in groups.items() if group

@@ -1,4 +1,4 @@
-"""What is asked of an operating point: what is held, what is free, within which bounds, which states may move.
+"""The request of an operating point: fixed and free quantities, bounds, and the states that may move.
 
 A request is made before a model is opened, and before anything heavy is loaded.
 """

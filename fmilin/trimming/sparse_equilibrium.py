@@ -30,7 +30,7 @@ from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growth
 
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
-"""What lies farther away than the trust radius, in sizes of the coordinates, is another equilibrium."""
+"""The trust radius, in sizes of the coordinates: solutions farther away are other equilibria."""
 NOISE = 4.0  # times what rounding of all terms makes of accelerations, that is no motion
 ROUNDING_STEP_SIZE = 1e-9  # steps, in sizes of the coordinates, that may be rounding
 ROUNDED_STATE_SIZE = 1e-15  # of the size of a state: rounding, shown as 0

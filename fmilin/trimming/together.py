@@ -26,7 +26,7 @@ NEGLIGIBLE_ENTRY_RATIO = 1e-7
 
 
 class PointAnswer(NamedTuple):
-    """What a model answers at a point."""
+    """The response of a model at a point."""
 
     evaluation: Evaluation
     change: FloatArray | None  # (N,), of the rates along a motion

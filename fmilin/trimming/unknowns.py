@@ -229,8 +229,8 @@ def recommended(model: Model, pairs: Mapping[int, int]) -> list[int]:
     return [*chosen, *(pairs[i] for i in chosen if i in pairs)]
 
 
-# What is read of a point by name: a state, an input, a parameter, ``der(state)``, an output or another variable.
-# Targets, bounds and preferences are about readings; their slopes are rows of A, B, C and D, or measured.
+# Quantities of a point that are read by name: a state, an input, a parameter, ``der(state)``, an output or another
+# variable. Targets, bounds and preferences refer to readings; their derivatives are rows of A, B, C and D, or measured.
 
 ReadingKind = Literal["state", "input", "parameter", "rate", "output"]
 

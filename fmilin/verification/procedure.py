@@ -37,8 +37,9 @@ from fmilin.verification.relaxation import (
 from fmilin.verification.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
 
 MAX_EVALUATIONS, EVALUATIONS_PER_SIGNAL = 5000, 200
-"""Evaluations of the nonlinear model: in all, and beside them for each state and input. What has to be known for the
-verdict is asked for in any case; limits of validity are looked for with what is left."""
+"""Evaluations of the nonlinear model: in all, and beside them for each state and input. Evaluations that the verdict
+needs are always made; limits of validity are searched for with the remaining ones.
+"""
 
 CHANNEL_BUDGET_FRACTION, DRIFT_BUDGET_FRACTION = 0.9, 0.7
 """Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""

@@ -33,7 +33,7 @@ ROUNDING_DEVIATION_RATIO = (
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What deviations are divided by."""
+    """The sizes by which deviations are divided."""
 
     # (ns,), of y, x and out: the largest linear response to any excitation of a natural size, or the signal's own
     # natural size where that response is less than a thousandth of it
@@ -99,7 +99,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class SlopeCheck:
-    """What was found at small amplitudes."""
+    """The comparison of derivatives at small amplitudes."""
 
     amplitude: float  # a
     error: float  # the largest |c1|, relative to the largest linear response

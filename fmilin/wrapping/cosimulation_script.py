@@ -1,4 +1,4 @@
-"""What runs inside an FMU that wraps a Python model, imported by its script alone: pythonfmu calls, fmilin computes."""
+"""The code that runs inside an FMU that wraps a Python model, imported by its script alone: pythonfmu calls it."""
 
 import json
 import sys

@@ -43,6 +43,16 @@ def test_no_variable_is_named_by_what_happened_to_it(folder: str) -> None:
     assert not named
 
 
+def test_no_docstring_or_comment_begins_with_what() -> None:
+    subjects = {
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r'\s*(?:[rR]?"""|# )What [a-z]', line)
+    }
+    assert not subjects
+
+
 def test_what_is_looked_for() -> None:
     source = "def f(known): self._found = known; there: int = 1\nfor place in (beside, 2): pass"
     assert names_given(source) & SAY_NOTHING == {"known", "found", "there", "place"}

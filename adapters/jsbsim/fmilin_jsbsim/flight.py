@@ -22,12 +22,12 @@ __all__ = ["Flight", "balanced_flight", "trim_flight"]
 
 STEPS = 40
 BALANCED = 1e-13
-"""What is left below this, in units of gravity and rad/s2, is rounding."""
+"""The residual, in units of gravity and rad/s2, below which it is rounding."""
 
 
 @dataclass(frozen=True)
 class Flight:
-    """What a pilot asks for.
+    """The flight condition that a pilot requests.
 
     Attributes
     ----------
@@ -58,8 +58,8 @@ class Flight:
 def trim_flight(model: fl.Model, flight: Flight) -> fl.OperatingPoint:
     """Return a point of trimmed flight, all controls free.
 
-    Straight and level it is one of :func:`fmilin.trim`, with its certificate. What turns or climbs is not steady in the
-    strict sense, over a turning Earth and through thinner air: it is balanced at an instant, and a remark says so.
+    Straight and level it is one of :func:`fmilin.trim`, with its certificate. A turn or a climb is not steady in the
+    strict sense, over a turning Earth and through thinner air: it is balanced at an instant, and a warning states it.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The front end's cache of parsed libraries, in such a way that processes at the same time cannot spoil it.
 
 Each process works on a folder of its own, which begins with links to the files of the shared one. The names of these
-files are digests of their content. What a process has added goes into the shared folder when it has ended in order,
-each file at once and complete: nothing there is ever written to.
+files are digests of their content. The files that a process has added go into the shared folder when it has ended in
+order, each file at once and complete: nothing there is ever written to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What declarations say that is lost in the front end's equations: written start values, defaults of inputs.
+"""The parts of declarations that the front end's equations lack: written start values, defaults of inputs.
 
 The front end fills in a start value of 0 where none is written, and drops the declaration equation of an input. Its
 flattened table, one step before the equations, has both, with the place in the text.

@@ -34,7 +34,7 @@ DEEPEST = 20000  # nested expressions; Python's own limit is 1000
 
 @dataclass
 class _Held:
-    """What is constant between events, by name, with its value."""
+    """The values of variables that are constant between events, by name."""
 
     values: dict[str, Any] = field(default_factory=dict)
 

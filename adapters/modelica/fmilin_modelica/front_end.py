@@ -1,7 +1,7 @@
 """rumoca, which parses and flattens Modelica: a model becomes one table of variables, equations and expressions.
 
-Its index is not reduced, and nothing of it is chosen. What was flattened is kept, by the content of all files that were
-read, under fmilin's folder of caches.
+Its index is not reduced, and nothing of it is chosen. Flattened models are cached, by the content of all files that
+were read, in fmilin's folder of caches.
 """
 
 from __future__ import annotations

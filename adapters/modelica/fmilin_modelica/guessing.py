@@ -59,7 +59,7 @@ def _starting(signals: Signals, values: FloatArray) -> Signals:
 
 
 class _Spread:
-    """What is known of (x, z, x'), and the equations that have one unknown left."""
+    """The values of (x, z, x') determined so far, and the equations that have one unknown left."""
 
     def __init__(self, graph: DaeGraph, conditions: Any, free: Sequence[int]) -> None:
         v, given = ca.vertcat(graph.x, graph.z, graph.dx), [graph.time, graph.u, graph.p]

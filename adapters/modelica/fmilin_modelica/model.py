@@ -155,7 +155,7 @@ class ModelicaModel(DaeModel):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know: also which parameters have no value."""
+        """The notes on the model, among them a list of parameters without a value."""
         missing = self.engine.missing
         note = f"Parameters without a value, to be set before anything is computed: {', '.join(missing)}."
         return (*super().notes, *([note] if missing else []))

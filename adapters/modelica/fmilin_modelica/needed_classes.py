@@ -49,7 +49,7 @@ class _Class:
 
     @cached_property
     def text(self) -> str:
-        """What stands in the file, without comments and strings."""
+        """The content of the file, without comments and strings."""
         try:
             return _names_only(self.file.read_text(encoding="utf-8-sig", errors="replace"))
         except OSError:
@@ -57,7 +57,7 @@ class _Class:
 
     @cached_property
     def imports(self) -> _Imports:
-        """What the file imports."""
+        """The imports of the file."""
         return _Imports(self.text)
 
     @cached_property

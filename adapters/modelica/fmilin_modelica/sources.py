@@ -22,7 +22,7 @@ STANDARD = ("Modelica", "ModelicaServices", "Complex")
 
 @dataclass(frozen=True)
 class Source:
-    """What the front end is to flatten.
+    """The source that the front end flattens.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """What stands in the file; nothing for a model of a library."""
+        """The content of the file; empty for a model of a library."""
         if self.file is None:
             return ""
         try:

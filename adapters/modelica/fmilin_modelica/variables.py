@@ -1,4 +1,4 @@
-"""What the front end says of variables: name, role, size, unit, start value, advice on states."""
+"""The front end's description of variables: name, role, size, unit, start value, advice on states."""
 
 from __future__ import annotations
 

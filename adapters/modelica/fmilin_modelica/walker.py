@@ -31,7 +31,7 @@ class UnsupportedError(ModelError):
 
 @dataclass
 class Scope:
-    """What a function or a loop sees beside the model: arguments, values so far, indices of loops."""
+    """The names in a function or a loop besides the model: arguments, values so far, indices of loops."""
 
     arguments: Sequence[Value] = ()
     values: dict[int, Value] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a model shows: outputs and defaults of inputs of every kind, names of aliases, parameters without values."""
+"""The interface of a model: outputs and defaults of inputs, names of aliases, parameters without values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the walk makes of functions, loops, records, arrays and tables: outputs against the same in Python."""
+"""Functions, loops, records, arrays and tables as the walk converts them: outputs against the same in Python."""
 
 from __future__ import annotations
 

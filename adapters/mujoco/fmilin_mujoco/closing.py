@@ -1,6 +1,6 @@
 """Where a model starts: at a keyframe, with its loops closed.
 
-What a keyframe holds to the ground is held there, and what it leaves open is closed. MuJoCo compiles where two bodies
+Bodies that a keyframe holds to the ground are held there, and open loops are closed. MuJoCo compiles where two bodies
 are connected at its reference positions. Where a keyframe puts a foot elsewhere, it is meant to stand there: connects
 and welds to what does not move are anchored anew at the start. Other loops are lengths of the mechanism: positions move
 as little as possible until they are closed.

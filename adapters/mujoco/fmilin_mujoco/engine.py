@@ -61,7 +61,7 @@ _OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY")
 
 @dataclass(frozen=True)
 class _AtPoint:
-    """What slopes at a point are made of.
+    """The terms from which the derivatives at a point are computed.
 
     Also G (m, nv), how G v changes along each freedom, v held (m, nv), and what the visit found.
     """
@@ -74,7 +74,7 @@ class _AtPoint:
 
 @dataclass(frozen=True)
 class _Solved:
-    """What the equations at a point give: rates, quantities, G, its changes, multipliers and factors (none if free)."""
+    """The solution at a point: rates, quantities, G, its changes, multipliers and factors (None if unconstrained)."""
 
     values: tuple[FloatArray, FloatArray]
     G: FloatArray

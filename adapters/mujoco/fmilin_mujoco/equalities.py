@@ -20,7 +20,7 @@ __all__ = ["ROUNDING", "Connect", "Coupling", "Equality", "Weld", "equalities", 
 
 SITE = mujoco.mjtObj.mjOBJ_SITE
 ROUNDING = 1e-13
-"""What is smaller than this fraction of the terms that it was summed from is zero: a row across a plane, say."""
+"""The fraction of its terms below which a sum counts as zero: a row across a plane, for example."""
 
 
 class Equality(ABC):

@@ -1,4 +1,4 @@
-"""What of a model is left out, with remarks on it, and what has no form as a native mechanism."""
+"""The parts of a model that are omitted, with warnings, and those that have no form as a native mechanism."""
 
 from __future__ import annotations
 

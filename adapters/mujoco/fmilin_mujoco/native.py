@@ -1,7 +1,8 @@
 """A compiled MuJoCo model as a mechanism of fmilin's own, where all of it is understood.
 
-Everything is read from MuJoCo's own compiled model, nothing from XML. What is not understood is said, the first of it,
-and the model then runs in the engine. The mechanism is compared with the engine once, at its start and in motion.
+Everything is read from MuJoCo's own compiled model, nothing from XML. The first element that is not supported is
+reported, and the model then runs in the engine. The mechanism is compared with the engine once, at its start and in
+motion.
 """
 
 from __future__ import annotations

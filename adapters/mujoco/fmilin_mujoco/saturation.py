@@ -21,7 +21,7 @@ MUSCLE = mujoco.mjtDyn.mjDYN_MUSCLE
 
 @dataclass(frozen=True)
 class Saturation:
-    """What stands at a limit.
+    """The actuators at a limit.
 
     Attributes
     ----------

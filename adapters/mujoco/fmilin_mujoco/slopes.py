@@ -89,7 +89,7 @@ class PointSlopes:
 
 @dataclass(frozen=True)
 class Held:
-    """What stays as it is while the point moves: accelerations and multipliers, and the parts of the model."""
+    """The quantities held constant while the point moves: accelerations, multipliers, and parts of the model."""
 
     loops: Loops
     sensors: Sequence[int]
@@ -299,7 +299,7 @@ class _Differences:
         for j, step in enumerate(steps):
             pairs = [(k, w, drag(j, k * step), drag(j, -k * step)) for k, w, _ in stencil]
             far = sum(w * (ahead - behind) for _, w, ahead, behind in pairs) / step
-            # What is left of |v| v is proportional to the step, and vanishes between two of them.
+            # The remainder of |v| v is proportional to the step, and vanishes between two of them.
             one, half = ((drag(j, h) - drag(j, -h)) / (2 * h) for h in (TINY, TINY / 2))
             near, noise = 2 * half - one, np.abs(half - one) + ROUNDING * np.abs(drag(j, 0.0)) / TINY
             gap = far - near

@@ -164,7 +164,7 @@ def test_what_is_not_understood_goes_to_the_engine_with_the_reason(tmp_path: Pat
 
 
 def test_a_cutoff_is_the_range_of_a_sensor() -> None:
-    """What is beyond it is shown as the cutoff by the engine, too, and does not move."""
+    """Beyond the cutoff the engine shows the cutoff, too, and its derivative is zero."""
     sensors = "<jointpos name='p' joint='j' cutoff='.2'/><velocimeter name='v' site='s' cutoff='.3'/>"
     engine = MujocoEngine(mujoco.MjModel.from_xml_string(scene(after=f"<sensor>{sensors}</sensor>")), "scene")
     native, same = native_mechanism(engine), EngineModel(engine)

@@ -129,7 +129,7 @@ class PinocchioEngine(Engine):
 
     @property
     def welds(self) -> tuple[Weld, ...]:
-        """What closes the loops."""
+        """The welds that close the loops."""
         return self._welds
 
     def visit(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:

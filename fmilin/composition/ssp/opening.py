@@ -75,7 +75,7 @@ class SspFile:
 
     @cached_property
     def structure(self) -> SystemStructure:
-        """What the file says."""
+        """The structure that the file describes."""
         if not self.path.exists():
             raise missing_file(self.path)
         return read_structure(self.read, self.start, self.path.name)

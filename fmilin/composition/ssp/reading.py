@@ -1,4 +1,4 @@
-"""What an SSD file and the files that it refers to say, as data: the elements of a system."""
+"""The elements of a system as data, from an SSD file and the files that it refers to."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _load(source: str) -> _FilterFunctions:
 
 
 class FilteredRows(NamedTuple):
-    """What a filter made of the samples of a record: K samples, N states, m outputs."""
+    """The estimates of a filter over a record: K samples, N states, m outputs."""
 
     times: FloatArray  # (K,)
     states: FloatArray  # (K, N)

@@ -24,7 +24,7 @@ LAG_COUNT = 20  # of autocorrelations
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Filtered(TableRepr):
-    """What a filter made of recorded data: K samples, N states, m outputs; :func:`filtered` makes it."""
+    """The result of a filter on recorded data: K samples, N states, m outputs; :func:`filtered` makes it."""
 
     _attributes = ".states, .deviations, .nis, .whiteness(), .plot()"
 

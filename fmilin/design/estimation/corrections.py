@@ -51,7 +51,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured at a sample: the outputs by number, their values, and a factor of the noise's covariance."""
+    """A measurement at a sample: the numbers of the outputs, their values, and a factor of the noise's covariance."""
 
     rows: list[int]
     values: FloatArray
@@ -65,7 +65,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementUpdate:
-    """What a measurement has made of an estimate."""
+    """An estimate after a measurement."""
 
     belief: Belief
     innovations: FloatArray  # (m,), measured less predicted

@@ -190,7 +190,7 @@ class Estimator(TableRepr):
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """What one should know: directions that nothing observes, measurements that were skipped, divergence."""
+        """Diagnostics: unobservable directions, skipped measurements, divergence."""
         remarks = [*self._remarks, *self._turns.remarks]
         if self._skipped:
             names = self.model.outputs.names

@@ -84,7 +84,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class FilterPlan:
-    """What the code of a filter depends on, its first estimate apart."""
+    """The properties that determine the code of a filter, except its first estimate."""
 
     kind: str  # "ekf", "iekf" or "ukf"
     iterations: int  # of a correction
@@ -107,7 +107,7 @@ class FilterParts:
     quantities: list[_Part]
 
 
-# What code in the process reports beside an estimate, by its place in the C text.
+# Outputs of the filter's code in addition to the estimate, by their place in the C text.
 TOLD = {
     "TELL_RESIDUAL": (
         "            if (round == 0) {\n                @innovations[rows[i]] = residuals[i];\n            }\n"

@@ -1,4 +1,4 @@
-"""What a filter asks of a model at a point, and the motion over one sample, with exact slopes and what noise adds.
+"""The model of a filter at a point, and its motion over one sample, with exact derivatives and the effect of noise.
 
 Coordinates are P of the states, y = R x; the others solve h(t, x) = 0, so that an error e of the estimate means
 x = Psi(y + e). Over a substep of length s, the method of Runge and Kutta (order 4) makes of x and its tangent T = DPsi

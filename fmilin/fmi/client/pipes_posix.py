@@ -131,7 +131,7 @@ class PosixPipes:
     def read(self, seconds: float | None) -> bytes | None:
         """Return some bytes of an answer, none at the end of all, None where nothing comes in this time.
 
-        What is printed meanwhile is logged.
+        Anything the process prints meanwhile is logged.
         """
         deadline = None
         while True:

@@ -124,7 +124,7 @@ class WindowsPipes:
     def read(self, seconds: float | None) -> bytes | None:
         """Return some bytes of an answer, none at the end of all, None where nothing comes in this time.
 
-        What is printed meanwhile is logged.
+        Anything the process prints meanwhile is logged.
         """
         output, answers = self._reads
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -178,7 +178,7 @@ class _PendingRead:
 
     @property
     def event(self) -> int:
-        """What is waited for."""
+        """The handle of the event to wait for."""
         return self._operation.event
 
     @property

@@ -45,7 +45,7 @@ _MAX_PROGRAMS = 65536
 _MEMORY_EXHAUSTION_FRACTION = 0.8  # of the memory that a process may take: it may have crashed for want of more
 
 MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG, NOT_COPIED = range(-1, -9, -1)
-"""What the host answers beside the statuses of FMI: ``enum host_status`` of ``protocol.h``."""
+"""Statuses of the host itself, in addition to those of FMI: ``enum host_status`` of ``protocol.h``."""
 
 
 class Failure(NamedTuple):

@@ -17,7 +17,7 @@ OPERAND_COUNT = 4
 
 
 class Operation(IntEnum):
-    """What an instruction does: ``enum operation`` of ``protocol.h``."""
+    """The operations of a program's instructions: ``enum operation`` of ``protocol.h``."""
 
     FILL = 1
     COPY = 2

@@ -1,4 +1,4 @@
-"""What holds for FMUs on this system, as a host without an FMU reports it."""
+"""A report of the protections for FMUs on this system, from a host that runs without an FMU."""
 
 from __future__ import annotations
 

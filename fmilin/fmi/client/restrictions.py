@@ -1,4 +1,4 @@
-"""What the code of an FMU may take and reach: options and environment of the process in which it runs."""
+"""Limits on the code of an FMU: options and environment of the process in which it runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ UNRESTRICTED = "--no-restrictions"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the code of an FMU may take, and what it may reach beyond its own folder and the system's libraries.
+    """Limits on the resources of an FMU's code, and its access beyond its own folder and the system's libraries.
 
     Examples
     --------

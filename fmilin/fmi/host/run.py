@@ -112,5 +112,5 @@ class _Reader(threading.Thread):
 
     @property
     def text(self) -> str:
-        """What was printed."""
+        """The printed text."""
         return self._content.decode("utf-8", "replace")

@@ -76,7 +76,7 @@ class FmuFile:
 
     @cached_property
     def members(self) -> tuple[zipfile.ZipInfo, ...]:
-        """What the archive contains."""
+        """The entries of the archive."""
         with self._opened() as archive:
             members = tuple(archive.infolist())
         self._check_directory(len(members), 0)

@@ -103,7 +103,7 @@ class Buffers:
         k = own + len(tuned)
         in_constraints = {s.variable.reference: s.variable for s in observed}
         distinct = in_constraints | {s.variable.reference: s.variable for s in others}
-        # What constraints contain comes first, so that it can be read alone; neighbours of one type share a call.
+        # Variables of constraints come first, so that they can be read alone; neighbours of one type share a call.
         self.further = tuple(sorted(distinct.values(), key=lambda v: (v.reference not in in_constraints, v.type)))
         sizes = [layout.size(v) for v in self.further]
         z = 1 + 2 * n + k
@@ -211,7 +211,7 @@ class ValuesReading:
 
 
 class VariableAccess(ABC):
-    """What reads and writes variables, in groups of floating-point numbers or one by one."""
+    """An accessor that reads and writes variables, floating-point numbers in groups or one by one."""
 
     component: LoadedCode
     arena: Arena

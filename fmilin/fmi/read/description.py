@@ -1,4 +1,4 @@
-"""What an FMU says about itself: the model description, in one shape for FMI 2.0 and 3.0."""
+"""The model description of an FMU, in one form for FMI 2.0 and 3.0."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _UNDEFINED_VALUE_REFERENCE = 2**32 - 1  # fmiUndefinedValueReference: a state th
 
 
 class Version1(Instance):
-    """What every instance of an FMI 1.0 FMU has."""
+    """The common parts of all instances of an FMI 1.0 FMU."""
 
     version = 1
     binaries = fmi2_folders()

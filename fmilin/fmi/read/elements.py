@@ -38,7 +38,7 @@ class ModelStructure(NamedTuple):
 
 
 class Notes:
-    """What was strange in a description and could be tolerated, less so where it ``steps``; refuses what could not."""
+    """Notes on tolerable defects of a description, fewer of them where it ``steps``; rejects the other defects."""
 
     def __init__(self, source: str, *, steps: bool = False) -> None:
         self.source, self.steps = source, steps

@@ -25,7 +25,7 @@ _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", 
 
 
 class Event(NamedTuple):
-    """What one round of the event iteration answers."""
+    """The result of one round of the event iteration."""
 
     again: bool
     terminate: bool

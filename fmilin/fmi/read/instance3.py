@@ -57,7 +57,7 @@ class Instance3(Instance):
 
     @property
     def adjoint(self) -> Callable[[Group, Group, FloatArray], Instruction] | None:
-        """What returns the call for adjoint derivatives; see :class:`Instance`."""
+        """The function that returns the call for adjoint derivatives; see :class:`Instance`."""
         flag = "providesAdjointDerivatives"
         return self._adjoint if is_true(self.description.capabilities, flag) else None
 

@@ -97,7 +97,7 @@ _LIBRARY = re.compile(r"[\w.+-]+")
 
 @dataclass
 class _Plan:
-    """What is compiled, all of it inside the folder of sources."""
+    """A compilation: sources, definitions and libraries, all inside the folder of sources."""
 
     sources: list[Path] = field(default_factory=list)
     definitions: list[str] = field(default_factory=list)

@@ -173,7 +173,7 @@ class FmuModel(
 
     @cached_property
     def structure(self) -> NDArray[np.bool_] | None:  # type: ignore[override]
-        """What the FMU declares of the rows and columns of its derivatives; nothing is declared about parameters."""
+        """The dependencies of derivatives that the FMU declares; None with tuned parameters, which it never covers."""
         outputs = [s for _, s in self._interface.outputs]
         return None if self._tuned else declared_structure(self._session.layout, outputs, self._input_positions)
 
@@ -183,12 +183,12 @@ class FmuModel(
 
     @property
     def description(self) -> ModelDescription:
-        """What the FMU says about itself."""
+        """The model description of the FMU."""
         return self._session.layout.description
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was strange or left out, one sentence each."""
+        """Notes on defects and omissions of the FMU, one sentence each."""
         return (*self._session.notes, *self._session.notes_of_now)
 
     @_in_turn

@@ -214,7 +214,7 @@ class Session:
 
     @property
     def notes_of_now(self) -> tuple[str, ...]:
-        """What is remarkable about the mode in which the instance is: it changes while the model is simulated."""
+        """Notes on the present mode of the instance, which changes while the model is simulated."""
         due = self.next_event_time
         if due is None:
             return ()

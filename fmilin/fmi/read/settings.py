@@ -117,7 +117,7 @@ def _truth(value: Any) -> bool:
 
 
 class Tuning:
-    """What the views of a running FMU have made of its parameters: ``held`` are those ever moved, as they stand."""
+    """The parameters as views of a running FMU have set them: ``held`` are all ever changed, with present values."""
 
     def __init__(self) -> None:
         self.held: Mapping[Variable, tuple[float, ...]] = {}

@@ -79,7 +79,7 @@ class SteppedFmu(FmuModel, Stepped):
 
     @cached_property
     def cadence(self) -> Cadence:  # type: ignore[override]
-        """What the FMU says about steps and sampling."""
+        """The communication steps and sampling that the FMU declares."""
         return cadence_of(self.description)
 
     @property

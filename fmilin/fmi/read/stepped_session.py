@@ -32,7 +32,7 @@ class StatesRefusedError(ModelError):
 
 
 class RunStart(Enum):
-    """What runs start from."""
+    """The kinds of starting points for runs."""
 
     STATE = "a state that the FMU restores"
     COPY = "a copy of its process"
@@ -78,7 +78,7 @@ class SteppedSession(Session):
 
     @property
     def run_start(self) -> RunStart:
-        """What runs start from."""
+        """The kind of starting point for runs."""
         if self._run_start is not None:
             return self._run_start
         return RunStart.STATE if self.stepped.can_save else RunStart.COPY

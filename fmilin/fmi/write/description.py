@@ -27,7 +27,7 @@ class BaseUnit:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """What the element ``BaseUnit`` says of it, in FMI and SSP."""
+        """The attributes of the element ``BaseUnit``, in FMI and SSP."""
         powers = {b: str(e) for b, e in zip(BASE_UNITS, self.exponents, strict=True) if e}
         return powers | ({"factor": repr(self.factor)} if self.factor != 1.0 else {})
 

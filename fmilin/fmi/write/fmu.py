@@ -108,7 +108,7 @@ def _block(constraint: DeclaredConstraint) -> str:
 
 @dataclass(frozen=True)
 class _Native:
-    """What an FMU is made from."""
+    """The parts from which an FMU is made."""
 
     system: ImplicitSystem
     constraints: Sequence[Constraint]

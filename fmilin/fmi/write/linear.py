@@ -36,7 +36,7 @@ class AffineEquations:
 
 @dataclass(frozen=True)
 class LinearLayout:
-    """What an FMU of a linear model consists of."""
+    """The variables, dependencies and equations of an FMU of a linear model."""
 
     variables: tuple[FmuVariable, ...]  # in the C runtime's order: time, x, x' if continuous, u, outputs, dependent x
     outputs: tuple[int, ...]  # references of the outputs, in their order

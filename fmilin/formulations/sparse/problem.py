@@ -1,4 +1,4 @@
-"""What each formulation asks for when everything stays sparse: (s^2 M + s C + K) x + G' l = 0, G x = 0.
+"""The problem of each formulation in sparse matrices: (s^2 M + s C + K) x + G' l = 0, G x = 0.
 
 - MCS: R' M R, R' C R, R' K R and no border; R from the elimination.
 - RCS: M, C, K bordered by Phi_q; in motion, where the terms of the turning tangent space would fill the matrices, with

@@ -1,4 +1,4 @@
-"""What a check of derivatives or of the linear model is; see :mod:`fmilin.manifold.checks.check`."""
+"""Base classes of checks of derivatives and of the linear model; see :mod:`fmilin.manifold.checks.check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model itself says about a point, and what a method says about its result."""
+"""Notes of the model on a point, and of a method on its result."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Remarks = tuple[Remark, ...]
 
 
 class PointRemarks(ABC):
-    """What one check has to say about each point of a batch."""
+    """The diagnostics of one check at each point of a batch."""
 
     is_present: NDArray[np.bool_]  # (k,), where there is something to be said
 

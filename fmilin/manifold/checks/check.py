@@ -1,4 +1,4 @@
-"""What a check is, and how checks are run.
+"""The base classes of checks, and how checks are run.
 
 A check looks at what was computed and says what a user should know, or raises an error. It computes no linear model,
 and no check depends on another one: they may run in any order.
@@ -80,7 +80,7 @@ class CoordinateCheck(Check[PointInCoordinates, BatchInCoordinates]):
 
 @dataclass(frozen=True, eq=False)
 class CheckResults:
-    """What checks have shown at a point."""
+    """The results of the checks at a point."""
 
     diagnostics: Mapping[object, Sequence[Remark]]  # by check
     errors: Mapping[object, FmilinError]  # of checks that failed

@@ -1,4 +1,4 @@
-"""What checks of constraints and coordinates look at: a point on its manifold, in coordinates; a batch of points."""
+"""The inputs of checks of constraints and coordinates: a point on its manifold, in coordinates; a batch of points."""
 
 from __future__ import annotations
 

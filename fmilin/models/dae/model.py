@@ -36,10 +36,10 @@ MAX_DEFLATED_EQUATIONS = 400  # equations of a pencil from which the index is re
 class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
-    What differentiation shows to be a constraint on the states becomes one, and coordinates are chosen on the manifold
-    as for every model. Algebraic variables and derivatives are solved for at every point. Raises UsageError, which
-    names them, when there are too many equations or too few, or they determine no motion; NumericalError when algebraic
-    variables are not found at the start.
+    Constraints on the states that differentiation reveals become constraints of the model, and coordinates are chosen
+    on the manifold as for every model. Algebraic variables and derivatives are solved for at every point. Raises
+    UsageError, which names them, when there are too many equations or too few, or they determine no motion;
+    NumericalError when algebraic variables are not found at the start.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ INPUT_EFFECT_TOLERANCE = 1e-4  # of the largest effect of an input: what is a bi
 
 @dataclass(frozen=True)
 class Reduced:
-    """What is solved, and what is kept."""
+    """A DAE after index reduction: the equations to solve, and the retained signals."""
 
     form: SemiExplicit
     u: SX  # inputs, derivatives of inputs that nobody declared at the end

@@ -2,8 +2,8 @@
 
 An equation with one unknown left gives it (forward), an unknown that one equation alone contains is computed after all
 others (backward), and of two unknowns in one equation one follows the other (an alias). Only unknowns with constant
-coefficients are taken: none of this fills in or amplifies errors, as a general elimination could. What is left is
-solved as a sparse system.
+coefficients are taken: none of this fills in or amplifies errors, as a general elimination could. The remaining
+equations are solved as a sparse system.
 """
 
 from collections import deque

@@ -86,7 +86,7 @@ def _order_in(derivative: Expr, time: Symbol) -> int:
 
 @dataclass
 class SympyEquations:
-    """What was found in a sympy object, in plain symbols."""
+    """The equations of a sympy object, in plain symbols."""
 
     translate: Translation  # has met everything that appears in the equations
     q: list[Symbol]

@@ -163,7 +163,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Stance:
-    """What is known of the ground under feet."""
+    """The contact of feet with the ground."""
 
     feet: Mapping[str, Standing]  # by the names of the feet
     # what a user should know of the mechanism that stands there, instead of the remarks on it before

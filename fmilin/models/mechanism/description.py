@@ -34,7 +34,7 @@ PARTS: Mapping[str, type[Part]] = {
     "sensors": elements.Sensor,
     "markers": elements.Marker,
 }
-"""What the fields of a description hold; its inputs are of several kinds."""
+"""The type of each field of a description; its inputs are of several kinds."""
 ON_BODIES = ("parent", "child", "first", "second", "body", "frame")  # fields of parts that name a body
 
 

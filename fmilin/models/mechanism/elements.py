@@ -1,4 +1,4 @@
-"""What acts on a mechanism and what is measured: wheels, springs, tendons, inputs, sensors. All units are SI."""
+"""Elements that act on a mechanism or measure it: wheels, springs, tendons, inputs, sensors. All units are SI."""
 
 from __future__ import annotations
 

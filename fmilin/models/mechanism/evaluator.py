@@ -4,8 +4,8 @@ Gaps and slips come from positions and velocities alone: Newton's iterations on 
 and the kinematics take a third of the cost of an evaluation.
 
 The compiled code is the recursion written down as a graph while it runs, once, with numbers that are nodes of a graph
-(:mod:`fmilin.codegen.scalars`): what is zero by the structure of the mechanism leaves none. What is left to
-solve at each point is (A.8) of Spencer (thesis) with the independent constraints, as for Lagrange's equations:
+(:mod:`fmilin.codegen.scalars`): what is zero by the structure of the mechanism leaves none. The system to solve at each
+point is (A.8) of Spencer (thesis) with the independent constraints, as for Lagrange's equations:
 
     [M G'; G 0] (vdot; lambda) = (F; -Gdot v).
 
@@ -41,7 +41,7 @@ from fmilin.signals import FloatArray, Signals
 
 
 class Closure:
-    """What the constraints of a mechanism observe without its dynamics: gaps and slips, in any order."""
+    """The quantities of a mechanism's constraints without its dynamics: gaps and slips, in any order."""
 
     def __init__(self, system: System, entries: Sequence[Quantity]) -> None:
         self.system = system

@@ -52,7 +52,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class MechanismEquations:
-    """What is linearized."""
+    """The equations of a mechanism that are linearized."""
 
     system: System
     independence: Independence  # which constraints are independent
@@ -169,7 +169,7 @@ class LocalFormMatrices:
 
     @property
     def dv(self) -> Array:
-        """What the kept states do to the velocities, shape (..., n, P)."""
+        """The derivatives of the velocities with respect to the independent states, shape (..., n, P)."""
         return np.concatenate((self.K_dot, self.K), axis=-1)
 
     def rates(self) -> Array:

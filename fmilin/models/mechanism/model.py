@@ -300,7 +300,7 @@ class Mechanism(NativeModel, HasGivenStates):
 
     @cached_property
     def equations(self) -> MechanismEquations:
-        """What is linearized."""
+        """The equations that are linearized."""
         return MechanismEquations(self.system, self.independence, self._selection.outputs, self._input_indices)
 
     def state(self, x: Array, u: Array) -> State:

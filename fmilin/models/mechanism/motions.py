@@ -128,7 +128,7 @@ class MovedEngine(NativeEngine[MovedQuantities]):
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
-        """What the mechanism has, and the motions; the driving forces among them."""
+        """The quantities of the mechanism, and the motions; the driving forces among them."""
         numbers = {int(i): k for k, i in enumerate(self.kept)}
         quantities = {}
         for name, quantity in self.inner.available.items():

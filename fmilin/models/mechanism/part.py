@@ -1,4 +1,4 @@
-"""What the parts of a mechanism have in common: a name, frames, and fields that are checked as their types say.
+"""The common base of a mechanism's parts: a name, frames, and fields that are checked according to their types.
 
 A field is written ``key: Annotated[type, "what it means"]``. The type says how it is checked here, and what a file may
 hold in its place (:mod:`fmilin.models.mechanism.schema`); the text is what the documentation says of the key.
@@ -149,7 +149,7 @@ DIRECTIONS = ("axis", "second_axis", "normal", "direction", "pointer")  # vector
 
 
 class Shape(Enum):
-    """What a field that takes numbers in several forms may hold."""
+    """The forms of numbers that a field accepts."""
 
     PER_COORDINATE = auto()  # a number, or one for each coordinate
     THREE = auto()
@@ -202,7 +202,7 @@ class Part:
 
     @property
     def where(self) -> str:
-        """What messages call this one."""
+        """The name of this part in messages."""
         return f"the {self.kind} '{self.name}'"
 
     def _set(self, name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What holds a mechanism together: bodies, joints and loops. All units are SI."""
+"""The structure of a mechanism: bodies, joints and loops. All units are SI."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal

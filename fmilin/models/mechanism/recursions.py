@@ -43,7 +43,7 @@ class Velocities:
 
 @dataclass(frozen=True)
 class AccelerationTerms:
-    """What the derivatives of velocities and accelerations are made of."""
+    """The intermediate terms of the derivatives of velocities and accelerations."""
 
     at: Velocities
     A: Array  # (..., N + 1, 6), vdot; the ground accelerates against gravity

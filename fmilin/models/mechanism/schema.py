@@ -1,4 +1,4 @@
-"""What a mechanism file may contain: its tables as pydantic models, made of the parts that they become.
+"""The schema of a mechanism file: its tables as pydantic models, generated from the classes of the parts.
 
 ``python docs/mechanism_file.py`` writes ``docs/mechanism.schema.json`` and the tables in ``docs/mechanism.md`` from
 them. This module imports pydantic: import it where it is used.

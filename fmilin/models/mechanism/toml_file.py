@@ -76,7 +76,7 @@ MAX_LISTED_PROBLEMS = 5  # problems that are listed at once
 
 @dataclass(frozen=True)
 class Parts:
-    """What a file says, not yet put together: a URDF file may bring more."""
+    """The contents of a file before assembly: a URDF file may add more."""
 
     content: dict[str, Any]  # the file's tables, checked against the schema; what is left out is left out here, too
     fields: dict[str, Any]  # ``bodies``, ``joints``, ... as in :class:`MechanismDescription`

@@ -1,4 +1,4 @@
-"""What a URDF file says, element by element: links and joints with their numbers, each with its line."""
+"""The elements of a URDF file: links and joints with their numbers, each with its line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fmilin.models.mechanism.sources import LARGEST_NUMBER, mended_root
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
-# Everything that the format knows. What has no part in the dynamics is skipped; what is not listed is ignored aloud.
+# All elements of the format. Elements without a part in the dynamics are skipped; others that are not listed are
+# ignored with a warning.
 _SKIPPED = frozenset({"visual", "collision", "material", "gazebo", "transmission", "sensor", "contact", "self_collision_checking"})  # noqa: E501  # fmt: skip
 _CHILDREN = {
     "robot": {"link", "joint"},

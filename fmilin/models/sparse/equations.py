@@ -1,4 +1,4 @@
-"""What a system must say of itself so that it needs no symbols: matrices as values on fixed places, and exact slopes.
+"""The interface of a system that needs no symbols: matrices as values on fixed places, and exact derivatives.
 
     M(q) q'' + G' lambda = f(q, v, u),    g(q) = 0,    G v = 0,    G q'' + b(q, v) = 0,    b = D^2 g [v, v]
 

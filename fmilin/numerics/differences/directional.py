@@ -87,7 +87,7 @@ def _direction(count: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """What smaller steps and wider ones say of slopes; arrays of shape (r,), in slopes times sizes but the noise."""
+    """A contradiction of derivatives by other step sizes; arrays (r,), in derivatives times sizes but the noise."""
 
     step: float | None  # where a row contradicts most clearly, in sizes of the variables; None when none does
     # what is left of the noise: at the smallest step, none may be seen of what is a feature and no noise

@@ -39,7 +39,7 @@ MAX_DRIFT_RATIO = 1.1 * RATIO  # the same up to which it is one: near a jump it 
 
 @dataclass(frozen=True, slots=True)
 class PlateauSlope:
-    """What a step-size sweep says of one entry."""
+    """The result of a step-size sweep for one entry."""
 
     slope: float
     error: float

@@ -42,7 +42,7 @@ Line = Callable[[float], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class PlateauRows:
-    """What a sweep says of all entries of a column, in arrays (r,), as ``PlateauSlope`` does of one entry."""
+    """The results of a sweep for all entries of a column, in arrays (r,); ``PlateauSlope`` is that for one entry."""
 
     slope: FloatArray
     error: FloatArray

@@ -123,7 +123,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceSetting:
-    """What all columns share; ``noise`` (r,) is that of F, ``weights`` (r,) make rows comparable, 0 leaves one out."""
+    """The settings of all columns; ``noise`` (r,) is that of F, ``weights`` (r,) make rows comparable, 0 omits one."""
 
     line: Line
     base: FloatArray
@@ -165,7 +165,7 @@ def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
 def with_weights(setting: DifferenceSetting, columns: Sequence[Column], terms: Terms | None) -> DifferenceSetting:
     """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
     slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
-    # What comes out as zero here is not exact elsewhere: rounding follows the size of what varies.
+    # A result of zero here is not exact elsewhere: rounding is proportional to the size of the variables.
     floor = 0.1 * EPS * slope
     if terms is not None:
         cancelled = is_rounding(slope, terms(slope), setting.noise)

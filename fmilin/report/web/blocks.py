@@ -1,4 +1,4 @@
-"""What a report consists of: sections of texts, tables that can be sorted, and pictures; and the file made of them."""
+"""The parts of a report: sections of texts, tables that can be sorted, and pictures; and the file made of them."""
 
 from __future__ import annotations
 
