@@ -48,9 +48,9 @@ def peak_gain(system: StateSpace, low: float = 0.0, high: float = float("inf")) 
     poles = np.linalg.eigvals(system.A)
     candidates = [low, high, *(float(abs(p)) for p in poles), *(float(abs(p.imag)) for p in poles)]
     inside = [w for w in candidates if low <= w <= high]
-    seen, frequency = max((system.gain(w), w) for w in inside)
-    while seen > 0:
-        level = (1 + 2 * _WIDTH) * seen
+    attained, frequency = max((system.gain(w), w) for w in inside)
+    while attained > 0:
+        level = (1 + 2 * _WIDTH) * attained
         # The frequencies in the range where a singular value passes ``level``, and the ends.
         A, B, C, D = system.A, system.B, system.C, system.D
         R = np.linalg.inv(level**2 * np.eye(B.shape[1]) - D.T @ D)
@@ -64,8 +64,8 @@ def peak_gain(system: StateSpace, low: float = 0.0, high: float = float("inf")) 
         middles = [np.sqrt(max(a * b, 0.0)) or (a + b) / 2 for a, b in itertools.pairwise(crossings)]
         best, where = max(((system.gain(w), w) for w in middles if np.isfinite(w)), default=(0.0, low))
         if best <= level:
-            return Peak(seen, level, frequency)
-        seen, frequency = best, where
+            return Peak(attained, level, frequency)
+        attained, frequency = best, where
     return Peak(0.0, 0.0, frequency)
 
 
@@ -73,7 +73,7 @@ _NOT_DECAYING = tuple(10.0**-k for k in range(8, 3, -1))
 """Decays, relative to the largest eigenvalue, below which a motion may count as undamped: the first that has no
 eigenvalue near it, because rounding spreads multiple ones."""
 
-_MEASURED_UP_TO = 300  # states up to which the true error is measured, too: the effort grows with the cube
+_MAX_MEASURED_STATES = 300  # states up to which the true error is measured, too: the effort grows with the cube
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class _StableSplit:
 
 def hankel_singular_values(linear: LinearModel) -> FloatArray:
     """Return the Hankel singular values of the stable part, largest first; below 1e-8 of that they are rounding."""
-    return _balanced(_parts(linear).stable, sampled=linear.sample_time > 0)[1]
+    return _balance(_parts(linear).stable, sampled=linear.sample_time > 0)[1]
 
 
 def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
@@ -113,7 +113,7 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
             f"{order}. Ask for {rest} or more, or choose modes by frequency: "
             "fl.reduction.keep_frequencies(linear, LOW, HIGH)."
         )
-    (V, W), values = _balanced(parts.stable, sampled=linear.sample_time > 0)
+    (V, W), values = _balance(parts.stable, sampled=linear.sample_time > 0)
     coupled = np.count_nonzero(
         values > ROUNDING_TOLERANCE * values.max(initial=0.0)
     )  # inputs reach these, and outputs show them
@@ -138,7 +138,7 @@ def _list_values(values: FloatArray) -> str:
 
 def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatArray, FloatArray], bound: float) -> str:
     measured = ""
-    if linear.sample_time == 0 and len(stable.A) <= _MEASURED_UP_TO:
+    if linear.sample_time == 0 and len(stable.A) <= _MAX_MEASURED_STATES:
         V, W = projection
         projected = StateSpace(W @ stable.A @ V, W @ stable.B, stable.C @ V, stable.D)
         peak, largest = peak_gain(stable.minus(projected)), peak_gain(stable).seen
@@ -185,7 +185,7 @@ def _limit(linear: LinearModel) -> float:
     return 3 * _NOT_DECAYING[0] * unit
 
 
-def _balanced(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+def _balance(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
     """Return V and W = V^-1 that balance a stable system, and its Hankel singular values."""
     A, B, C = system.A, system.B, system.C
     if not len(A):
@@ -196,9 +196,9 @@ def _balanced(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, F
 def balancing(P: FloatArray, Q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
     """Return V and W = V^-1 that balance two Gramians, and the singular values of both."""
     L, M = _factor(P), _factor(Q)
-    left, values, right = np.linalg.svd(M.T @ L)
+    left_vectors, values, right_vectors = np.linalg.svd(M.T @ L)
     scale = np.sqrt(np.maximum(values, np.finfo(float).tiny))
-    return (L @ right.T / scale, (left.T @ M.T) / scale[:, None]), values
+    return (L @ right_vectors.T / scale, (left_vectors.T @ M.T) / scale[:, None]), values
 
 
 def _factor(gramian: NDArray[np.floating]) -> FloatArray:

@@ -46,7 +46,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class _SubspaceSplit:
-    kept: FloatArray
+    basis: FloatArray
     dropped: FloatArray
 
 
@@ -64,18 +64,18 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     if not len(linear.states):
         return linear
     S = linear.states.scales(linear.y0)
-    driven, shown = _driven(linear, S), _shown(linear, S)
-    A = driven.A
-    reach = _krylov(driven, tolerance)
-    A1 = reach.kept.T @ A @ reach.kept
-    show = _krylov(shown.within(reach.kept), tolerance)
-    if show.kept.shape[1] == len(S):
+    input_pair, output_pair = _scale_input_pair(linear, S), _scale_output_pair(linear, S)
+    A = input_pair.A
+    reach = _krylov(input_pair, tolerance)
+    A1 = reach.basis.T @ A @ reach.basis
+    show = _krylov(output_pair.within(reach.basis), tolerance)
+    if show.basis.shape[1] == len(S):
         return linear
     unreached = np.linalg.eigvals(reach.dropped.T @ A @ reach.dropped).astype(np.complex128)
     unseen = np.linalg.eigvals(show.dropped.T @ A1 @ show.dropped).astype(np.complex128)
-    V, W, N = reach.kept @ show.kept, (reach.kept @ show.kept).T, reach.kept @ show.dropped
+    V, W, N = reach.basis @ show.basis, (reach.basis @ show.basis).T, reach.basis @ show.dropped
     remark = Remark("minimal", _sentence(linear, unreached, unseen))
-    positions = _untouched(V, N)
+    positions = _find_untouched_states(V, N)
     if positions is not None:
         G = np.linalg.inv(V[positions])  # so that V[positions] becomes the identity
         V, W = V @ G, V[positions] @ W
@@ -90,7 +90,7 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
     return transformation.transformed(linear, V, W, states, z0=z0, coordinates=kind, remarks=[remark])
 
 
-def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
+def _scale_input_pair(linear: LinearModel, S: FloatArray) -> _Pair:
     """Return A and B in sizes of the signals; away from an equilibrium f0 drives, too."""
     E, u = linear.errors, transformation.sizes(linear.inputs)
     B, B_error = linear.B * u, E.B * u
@@ -100,7 +100,7 @@ def _driven(linear: LinearModel, S: FloatArray) -> _Pair:
     return _Pair(linear.A * S / S[:, None], B / S[:, None], E.A * S / S[:, None], B_error / S[:, None], is_estimated)
 
 
-def _shown(linear: LinearModel, S: FloatArray) -> _Pair:
+def _scale_output_pair(linear: LinearModel, S: FloatArray) -> _Pair:
     """Return A' and C' in sizes of the signals."""
     E, out = linear.errors, transformation.sizes(linear.outputs)[:, None]
     is_estimated = bool(np.isfinite(linear.accuracy.A) and np.isfinite(linear.accuracy.C))
@@ -136,7 +136,7 @@ def _complement(Q: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.qr(Q, mode="complete")[0][:, r:] if r else np.eye(n), dtype=np.float64)
 
 
-def _untouched(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
+def _find_untouched_states(V: FloatArray, N: FloatArray) -> NDArray[np.intp] | None:
     """Return states that can be z = y[positions], in order: V independent, hidden N zero; None when too few can."""
     from scipy.linalg import qr
 
@@ -197,9 +197,10 @@ class Conditioning:
             "balance=...": self.balance,
             "states=[...]": self.states,
         }
-        if len(given := [f"Conditioning({form})" for form, wanted in forms.items() if wanted]) > 1:
+        if len(named_forms := [f"Conditioning({form})" for form, is_set in forms.items() if is_set]) > 1:
             raise UsageError(
-                f"States are modal, balanced by their sizes, or those of the model: leave {' or '.join(given)} out."
+                "States are modal, balanced by their sizes, or those of the model: leave "
+                f"{' or '.join(named_forms)} out."
             )
         if self.order is not None and self.order < 0:
             raise UsageError(f"Conditioning(order={self.order}): an order is not negative.")

@@ -95,9 +95,11 @@ def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
         groups = [*(g for k, g in enumerate(groups) if k not in (a, b)), sorted(groups[a] + groups[b])]
     blocks = []
     for group in groups:
-        own = [v for i in group for v in ((values[i], values[i].conjugate()) if values[i].imag > 0 else (values[i],))]
+        block_values = [
+            v for i in group for v in ((values[i], values[i].conjugate()) if values[i].imag > 0 else (values[i],))
+        ]
         basis = scales[:, None] * _basis(scaled, values, vectors, group)
-        blocks.append(Block(np.array(own, dtype=np.complex128), basis))
+        blocks.append(Block(np.array(block_values, dtype=np.complex128), basis))
     return sorted(blocks, key=lambda b: (b.speed, float(b.eigenvalues[0].real)))
 
 
@@ -146,12 +148,12 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
     if not fast and not slow:
         return linear
     gone = {id(b) for b in (*fast, *slow)}
-    kept = [b for b in blocks if id(b) not in gone]
-    V = np.column_stack([b.V for b in (*kept, *fast, *slow)])
+    remaining = [b for b in blocks if id(b) not in gone]
+    V = np.column_stack([b.V for b in (*remaining, *fast, *slow)])
     W = np.asarray(np.linalg.inv(V), dtype=np.float64)
-    r, f = (sum(b.V.shape[1] for b in group) for group in (kept, fast))
-    names = [name for number, block in enumerate(kept, start=1) for name in block.names(number)]
-    words = [f"mode of {block.speed:.5g} rad/s" for block in kept for _ in block.eigenvalues]
+    r, f = (sum(b.V.shape[1] for b in group) for group in (remaining, fast))
+    names = [name for number, block in enumerate(remaining, start=1) for name in block.names(number)]
+    words = [f"mode of {block.speed:.5g} rad/s" for block in remaining for _ in block.eigenvalues]
     reduced = transformed(
         linear, V[:, :r], W[:r], new_states(names, words, linear), coordinates="modes of a range of frequencies"
     )
@@ -187,10 +189,12 @@ def _difference(linear: LinearModel, fast: Bases, slow: Bases, band: tuple[float
     static = C[:, :k] @ np.linalg.solve(A[:k, :k], B[:k]) if k else np.zeros((len(C), B.shape[1]))
     peak = peak_gain(StateSpace(A, B, C, static), *band)
     edge = band[1] if np.isfinite(band[1]) else band[0]
-    whole = StateSpace(linear.A, linear.B * sizes(linear.inputs), linear.C / sizes(linear.outputs)[:, None], linear.D)
+    full_system = StateSpace(
+        linear.A, linear.B * sizes(linear.inputs), linear.C / sizes(linear.outputs)[:, None], linear.D
+    )
     return (
         f" Inside the range no frequency response differs by more than {peak.bound:.3g} (the gain at {edge:g} rad/s is "
-        f"{whole.gain(edge):.3g}), in nominal values of outputs per nominal value of an input."
+        f"{full_system.gain(edge):.3g}), in nominal values of outputs per nominal value of an input."
     )
 
 
@@ -211,7 +215,7 @@ def _sentence(linear: LinearModel, fast: list[Block], slow: list[Block], differe
     return f"{text} {off_equilibrium(f'what f0 does to the fast modes ({offset:.3g}) is left out', '')}"
 
 
-TOGETHER = 1e-6  # relative distance of eigenvalues, of a pair for example, that stay or go together
+CLUSTER_DISTANCE = 1e-6  # relative distance of eigenvalues, of a pair for example, that stay or go together
 
 
 def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
@@ -238,12 +242,12 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     small = linear if len(rows) == len(linear.states) else _slowest(linear, len(rows))
     x0 = np.array([linear.point.states[s.name] for s in linear.full_states])
     S = linear.full_states.scales(x0)
-    shown = small.T / S[:, None]
-    shown = shown / np.linalg.norm(shown, axis=0)
-    if np.linalg.cond(shown[rows]) > MAX_SEPARATION_CONDITION_NUMBER:
+    directions = small.T / S[:, None]
+    directions = directions / np.linalg.norm(directions, axis=0)
+    if np.linalg.cond(directions[rows]) > MAX_SEPARATION_CONDITION_NUMBER:
         from scipy.linalg import qr
 
-        best = qr(shown.T, mode="r", pivoting=True)[1][: len(rows)]
+        best = qr(directions.T, mode="r", pivoting=True)[1][: len(rows)]
         raise NumericalError(
             f"The {len(rows)} motions that stay cannot be told apart in {', '.join(names)}. Name other states: "
             f"{', '.join(linear.full_states[int(i)].name for i in best)} tell them apart best."
@@ -260,14 +264,16 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
 def _slowest(linear: LinearModel, count: int) -> LinearModel:
     speeds = np.sort(np.abs(linear.eigenvalues()))
     slow, fast = float(speeds[count - 1]), float(speeds[count])
-    if fast > (1 + TOGETHER) * slow:
+    if fast > (1 + CLUSTER_DISTANCE) * slow:
         small = keep_frequencies(linear, 0.0, (slow + fast) / 2)
         if len(small.states) == count:
             return small
         possible = [len(small.states)]
     else:
         ends = [
-            k for k in range(len(speeds) + 1) if k in (0, len(speeds)) or speeds[k] > (1 + TOGETHER) * speeds[k - 1]
+            k
+            for k in range(len(speeds) + 1)
+            if k in (0, len(speeds)) or speeds[k] > (1 + CLUSTER_DISTANCE) * speeds[k - 1]
         ]
         possible = [max(k for k in ends if k < count), min(k for k in ends if k > count)]
     other = " or ".join(str(k) for k in possible if k)
@@ -277,7 +283,7 @@ def _slowest(linear: LinearModel, count: int) -> LinearModel:
     )
 
 
-AGREES = 1e-7  # relative difference up to which a mode is the same in both models
+SAME_MODE_TOLERANCE = 1e-7  # relative difference up to which a mode is the same in both models
 ON_AXIS = 1e-9  # real part, relative to the largest eigenvalue, of a pole at which a gain has no bound
 
 
@@ -328,13 +334,13 @@ def difference(full: LinearModel, reduced: LinearModel) -> StateSpace:
     D, (n_y, n_u) = in_sizes(full, full).D - in_sizes(reduced, full).D, full.D.shape
     between = StateSpace(np.zeros((0, 0)), np.zeros((0, n_u)), np.zeros((n_y, 0)), D)
     for mode in theirs:
-        same = next((own for own in ours if _is_same(own, mode, size)), None)
+        same = next((candidate for candidate in ours if _is_same(candidate, mode, size)), None)
         if same is None:
             between = between.minus(mode)
         else:
-            ours = [own for own in ours if own is not same]
-    for own in ours:
-        between = between.plus(own)
+            ours = [candidate for candidate in ours if candidate is not same]
+    for candidate in ours:
+        between = between.plus(candidate)
     return between
 
 
@@ -361,8 +367,8 @@ def _is_same(one: StateSpace, other: StateSpace, size: float) -> bool:
     if len(one.A) != len(other.A):
         return False
     a, b = (np.sort_complex(np.linalg.eigvals(mode.A)) for mode in (one, other))
-    if np.abs(a - b).max() > np.sqrt(AGREES) * size:  # those of a double eigenvalue are that far apart
+    if np.abs(a - b).max() > np.sqrt(SAME_MODE_TOLERANCE) * size:  # those of a double eigenvalue are that far apart
         return False
     at = size * np.exp(1j * np.array([0.1, 0.7, 1.3]))
     pairs = [(one.response(s), other.response(s)) for s in at]
-    return all(np.abs(x - y).max() <= AGREES * np.abs(x).max() for x, y in pairs)
+    return all(np.abs(x - y).max() <= SAME_MODE_TOLERANCE * np.abs(x).max() for x, y in pairs)

@@ -34,10 +34,12 @@ def transformed(
     E = linear.errors
     V_, W_ = np.abs(V), np.abs(W)
 
-    def carried(error: FloatArray, matrix: FloatArray, left: FloatArray | None, right: FloatArray | None) -> FloatArray:
+    def propagate_error(
+        error: FloatArray, matrix: FloatArray, left_factor: FloatArray | None, right_factor: FloatArray | None
+    ) -> FloatArray:
         total = error + 4 * EPS * np.abs(matrix)  # what was estimated, and the rounding of the products
-        total = total if left is None else left @ total
-        return total if right is None else total @ right
+        total = total if left_factor is None else left_factor @ total
+        return total if right_factor is None else total @ right_factor
 
     changed = replace(
         linear,
@@ -55,11 +57,11 @@ def transformed(
         discrete=None,
     )
     errors = EntryErrors(
-        A=carried(E.A, linear.A, W_, V_),
-        B=carried(E.B, linear.B, W_, None),
-        C=carried(E.C, linear.C, None, V_),
+        A=propagate_error(E.A, linear.A, W_, V_),
+        B=propagate_error(E.B, linear.B, W_, None),
+        C=propagate_error(E.C, linear.C, None, V_),
         D=E.D,
-        T=carried(E.T, linear.T, None, V_),
+        T=propagate_error(E.T, linear.T, None, V_),
     )
     return with_errors(changed, errors)
 
@@ -74,10 +76,10 @@ def new_states(names: Sequence[str], descriptions: Sequence[str], linear: Linear
 
 def sizes(signals: Signals) -> FloatArray:
     """Return the declared nominal values, and 1 where there is none, shape (n,)."""
-    return np.array([nominal or 1.0 for nominal in _declared(signals)])
+    return np.array([nominal or 1.0 for nominal in _list_nominals(signals)])
 
 
-def _declared(signals: Signals) -> list[float | None]:
+def _list_nominals(signals: Signals) -> list[float | None]:
     return [s.nominal if s.nominal and 0 < s.nominal < np.inf else None for s in signals]
 
 
@@ -99,7 +101,7 @@ def balance(linear: LinearModel, by: Literal["nominals", "norms"] = "nominals") 
     ``p/100000``.
     """
     s = _scales(linear, by)
-    states = Signals(map(_scaled, linear.states, s.tolist()))
+    states = Signals(map(_scale_signal, linear.states, s.tolist()))
     kind = "scaled states" if np.any(s != 1) else ""
     return transformed(linear, np.diag(s), np.diag(1 / s), states, z0=linear.y0 / s, coordinates=kind)
 
@@ -113,7 +115,7 @@ def _scales(linear: LinearModel, by: str) -> FloatArray:
         return np.asarray(matrix_balance(linear.A, permute=False, separate=True)[1][0], dtype=np.float64)
     if by != "nominals":
         raise UsageError(f"'{by}' is no way to balance a linear model: use nominals or norms.")
-    declared = _declared(linear.states)
+    declared = _list_nominals(linear.states)
     if declared and not any(declared):
         raise UsageError(
             "No state of this linear model has a nominal value to be divided by. Balance by norms instead: "
@@ -122,7 +124,7 @@ def _scales(linear: LinearModel, by: str) -> FloatArray:
     return sizes(linear.states)
 
 
-def _scaled(signal: Signal, size: float) -> Signal:
+def _scale_signal(signal: Signal, size: float) -> Signal:
     if size == 1.0:
         return signal
     text = f"{size:g}" if float(f"{size:g}") == size else repr(size)
@@ -150,8 +152,8 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
         raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
     if hold not in _SCIPY:
         raise UsageError(f"'{hold}' is no method of discretization: use zoh, foh or tustin.")
-    sampled = _sampled(_matrices(linear, linear.errors, 0.0), sample_time, hold)
-    moved = _sampled(_matrices(linear, linear.errors, 1.0), sample_time, hold)
+    sampled = _sample_matrices(_matrices(linear, linear.errors, 0.0), sample_time, hold)
+    moved = _sample_matrices(_matrices(linear, linear.errors, 1.0), sample_time, hold)
     if not all(np.isfinite(m).all() for m in sampled.values()):
         raise NumericalError(
             f"The model cannot be sampled every {sample_time:g} s by {hold}: a motion grows beyond all numbers within "
@@ -167,7 +169,7 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
         sample_time=float(sample_time),
         descriptor=None,
         derivatives={},
-        warnings=(*linear.warnings, *_aliasing(linear, sample_time)),
+        warnings=(*linear.warnings, *_check_aliasing(linear, sample_time)),
     )
     return with_errors(result, EntryErrors(**{name: errors[name] for name in ("A", "B", "C", "D", "T")}))
 
@@ -178,7 +180,7 @@ def _matrices(linear: LinearModel, E: EntryErrors, share: float) -> _Matrices:
     return {name: m + share * e for name, (m, e) in pairs.items()} | {"T_u": linear.T_u, "f0": linear.f0}
 
 
-def _sampled(m: _Matrices, h: float, hold: Hold) -> _Matrices:
+def _sample_matrices(m: _Matrices, h: float, hold: Hold) -> _Matrices:
     """Return the sampled matrices: outputs and all states together are the rows of one C."""
     n, n_y = len(m["A"]), len(m["C"])
     C, D = np.vstack((m["C"], m["T"])), np.vstack((m["D"], m["T_u"]))
@@ -211,7 +213,7 @@ def _by_scipy(system: tuple[FloatArray, ...], h: float, hold: str) -> tuple[Floa
     return a, b[:, :width], c[:rows], d[:rows, :width]
 
 
-def _aliasing(linear: LinearModel, h: float) -> list[Remark]:
+def _check_aliasing(linear: LinearModel, h: float) -> list[Remark]:
     fastest = float(np.abs(linear.eigenvalues().imag).max(initial=0.0))
     text = (
         f"A motion of {fastest:.5g} rad/s is faster than half the sampling frequency ({np.pi / h:.5g} rad/s): samples "

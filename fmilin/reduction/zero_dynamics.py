@@ -41,7 +41,7 @@ def find_zero_dynamics(
     positions = _choose_states(motion.space[:n])
     G = np.linalg.inv(V[positions])  # so that z are these states
     V, F = V @ G, F @ G
-    left = np.linalg.inv(G) @ motion.left.T * scaled.rows * scaled.unit  # of the equations: left E [V; F] = I
+    left_inverse = np.linalg.inv(G) @ motion.left.T * scaled.rows * scaled.unit  # of the equations: left E [V; F] = I
     _require_constant_outputs(linear, V)
     input_rows = scaled.columns[n:, None] * motion.input_rows * scaled.rows
     pencil = build_pencil(linear)
@@ -53,7 +53,7 @@ def find_zero_dynamics(
     )
     result = replace(
         linear,
-        A=left @ pencil.S @ space,
+        A=left_inverse @ pencil.S @ space,
         B=np.zeros((len(positions), 0)),
         C=F,
         D=np.zeros((len(linear.inputs), 0)),
@@ -74,7 +74,7 @@ def find_zero_dynamics(
     )
     E = linear.errors
     errors = EntryErrors(
-        A=np.abs(left) @ error,
+        A=np.abs(left_inverse) @ error,
         B=result.B,
         C=np.abs(input_rows) @ error,
         D=result.D,
