@@ -26,7 +26,7 @@ class Shown:
 
 
 @click.command(cls=Command, examples=["fmilin adapters"])
-@take("shown", Shown)
+@take("listing", Shown)
 @DEBUG
 def command(listing: Shown, debugging: Debugging) -> int:
     """List the installed adapters: what they read, the engine they run on, and what they are missing."""
