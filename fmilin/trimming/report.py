@@ -129,9 +129,9 @@ class TrimReport(TableRepr):
         # Where nothing grows exponentially another start helps nothing: a mass that floats freely drifts everywhere.
         if self.instability is None or self.stable is not False:
             return self.search_remarks
-        kind = "unstable" if self.instability.count else "drift"
         subject = "motion" if self.moving else "equilibrium"
-        return (*self.search_remarks, Remark(kind, f"The {subject} {self.instability.text}."))
+        text = f"The {subject} {self.instability.text}."
+        return (*self.search_remarks, Remark("unstable" if self.instability.count else "drift", text))
 
     @property
     def is_equilibrium(self) -> bool:

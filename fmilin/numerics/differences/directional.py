@@ -59,7 +59,8 @@ class Surroundings:
     def far_pair(self) -> tuple[float, FloatArray, FloatArray] | None:
         """A wide step s with F(s d) and F(-s d), where these are numbers."""
         pairs = ((step, self.far[step], self.far[-step]) for step in self.far if step > 0 and -step in self.far)
-        return next((pair for pair in pairs if np.isfinite(pair[1] + pair[2]).all()), None)
+        with np.errstate(invalid="ignore"):  # infinite values of both signs
+            return next((pair for pair in pairs if np.isfinite(pair[1] + pair[2]).all()), None)
 
 
 def with_rounding(
