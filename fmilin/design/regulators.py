@@ -349,8 +349,8 @@ def _gain(linear: LinearModel, gain: RealArrayLike, drives: Sequence[str]) -> Fl
 class EstimatorRegulator(TableRepr):
     """A regulator that applies a law to estimates in place of states; the filter gets the actuators' values.
 
-    Raises UsageError or UnknownNameError when the law reads what is not estimated, drives what is no input, or has
-    another sample time.
+    Raises UsageError or UnknownNameError when the law reads a quantity that is not estimated, drives one that is not an
+    input, or has another sample time.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A family of linear models as names with arrays, numbers and texts: the format ``fmilin-family/1``.
 
 Data common to the points are stored once, with the names of a linear model; numbers that differ are arrays with the
-axes of the grid in front; ``choices`` are coordinates and method of the points whose ``chosen`` names them.
+axes of the grid in front; ``choices`` are the coordinates and methods that ``chosen`` selects for the points.
 """
 
 from __future__ import annotations

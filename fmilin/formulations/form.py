@@ -1,6 +1,7 @@
 """Second-order equations with constraints, as numbers at one point, and the velocities that the constraints leave free.
 
-González et al., eq. (1), with the constraint reactions -Phi_q' lambda, and its slopes, q'' and lambda held in K:
+González et al., eq. (1), with the constraint reactions -Phi_q' lambda, and its derivatives, with q'' and lambda
+constant in K:
 
     M(q) q'' + Phi_q' lambda = f(q, q', t, u),    Phi(q, t) = 0
     M dq'' + C dq' + K dq + Phi_q' dlambda = B du,    C = -df/dq',    B = df/du

@@ -4,10 +4,10 @@ All N states are coordinates, so that A = f_x, and work and memory follow the nu
 N^2. The same properties are verified as by the general algorithm:
 
 - derivatives agree with differences: groups of columns or one direction, :mod:`fmilin.linearization.sparse_comparison`;
-- the model repeats itself: one evaluation, as ever;
+- the model is repeatable: one evaluation, as in the general algorithm;
 - no event and no turn of an angle is near: at the points of those differences;
 - entries are accurate: those that are stored, as others have no error;
-- the point rests, or A stays along its motion: :mod:`fmilin.linearization.sparse_motion`;
+- the point is an equilibrium, or A is constant along its motion: :mod:`fmilin.linearization.sparse_motion`;
 - inputs reach outputs: a search in the graph of the entries;
 - states are independent: the structural rank, then a sparse factorization,
   :mod:`fmilin.linearization.sparse_dependence`.

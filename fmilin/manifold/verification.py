@@ -26,8 +26,8 @@ SAMPLES = 3
 class VerifiedFacts:
     """Properties of a whole model that were verified at one point and are not verified again; None until verified.
 
-    Pairs, H f = 0, H f_u = 0, the rank, and products along one direction are looked at at every point, all where they
-    disagree. Nothing is remembered of models with event indicators, nor from one mode to another.
+    Pairs, H f = 0, H f_u = 0, the rank, and derivatives along one direction are checked at every point; all derivatives
+    where they disagree. Nothing is reused for models with event indicators, nor from one mode in another.
     """
 
     mode: Mapping[str, str] = field(default_factory=dict)  # what the model held when this was verified

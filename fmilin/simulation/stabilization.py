@@ -82,7 +82,7 @@ FLOAT_SPACING_COUNT = 16.0  # of floats, before a jump, at which the rates of th
 
 
 class Plant:
-    """The plant of stabilizations; ``pairs`` are states whose derivative is another state, ``scales`` (N,)."""
+    """The plant of stabilizations; ``pairs`` are states with another state as derivative, ``scales`` (N,)."""
 
     def __init__(
         self, model: Model, start: OperatingPoint, course: InputCourse, pairs: Mapping[int, int], energy: str | None

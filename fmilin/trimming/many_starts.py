@@ -143,7 +143,7 @@ def operating_points(
     ConstraintError
         When a point cannot be assembled; naming the first.
     NumericalError
-        When no start leads to a rest.
+        When no start leads to an equilibrium.
 
     Examples
     --------

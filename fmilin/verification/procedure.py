@@ -37,7 +37,7 @@ from fmilin.verification.relaxation import (
 from fmilin.verification.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
 
 MAX_EVALUATIONS, EVALUATIONS_PER_SIGNAL = 5000, 200
-"""Evaluations of the nonlinear model: in all, and beside them for each state and input. Evaluations that the verdict
+"""Evaluations of the nonlinear model: in all, and in addition for each state and input. Evaluations that the verdict
 needs are always made; limits of validity are searched for with the remaining ones.
 """
 

@@ -5,9 +5,9 @@ With z = y - y0 = a L + e, L the linear response to amplitude one and a the ampl
     e' = A e + g(t),    g = F(z, u) - A z - B u,    e(0) = 0,
 
 and g is evaluated along the last z (Picard's iteration with the linear model as its kernel, as in waveform relaxation).
-Each sweep takes one visit per node and makes the error of e smaller by about the relative deviation. The linear part is
-integrated exactly: no step follows its fast modes, and its stiffness does no harm. A right linear model has g of second
-order in a, whatever the nodes.
+Each sweep takes one evaluation per node and multiplies the error of e by about the relative deviation. The linear
+part is integrated exactly: no step follows its fast modes, and its stiffness does no harm. A right linear model has g
+of second order in a, whatever the nodes.
 """
 
 from dataclasses import dataclass

@@ -70,9 +70,9 @@ def trim_flight(model: fl.Model, flight: Flight) -> fl.OperatingPoint:
     Raises
     ------
     UsageError
-        When the model is no aircraft of this adapter. :class:`Flight` refuses values that are no finite numbers.
+        When the model is not an aircraft of this adapter. :class:`Flight` rejects values that are not finite.
     NumericalError
-        When there is no such flight: too slow, too fast, too high.
+        When such a flight does not exist: too slow, too fast, too high.
     """
     engine = _engine_of(model)
     values = balanced_flight(engine, flight)

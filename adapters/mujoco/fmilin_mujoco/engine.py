@@ -63,7 +63,7 @@ _OFF = ("CONTACT", "LIMIT", "FRICTIONLOSS", "EQUALITY")
 class _AtPoint:
     """The terms from which the derivatives at a point are computed.
 
-    Also G (m, nv), how G v changes along each freedom, v held (m, nv), and what the visit found.
+    Also G (m, nv), the derivatives of G v along each degree of freedom at constant v (m, nv), and the evaluation.
     """
 
     point: PointSlopes

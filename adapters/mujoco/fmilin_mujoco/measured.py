@@ -1,7 +1,7 @@
-"""A tree as a native mechanism whose linear models come from MuJoCo's engine where that takes less time.
+"""A tree as a native mechanism with linear models from MuJoCo's engine where that takes less time.
 
 Everything else (parameters, sweeps, simulation, FMUs) stays with the mechanism. The time of each method is measured
-once per model, when the first linear model is asked for; both agree to the errors that they state.
+once per model, when the first linear model is computed; both agree to the errors that they state.
 """
 
 from __future__ import annotations

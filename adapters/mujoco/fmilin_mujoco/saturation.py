@@ -26,7 +26,7 @@ class Saturation:
     Attributes
     ----------
     at : tuple of (int, int)
-        Actuators whose control stands at its lower (0) or upper (1) limit.
+        Actuators with the control at its lower (0) or upper (1) limit.
     remarks : tuple of str
     """
 

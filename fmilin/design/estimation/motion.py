@@ -1,7 +1,7 @@
 """The model of a filter at a point, and its motion over one sample, with exact derivatives and the effect of noise.
 
 Coordinates are P of the states, y = R x; the others solve h(t, x) = 0, so that an error e of the estimate means
-x = Psi(y + e). Over a substep of length s, the method of Runge and Kutta (order 4) makes of x and its tangent T = DPsi
+x = Psi(y + e). Over a substep of length s, the Runge-Kutta method of order 4 maps x and its tangent T = DPsi to
 
     x+ = Psi(R x_4),    Phi = R X_4,    X' = f_x X along all four stages, X(0) = T,
 
@@ -9,9 +9,9 @@ the derivative of the method. Noise of the spectral density W that enters throug
 
     Q = sum_ij V_i V_j' s^(i+j+1) / (i+j+1),    V_i = A^i R G W^(1/2) / i!,    A = R f_x T,
 
-whose factor needs no difference of covariances: the matrix of 1 / (i+j+1) has one of Cholesky's. Where the coordinates
-determine the others badly, the best ones are chosen by elimination with complete pivoting, and an error moves by
-R_new T_old.
+a factor of which needs no difference of covariances: the matrix of 1 / (i+j+1) has a Cholesky factor. Where the
+coordinates determine the others badly, the best ones are chosen by elimination with complete pivoting, and an error
+moves by R_new T_old.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         and ``sympy.Eq`` contain :func:`fmilin.models.der`. The symbol named ``time`` is time.
     states, algebraic, inputs : sequence, optional
         Names. Where they are left out, states are what has a derivative, and whatever else has no value is an
-        algebraic variable, or an input where ``algebraic`` is given. An input whose derivative is needed gets it as
-        one more input, ``der(u)``.
+        algebraic variable, or an input where ``algebraic`` is given. If the equations contain
+        the derivative of an input, it is one more input, ``der(u)``.
     parameters, outputs : mapping
         Values and expressions by name, these over everything, derivatives too.
     start : mapping

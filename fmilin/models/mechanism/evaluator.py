@@ -1,4 +1,4 @@
-"""Values and exact slopes of a mechanism for chosen outputs and what constraints observe; its graph, many points.
+"""Values and exact derivatives of a mechanism's outputs and constraint quantities; its graph, many points.
 
 Gaps and slips come from positions and velocities alone: Newton's iterations on the manifold ask for them many times,
 and the kinematics take a third of the cost of an evaluation.
@@ -9,7 +9,7 @@ point is (A.8) of Spencer (thesis) with the independent constraints, as for Lagr
 
     [M G'; G 0] (vdot; lambda) = (F; -Gdot v).
 
-Where the configuration is close to singular the recursion has the last word.
+Close to a singular configuration the result of the recursion is used.
 """
 
 from __future__ import annotations
