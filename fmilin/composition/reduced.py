@@ -27,9 +27,9 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.functions import AccuracyOptions, takes_linearization
-from fmilin.reduction.gramians import balancing, peak_gain
+from fmilin.reduction.gramians import balance_gramians, peak_gain
 from fmilin.reduction.modal import error_bound, in_sizes
-from fmilin.reduction.transformation import new_states, transformed
+from fmilin.reduction.transformation import new_states, transform
 from fmilin.signals import FloatArray
 
 MIN_DECAY_RATIO = 1e-9  # decay, beside the largest eigenvalue, below which the closed system has no Gramians
@@ -138,6 +138,6 @@ def _is_stable(linear: LinearModel) -> bool:
 def _reduce_member(name: str, linear: LinearModel, P: FloatArray, Q: FloatArray, order: int) -> LinearModel:
     if not 0 <= order <= len(linear.states):
         raise UsageError(f"The member '{name}' has order {len(linear.states)}, and cannot be reduced to {order}.")
-    (V, W), values = balancing(P, Q)
+    (V, W), values = balance_gramians(P, Q)
     names, words = [f"balanced[{i + 1}]" for i in range(order)], [f"value {s:.4g}" for s in values[:order]]
-    return transformed(linear, V[:, :order], W[:order], new_states(names, words, linear), coordinates="balanced")
+    return transform(linear, V[:, :order], W[:order], new_states(names, words, linear), coordinates="balanced")

@@ -27,7 +27,7 @@ from scipy.linalg import solve_triangular
 
 from fmilin.design.hidden_modes import balancing_scales
 from fmilin.errors import NumericalError
-from fmilin.reduction.modal import blocks_of
+from fmilin.reduction.modal import split_into_blocks
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, FILTER_COVARIANCE_TOLERANCE, MAX_COVARIANCE_ERROR
 
@@ -99,7 +99,7 @@ def _solve_in_modes(system: NoisySystem) -> SteadyFilter | None:
     if len(system.A) > LARGEST_IN_MODES:
         return None
     try:
-        blocks = blocks_of(system.A, balancing_scales(system.A))
+        blocks = split_into_blocks(system.A, balancing_scales(system.A))
         V = np.column_stack([block.V for block in blocks])
         W = np.linalg.inv(V)
         absolute = np.abs(W) @ (system.A_error + EPS * np.abs(system.A)) @ np.abs(V)

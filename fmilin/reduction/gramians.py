@@ -22,7 +22,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
 from fmilin.numerics.feedback import StateSpace
-from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
+from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transform
 from fmilin.signals import FloatArray
 from fmilin.tolerances import ROUNDING_TOLERANCE
 
@@ -124,7 +124,7 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     V_all = np.column_stack((parts.V_kept, parts.V_stable @ V[:, :r]))
     W_all = np.vstack((parts.W_kept, W[:r] @ parts.W_stable))
     states = new_states(names, words, linear)
-    reduced = transformed(linear, V_all, W_all, states, coordinates="balanced truncation")
+    reduced = transform(linear, V_all, W_all, states, coordinates="balanced truncation")
     text = _sentence(linear, parts.stable, (V[:, :r], W[:r]), bound)
     text += f" Hankel singular values: {_list_values(values[:r])} kept, {_list_values(values[r:])} dropped."
     remark = Remark("reduced", f"Order {rest + r} instead of {n} by balanced truncation: {text}")
@@ -190,10 +190,10 @@ def _balance(system: StateSpace, *, sampled: bool) -> tuple[tuple[FloatArray, Fl
     A, B, C = system.A, system.B, system.C
     if not len(A):
         return (np.zeros((0, 0)), np.zeros((0, 0))), np.zeros(0)
-    return balancing(lyapunov(A, B @ B.T, sampled=sampled), lyapunov(A.T, C.T @ C, sampled=sampled))
+    return balance_gramians(lyapunov(A, B @ B.T, sampled=sampled), lyapunov(A.T, C.T @ C, sampled=sampled))
 
 
-def balancing(P: FloatArray, Q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+def balance_gramians(P: FloatArray, Q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
     """Return V and W = V^-1 that balance two Gramians, and the singular values of both."""
     L, M = _factor(P), _factor(Q)
     left_vectors, values, right_vectors = np.linalg.svd(M.T @ L)

@@ -87,7 +87,7 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
         z0, unit = np.zeros(count), np.ones(count)
     kind = "minimal realization" if positions is None else linear.method.coordinates
     V, W = S[:, None] * V / unit, unit[:, None] * W / S
-    return transformation.transformed(linear, V, W, states, z0=z0, coordinates=kind, remarks=[remark])
+    return transformation.transform(linear, V, W, states, z0=z0, coordinates=kind, remarks=[remark])
 
 
 def _scale_input_pair(linear: LinearModel, S: FloatArray) -> _Pair:

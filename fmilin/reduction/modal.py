@@ -19,7 +19,7 @@ from fmilin.errors import NumericalError, UsageError, join_first
 from fmilin.linear_model.model import LinearModel
 from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction.gramians import Peak, peak_gain
-from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transformed
+from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transform
 from fmilin.signals import FloatArray
 from fmilin.tolerances import GROWTH_RATE_TOLERANCE, MAX_SEPARATION_CONDITION_NUMBER
 
@@ -56,7 +56,7 @@ def modal_form(linear: LinearModel) -> LinearModel:
     The states are called ``mode1``, or ``mode2.re`` and ``mode2.im``, or ``mode3[1]``, ``mode3[2]``, ... where
     eigenvalues cannot be taken apart, which a remark of kind ``"modal"`` says.
     """
-    blocks = blocks_of(linear.A, linear.states.scales(linear.y0))
+    blocks = split_into_blocks(linear.A, linear.states.scales(linear.y0))
     if not blocks:
         return linear
     V = np.column_stack([block.V for block in blocks])
@@ -74,10 +74,10 @@ def modal_form(linear: LinearModel) -> LinearModel:
             remarks.append(Remark("modal", sentence))
     states = new_states(names, descriptions, linear)
     W = np.asarray(np.linalg.inv(V), dtype=np.float64)
-    return transformed(linear, V, W, states, coordinates="modal form", remarks=remarks)
+    return transform(linear, V, W, states, coordinates="modal form", remarks=remarks)
 
 
-def blocks_of(A: FloatArray, scales: FloatArray) -> list[Block]:
+def split_into_blocks(A: FloatArray, scales: FloatArray) -> list[Block]:
     """Return well conditioned (in ``scales`` of states) invariant subspaces that span the space, slowest first."""
     if not len(A):
         return []
@@ -142,7 +142,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
         raise UsageError("A sampled model cannot be reduced by frequency: reduce the continuous one, then sample it.")
     if not 0 <= low < high:
         raise UsageError(f"{low:g} to {high:g} rad/s is no range of frequencies: write for example 0:100.")
-    blocks = blocks_of(linear.A, linear.states.scales(linear.y0))
+    blocks = split_into_blocks(linear.A, linear.states.scales(linear.y0))
     fast = [b for b in blocks if np.abs(b.eigenvalues).min() > high and not _grows(b, linear)]
     slow = [b for b in blocks if b.speed < low and not _grows(b, linear)]
     if not fast and not slow:
@@ -154,7 +154,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
     r, f = (sum(b.V.shape[1] for b in group) for group in (remaining, fast))
     names = [name for number, block in enumerate(remaining, start=1) for name in block.names(number)]
     words = [f"mode of {block.speed:.5g} rad/s" for block in remaining for _ in block.eigenvalues]
-    reduced = transformed(
+    reduced = transform(
         linear, V[:, :r], W[:r], new_states(names, words, linear), coordinates="modes of a range of frequencies"
     )
     V_f, W_f = V[:, r : r + f], W[r : r + f]
@@ -258,7 +258,7 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
         text = f"What faster modes add to {share} at once, in proportion to the inputs, is in T_u, not in these states."
         remarks = [Remark("reduced", text)]
     V, states = np.asarray(np.linalg.inv(W)), linear.full_states.select(rows)
-    return transformed(small, V, W, states, z0=x0[rows], coordinates="states of the model", remarks=remarks)
+    return transform(small, V, W, states, z0=x0[rows], coordinates="states of the model", remarks=remarks)
 
 
 def _slowest(linear: LinearModel, count: int) -> LinearModel:
@@ -352,7 +352,7 @@ def in_sizes(linear: LinearModel, units: LinearModel) -> StateSpace:
 
 def _modes(linear: LinearModel, units: LinearModel) -> list[StateSpace]:
     """Return a system for each mode, or group of modes that cannot be taken apart; G is their sum, and D."""
-    blocks = blocks_of(linear.A, linear.states.scales(linear.y0))
+    blocks = split_into_blocks(linear.A, linear.states.scales(linear.y0))
     V = np.hstack([np.zeros((len(linear.A), 0)), *(block.V for block in blocks)])
     W = np.linalg.inv(V)
     G = in_sizes(linear, units)

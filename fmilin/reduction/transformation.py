@@ -20,7 +20,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE
 
 
-def transformed(
+def transform(
     linear: LinearModel,
     V: FloatArray,
     W: FloatArray,
@@ -103,7 +103,7 @@ def balance(linear: LinearModel, by: Literal["nominals", "norms"] = "nominals") 
     s = _scales(linear, by)
     states = Signals(map(_scale_signal, linear.states, s.tolist()))
     kind = "scaled states" if np.any(s != 1) else ""
-    return transformed(linear, np.diag(s), np.diag(1 / s), states, z0=linear.y0 / s, coordinates=kind)
+    return transform(linear, np.diag(s), np.diag(1 / s), states, z0=linear.y0 / s, coordinates=kind)
 
 
 def _scales(linear: LinearModel, by: str) -> FloatArray:
