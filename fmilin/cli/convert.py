@@ -12,7 +12,7 @@ from fmilin.cli.linear_options import ConditioningOptions, FileWriting, conditio
 from fmilin.cli.model_options import DEBUG, Debugging
 from fmilin.cli.options import check_outputs
 from fmilin.errors import UsageError
-from fmilin.export.files import checked_families, dumps, dumps_each, is_family, load, load_family
+from fmilin.export.files import check_family_outputs, dumps, dumps_each, is_family, load, load_family
 
 
 @options_of_commands
@@ -52,7 +52,7 @@ def command(
     output, grid, writing = target.output, target.grid, written.to_writing()
     family = len(linear) > 1 or is_family(linear[0])
     try:
-        files = checked_families(output) if family else check_outputs(output)
+        files = check_family_outputs(output) if family else check_outputs(output)
     except UsageError:
         if not family:  # a family that is missing or damaged cannot be told: that is what is wrong first
             load(linear[0])

@@ -81,7 +81,7 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     from fmilin.report.linear_pictures import without
     from fmilin.report.numbers import eigenvalue_text
     from fmilin.report.terminal import open_terminal
-    from fmilin.support.tables import table_of
+    from fmilin.support.tables import build_table
 
     false = without(naive.eigenvalues(), true.eigenvalues())
     N = len(naive.states)
@@ -96,7 +96,7 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
         f"part, as if the linkage were unstable."
     )
     with open_terminal(stream) as terminal:
-        terminal.print(table_of(heads, rows, columns="RR"))
+        terminal.print(build_table(heads, rows, columns="RR"))
         terminal.print()
         for word, text in (("Meaning", verdict), ("LQR, true", _regulator(true)), ("LQR, naive", _regulator(naive))):
             print_fact(terminal, word, text)

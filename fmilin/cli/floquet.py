@@ -214,9 +214,9 @@ def _deliver(
 
         runner.draw(plot, multiplier_figure(floquet), f"period {orbit.period:.9g} s, {floquet.verdict}")
     if as_json:
-        from fmilin.export.periodic_record import summary_of
+        from fmilin.export.periodic_record import summarize_periodic
 
-        runner.print_json(summary_of(periodic, floquet))
+        runner.print_json(summarize_periodic(periodic, floquet))
     elif not files and plot is None:
         from fmilin.report.periodic import show_floquet
 

@@ -25,7 +25,7 @@ from fmilin.fmi.client.restrictions import Limits, restricted_to
 from fmilin.support.dataclass import dataclass
 from fmilin.support.encodings import replace_unencodable
 from fmilin.support.files import remove_leftovers, temporary_place, write_all
-from fmilin.support.interrupts import requested, requests_raise
+from fmilin.support.interrupts import get_requested_signal, requests_raise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,9 +94,9 @@ class JobRunner:
 
     def print_json(self, document: Mapping[str, Any]) -> None:
         """Print a document on standard output."""
-        from fmilin.export.strict_json import text_of
+        from fmilin.export.strict_json import format_document
 
-        self.results.write(text_of(document))
+        self.results.write(format_document(document))
 
     def print_shown(self, show: Callable[..., None], *things: object, **options: Any) -> None:
         """Print on standard output what a function of :mod:`fmilin.report` shows on a console."""
@@ -185,7 +185,7 @@ def _give_back(borrowed: Iterable[ClosableResource], *, debug: bool) -> None:
 def _deliver(outcome: _JobOutcome, stdout: TextIO, *, debug: bool) -> int:
     """Write files and results, then say what there is to say; return the exit status."""
     try:
-        if requested():  # and somebody has swallowed it
+        if get_requested_signal():  # and somebody has swallowed it
             raise KeyboardInterrupt  # noqa: TRY301
         write_all(outcome.files)
         stdout.write(replace_unencodable(outcome.text, stdout.encoding))
@@ -193,7 +193,7 @@ def _deliver(outcome: _JobOutcome, stdout: TextIO, *, debug: bool) -> int:
     except (FmilinError, OSError, KeyboardInterrupt) as error:
         if isinstance(error, OSError):
             silence(stdout)
-        _print("" if requested() else outcome.failed)
+        _print("" if get_requested_signal() else outcome.failed)
         return failure(error, debug=debug)
     _print(outcome.messages + outcome.failed)
     return outcome.status
@@ -219,7 +219,7 @@ def _status_and_paragraph(error: BaseException, *, debug: bool) -> tuple[int, st
 
 
 def _status_and_text(error: BaseException) -> tuple[int, str]:
-    if number := requested():  # whatever a library has made of it
+    if number := get_requested_signal():  # whatever a library has made of it
         return 128 + number, "interrupted." if number == signal.SIGINT else ""
     match error:
         case FmilinError():

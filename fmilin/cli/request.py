@@ -133,11 +133,11 @@ def refuse_points(source: str, request: CommandRequest, against: str | None, *, 
 
 def open_model(request: CommandRequest, runner: JobRunner) -> Model:
     """Return the model of a request with a completed point, closed by ``runner``."""
-    from fmilin.loading.load import load_as
+    from fmilin.loading.load import load_request
 
     if request.load.interface is not None and not is_fmu(request.source):
         raise UsageError(f"--interface is for FMUs, and '{request.source}' is none. Leave it out.")
-    model = runner.borrow(load_as(request.source, _load_request(request), request.point))
+    model = runner.borrow(load_request(request.source, _load_request(request), request.point))
     return _with_discovered(model) if request.discover else model
 
 

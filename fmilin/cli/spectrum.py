@@ -142,10 +142,10 @@ def command(
 
     def job(runner: JobRunner) -> None:
         from fmilin.formulations.sparse import Around, eigenvalues_near
-        from fmilin.loading.equations import equations_of
+        from fmilin.loading.equations import locate_equations
 
         near = Around(eigenvalues.around, eigenvalues.count)
-        equations = equations_of(model, point.settings)
+        equations = locate_equations(model, point.settings)
         name, form = equations.name, equations.form
         if sparsity is not None:
             from fmilin.report.formulations import sparsity_figure

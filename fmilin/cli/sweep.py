@@ -19,7 +19,7 @@ from fmilin.cli.options import number, split_name
 from fmilin.cli.request import build_request
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
-from fmilin.export.files import checked_families, save_all
+from fmilin.export.files import check_family_outputs, save_all
 from fmilin.formats import suffixes
 from fmilin.options import Sweep
 from fmilin.options.groups import PROCESSES
@@ -112,7 +112,7 @@ def command(model: str, points: Sweep, delivery: Delivery, **request_options: An
 
     A point that fails is marked with its reason. Status 0 when at least one point is good, 5 when none is.
     """
-    checked_families(delivery.output)
+    check_family_outputs(delivery.output)
     if points.loop_at:
         reject_options(explain_rejections("loop_transfer"), "--loop-at")
     request = build_request(model, **request_options)

@@ -25,7 +25,7 @@ from fmilin.errors import ModelError, UsageError
 from fmilin.support.dataclass import dataclass
 from fmilin.support.files import (
     keep_owner_rights,
-    replaced_when_complete,
+    replace_when_complete,
     temporary_folder,
     write_atomically,
     write_file,
@@ -146,7 +146,7 @@ def built_program(
             f"The folder '{cache_folder()}' belongs to another user. Let the environment variable XDG_CACHE_HOME name "
             "a folder that is yours."
         )
-    with replaced_when_complete(path) as unfinished:
+    with replace_when_complete(path) as unfinished:
         unfinished.write_bytes(program)
         unfinished.chmod(0o700)
     return path

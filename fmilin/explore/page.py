@@ -36,11 +36,11 @@ def eigenvalue_chart(points: Mapping[str, LinearModel]) -> dict[str, Any]:
     for symbol, (name, linear) in zip(("circle", "diamond"), points.items(), strict=False):
         data = [[_short(v.real), _short(v.imag)] for v in _list_eigenvalues(linear)]
         series.append({"name": name, "type": "scatter", "symbol": symbol, "data": data})
-    every = np.concatenate([_list_eigenvalues(linear) for linear in points.values()])
-    margin = 0.1 * float(np.max(np.abs(every), initial=0.0)) or 1.0
+    eigenvalues = np.concatenate([_list_eigenvalues(linear) for linear in points.values()])
+    margin = 0.1 * float(np.max(np.abs(eigenvalues), initial=0.0)) or 1.0
     axes = {
-        "xAxis": _axis("real part [1/s]", 26) | _around_zero(every.real, margin),
-        "yAxis": _axis("imaginary part [1/s]", 48) | _around_zero(every.imag, margin),
+        "xAxis": _axis("real part [1/s]", 26) | _around_zero(eigenvalues.real, margin),
+        "yAxis": _axis("imaginary part [1/s]", 48) | _around_zero(eigenvalues.imag, margin),
     }
     return _chart(series) | axes | {"grid": {"left": 70, "right": 20, "top": 34, "bottom": 48}}
 
@@ -120,7 +120,7 @@ def _short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-HERE, KEPT = "here", "kept"
+HERE, COMPARED = "here", "kept"
 STEPS = 200  # of a slider
 ENDINGS = (".json", ".mat", ".py", ".mo", ".html")
 
@@ -170,7 +170,7 @@ class ExplorePage:
 
     def __init__(self, subject: ExploredModel) -> None:
         self._subject, self._linear = subject, subject.start
-        self._kept: LinearModel | None = None
+        self._compared: LinearModel | None = None
         self._values: dict[str, float] = {}
         self._busy = self._again = False
         self._build()
@@ -250,10 +250,10 @@ class ExplorePage:
         # In a text of props, a quote in the name would end the value.
         bar.props["aria-label"] = slider.name
         number.bind_value(bar)
-        bar.on_value_change(partial(self._moved, slider))
+        bar.on_value_change(partial(self._move_slider, slider))
         return bar
 
-    async def _moved(self, slider: Slider, event: ValueChangeEventArguments[float | None]) -> None:
+    async def _move_slider(self, slider: Slider, event: ValueChangeEventArguments[float | None]) -> None:
         if event.value is None:  # the field of its number is empty
             return
         if event.value == slider.value:
@@ -307,7 +307,7 @@ class ExplorePage:
                     ui.label(text)
 
     def _draw_charts(self) -> None:
-        points = {HERE: self._linear} | ({} if self._kept is None else {KEPT: self._kept})
+        points = {HERE: self._linear} | ({} if self._compared is None else {COMPARED: self._compared})
         _replace(self._eigenvalues, eigenvalue_chart(points))
         if self._bode is not None:
             _replace(self._bode, bode_chart(points, self._output.value, self._input.value))
@@ -340,7 +340,7 @@ class ExplorePage:
         ui.download.content(dumps(self._linear, name), name)
 
     def _keep(self) -> None:
-        self._kept = self._linear
+        self._compared = self._linear
         self._draw_charts()
 
     def _back(self) -> None:

@@ -135,8 +135,8 @@ class Guarded:
                 # Names stand in the page as JSON in which NiceGUI has escaped "<": each of these is an element.
                 body = body.replace(b"<script", b'<script nonce="%s"' % nonce.encode())
                 length = (b"content-length", str(len(body)).encode())
-                others = [(key, value) for key, value in start["headers"] if key != b"content-length"]
-                await send({**start, "headers": [*others, length]})
+                other_headers = [(key, value) for key, value in start["headers"] if key != b"content-length"]
+                await send({**start, "headers": [*other_headers, length]})
                 message = {"type": "http.response.body", "body": body}
             await send(message)
 

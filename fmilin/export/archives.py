@@ -37,7 +37,7 @@ DAMAGED = (
 
 
 @contextmanager
-def reading(origin: str, what: str) -> Iterator[None]:
+def describe_read_errors(origin: str, what: str) -> Iterator[None]:
     """Say of which file it is that something in it is wrong, and ``what`` it should have been."""
     try:
         yield
@@ -67,17 +67,17 @@ def read_comment(content: bytes) -> bytes:
         return archive.comment
 
 
-def arrays_of(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
+def read_arrays(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
     """Return the arrays of a .npz file under their names; what is no array is left out."""
     largest = max(MAX_UNPACKED_BYTES, 2 * len(content))  # a large file that is hardly compressed does no harm
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(info.file_size for info in archive.infolist()) > largest:
             raise ValueError(f"unpacked it would take more than {largest >> 30} GiB")
         names = [name for name in archive.namelist() if name.endswith(".npy")]
-        return {name.removesuffix(".npy"): _array(member_of(archive, name, largest), name) for name in names}
+        return {name.removesuffix(".npy"): _array(read_member(archive, name, largest), name) for name in names}
 
 
-def member_of(archive: zipfile.ZipFile, name: str, largest: int = MAX_UNPACKED_BYTES) -> bytes:
+def read_member(archive: zipfile.ZipFile, name: str, largest: int = MAX_UNPACKED_BYTES) -> bytes:
     """Return one member of at most ``largest`` bytes."""
     info = archive.getinfo(name)
     if info.flag_bits & _ENCRYPTED_FLAG:
@@ -97,10 +97,12 @@ def _array(data: bytes, name: str) -> np.ndarray[Any, Any]:
     if dtype.hasobject:
         raise ValueError(f"'{name}' holds Python objects, which are not read")
     start = stream.tell()
-    wanted = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or wanted != len(data) - start:
-        raise ValueError(f"the header of '{name}' asks for {wanted:,} bytes, and there are {len(data) - start:,}")
-    flat = np.frombuffer(data, dtype, offset=start) if wanted else np.empty(math.prod(shape), dtype)
+    expected_size = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or expected_size != len(data) - start:
+        raise ValueError(
+            f"the header of '{name}' asks for {expected_size:,} bytes, and there are {len(data) - start:,}"
+        )
+    flat = np.frombuffer(data, dtype, offset=start) if expected_size else np.empty(math.prod(shape), dtype)
     return flat.reshape(shape, order="F" if by_columns else "C").copy()
 
 

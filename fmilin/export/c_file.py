@@ -19,7 +19,7 @@ from fmilin.codegen import c_component as c99
 from fmilin.codegen.c_component import Precision
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.export.files import save
-from fmilin.export.fmu_file import linear_model_inside
+from fmilin.export.fmu_file import embed_linear_model
 from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.fmu import NAME, block_fmu
 from fmilin.fmi.write.linear import values_at
@@ -48,7 +48,7 @@ class OutputLimits:
     back: FloatArray  # F, shape (P, ny)
 
 
-def limits_of(linear: LinearModel, limits: Bounds, back: FloatArray) -> OutputLimits:
+def convert_limits(linear: LinearModel, limits: Bounds, back: FloatArray) -> OutputLimits:
     """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
     largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
     lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
@@ -77,12 +77,12 @@ def save_law(
     """Write a filter or a regulator in the format of the suffix."""
     linear = law.linear_model()
     suffix = require_codec(path, "linear model").suffix
-    bounds = limits_of(linear, limits, law.limited()) if limits else None
+    bounds = convert_limits(linear, limits, law.limited()) if limits else None
     angles = law.measured_angles()
     if suffix == ".fmu" and (bounds or angles):
         made = component(linear, Writing(NAME, precision=precision), bounds, angles)
         inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]
-        further = {} if bounds else linear_model_inside(linear)
+        further = {} if bounds else embed_linear_model(linear)
         outputs = list(linear.outputs)
         write_atomically(path, block_fmu(made, inputs, outputs, Path(path), fmi_version=fmi, further=further))
         return
@@ -101,7 +101,7 @@ def component(
     """Return the parts of the file; ``angles`` are the inputs of a sampled law that are taken modulo their turns."""
     if angles is None and linear.sample_time > 0 and not writing.deviation:
         angles = MeasuredAngles.around_point(linear.inputs, len(linear.A))
-    sampled, how = _sampled(linear, writing.sample_time)
+    sampled, how = _sample_model(linear, writing.sample_time)
     (P, nu), ny = sampled.B.shape, len(sampled.C)
     zero, at = writing.deviation, sampled.point
     u0, g0 = (
@@ -168,7 +168,7 @@ def wrap_function(precision: Precision) -> str:
     return text if precision == "double" else text.replace("ceil(", "ceilf(")
 
 
-def _sampled(linear: LinearModel, sample_time: float | None) -> tuple[LinearModel, str]:
+def _sample_model(linear: LinearModel, sample_time: float | None) -> tuple[LinearModel, str]:
     if linear.sample_time > 0:
         if sample_time is not None and sample_time != linear.sample_time:
             raise UsageError(
@@ -186,18 +186,18 @@ def _sample_time(linear: LinearModel) -> float:
     fastest = float(np.abs(linear.eigenvalues()).max(initial=0.0))
     if fastest == 0.0:
         return 0.01
-    wanted = 1 / (SAMPLES * fastest)
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return float(f"{max(d for d in _SAMPLE_TIME_DIGITS if d * power <= wanted or d == 1.0) * power:.0e}")
+    sample_time = 1 / (SAMPLES * fastest)
+    power = 10.0 ** math.floor(math.log10(sample_time))
+    return float(f"{max(d for d in _SAMPLE_TIME_DIGITS if d * power <= sample_time or d == 1.0) * power:.0e}")
 
 
 def _step(linear: LinearModel, limits: OutputLimits | None, angles: MeasuredAngles | None) -> str:
     (P, nu), ny = linear.B.shape, len(linear.C)
-    told = limits is not None and bool(limits.back.any())
+    back_calculates = limits is not None and bool(limits.back.any())
     n_angles = 0 if angles is None else len(angles.turns)
     text = "".join(
         f"    @real {name}[{size}];\n"
-        for name, size in (("du", nu), ("next", P), ("taken", ny if told else 0), ("angles", n_angles))
+        for name, size in (("du", nu), ("next", P), ("taken", ny if back_calculates else 0), ("angles", n_angles))
         if size
     )
     text += "\n" + ("" if P else "    (void)self;\n")
@@ -205,7 +205,7 @@ def _step(linear: LinearModel, limits: OutputLimits | None, angles: MeasuredAngl
     text += _statements_of_angles(angles) if angles is not None else ""
     text += c99.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
     text += c99.product("C", linear.C, "self->x", "out") + c99.product("D", linear.D, "du", "out")
-    text += limit_statements(ny, told=told) if limits is not None and ny else ""
+    text += limit_statements(ny, back_calculates=back_calculates) if limits is not None and ny else ""
     text += c99.loop(P, "next[i] = @f0[i];")
     text += c99.product("A", linear.A, "self->x", "next") + c99.product("B", linear.B, "du", "next")
     text += c99.product("F", limits.back, "taken", "next") if limits is not None else ""
@@ -222,10 +222,10 @@ def _statements_of_angles(angles: MeasuredAngles) -> str:
     return text
 
 
-def limit_statements(ny: int, *, told: bool) -> str:
+def limit_statements(ny: int, *, back_calculates: bool) -> str:
     """Return what keeps ``out`` in its limits, and writes down what that takes where the states are told."""
-    wish = "        const @real asked = out[i];\n\n" if told else ""
-    taken = "        taken[i] = out[i] - asked;\n" if told else ""
+    wish = "        const @real asked = out[i];\n\n" if back_calculates else ""
+    taken = "        taken[i] = out[i] - asked;\n" if back_calculates else ""
     return (
         f"    for (int i = 0; i < {ny}; i++) {{\n{wish}"
         "        if (out[i] < @lower[i]) {\n            out[i] = @lower[i];\n        }\n"
@@ -293,16 +293,18 @@ def schedule_component(
     width = sum(int(np.prod(s)) for s in parts.shapes.values()) if schedule.estimates else parts.start("A")
     order = table.numbers
     rows = np.where(table.good[order, None], table.rows[order, :width], 0.0)
-    bounds = limits_of(schedule.linear_model(table.first), limits, np.zeros((0, k))) if limits else None
+    bounds = convert_limits(schedule.linear_model(table.first), limits, np.zeros((0, k))) if limits else None
     offsets = {name: parts.start(name) for name in parts.shapes}
     remembers = schedule.estimates or schedule.form == "velocity"
-    kept = "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
+    memory_description = (
+        "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
+    )
     memory = [
         c99.Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
         c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
     ]
     if remembers:
-        memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {kept}" for s in schedule.states])]
+        memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {memory_description}" for s in schedule.states])]
         memory += [c99.Memory("begun", np.zeros(1), ["1 after the first step"])]
     if schedule.form == "velocity":
         memory += [c99.Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
@@ -319,7 +321,7 @@ def schedule_component(
     products = sum(2 * int(np.prod(s)) for name, s in parts.shapes.items() if len(s) == 2 and offsets[name] < width)
     counts = {"N": n, "CORNERS": 2**n, "WIDTH": width, "P": P, "K": k, "M": m}
     form = "estimate" if schedule.estimates else schedule.form
-    limiting = limit_statements(k, told=False) if bounds is not None else ""
+    limiting = limit_statements(k, back_calculates=False) if bounds is not None else ""
     turns = schedule.measured.turns
     wraps = bool(turns.any())
     if wraps:

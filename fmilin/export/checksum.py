@@ -112,13 +112,13 @@ def assess_byte_checksum(file: IO[bytes]) -> Integrity:
 
 
 def _make_byte_line(file: IO[bytes], size: int) -> bytes:
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     file.seek(0)
     while block := file.read(min(size, LARGEST_BLOCK)):
-        whole.update(block)
+        digest.update(block)
         size -= len(block)
     file.seek(0, 2)
-    return BYTE_MARK + f"{PREFIX}{whole.hexdigest()}\n".encode("ascii")
+    return BYTE_MARK + f"{PREFIX}{digest.hexdigest()}\n".encode("ascii")
 
 
 class ArrayDigest:
@@ -171,18 +171,18 @@ def digest_value(value: Any) -> bytes:
 
 def digest_items(digests: Iterable[bytes]) -> bytes:
     """Return the digest of a list from those of its items, which are not all numbers."""
-    whole = hashlib.sha256(b"list")
+    hasher = hashlib.sha256(b"list")
     for digest in digests:
-        whole.update(digest)
-    return whole.digest()
+        hasher.update(digest)
+    return hasher.digest()
 
 
 def _digest_mapping(digests: Mapping[str, bytes]) -> bytes:
-    whole = hashlib.sha256(b"mapping")
+    digest = hashlib.sha256(b"mapping")
     for name in sorted(digests):
-        whole.update(digest_value(name))
-        whole.update(digests[name])
-    return whole.digest()
+        digest.update(digest_value(name))
+        digest.update(digests[name])
+    return digest.digest()
 
 
 def _digest_array(array: NDArray[Any]) -> bytes:

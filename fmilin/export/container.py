@@ -59,7 +59,7 @@ class Container(Codec[Any]):
 
     def loads(self, content: bytes, origin: str) -> Any:
         """Return the result from the content of a file. Raises ModelError if it is damaged, or holds another kind."""
-        with self.decoding(origin):
+        with self.describe_decoding_errors(origin):
             stored = self.decode(content)
         return self.restore(stored, origin)
 
@@ -70,11 +70,11 @@ class Container(Codec[Any]):
         require_intact(stored.integrity, origin)
         return find_conversions(self.holds)[1](stored, origin)
 
-    def decoding(self, origin: str) -> AbstractContextManager[None]:
+    def describe_decoding_errors(self, origin: str) -> AbstractContextManager[None]:
         """Raise ModelError, which names the file, for errors of damaged data."""
-        from fmilin.export.archives import reading
+        from fmilin.export.archives import describe_read_errors
 
-        return reading(origin, f"{self.holds} that fmilin reads{self.limits}")
+        return describe_read_errors(origin, f"{self.holds} that fmilin reads{self.limits}")
 
 
 ContainerClass = TypeVar("ContainerClass", bound=type[Container])

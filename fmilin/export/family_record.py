@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.export.checksum import list_remarks
 from fmilin.export.linear_record import ARRAYS, MATRICES, read_derivatives, write_derivative
-from fmilin.export.mat_file import move_pages_behind
+from fmilin.export.mat_file import move_pages_last
 from fmilin.export.netcdf_file import to_dataset
 from fmilin.export.record import (
     Labelled,
     Record,
     Stored,
+    describe_restore_errors,
     read_remarks,
     read_signals,
     require_format,
-    restoring,
     write_details,
     write_remarks,
 )
@@ -178,7 +178,7 @@ def _list_matlab_names(family: LinearFamily) -> dict[str, Any]:
     """Return what the LPV System block and scripts of MATLAB expect, with the grid behind; vectors are columns."""
 
     def column(values: FloatArray) -> FloatArray:
-        return np.asarray(move_pages_behind(Labelled(values, (), len(family.shape))))
+        return np.asarray(move_pages_last(Labelled(values, (), len(family.shape))))
 
     dx = family.f0 + (family.y0 if family.sample_time > 0 else 0.0)
     offsets = {"x": family.y0, "u": family.u0, "y": family.array("out0"), "dx": dx}
@@ -237,7 +237,7 @@ def to_xarray(family: LinearFamily) -> xarray.Dataset:
 def from_arrays(stored: Stored, origin: str) -> LinearFamily:
     """Return the family that :func:`to_arrays` described; ``origin`` names the file in messages."""
     require_format(stored, origin, FORMAT, "family of linear models")
-    with restoring(origin):
+    with describe_restore_errors(origin):
         return _family(stored)
 
 

@@ -74,22 +74,22 @@ def dumps_each(
     if len(models) == 1:
         return {path: dumps(models[0], path, writing) for path in paths}
     from fmilin.export.foreign import turbine_grid
-    from fmilin.export.m_file import dumps_array, gathered, grid_of, what_varies
+    from fmilin.export.m_file import build_grid, dumps_array, gather_models, what_varies
     from fmilin.families.family_builder import build_family
 
-    grid = turbine_grid(models) if axes is None else grid_of(models, axes)
+    grid = turbine_grid(models) if axes is None else build_grid(models, axes)
     programs = [path for path in paths if path.suffix.lower() == ".m"]  # sort the members along a grid of their own
-    contents = {path: dumps_array(gathered(models, grid), replace(writing, name=path.stem)) for path in programs}
-    if others := [path for path in paths if path not in programs]:
+    contents = {path: dumps_array(gather_models(models, grid), replace(writing, name=path.stem)) for path in programs}
+    if family_paths := [path for path in paths if path not in programs]:
         family = build_family(models, (what_varies(models) or None) if grid is None else grid)
-        contents |= {path: dumps(family, path) for path in others}
+        contents |= {path: dumps(family, path) for path in family_paths}
     return contents
 
 
 @kinds_checked
 def load(path: str | Path) -> LinearModel:
     """Read a linear model; the suffix picks the format."""
-    return cast("LinearModel", load_result_as("linear model", path))
+    return cast("LinearModel", load_result_kind("linear model", path))
 
 
 @kinds_checked
@@ -97,13 +97,13 @@ def load_family(path: str | Path) -> LinearFamily:
     """Read a family; the suffix picks the format."""
     if formats.is_named_as(path, "family"):
         formats.reject_unreadable_format(path, f"Load the family from {formats.alternatives('family', complete=True)}.")
-    return cast("LinearFamily", load_result_as("family", path))
+    return cast("LinearFamily", load_result_kind("family", path))
 
 
 @kinds_checked
 def load_descriptor(path: str | Path) -> Descriptor:
     """Read a descriptor system; the suffix picks the format."""
-    return cast("Descriptor", load_result_as("descriptor system", path))
+    return cast("Descriptor", load_result_kind("descriptor system", path))
 
 
 def load_result(source: str) -> LinearModel | LinearFamily | None:
@@ -133,7 +133,7 @@ def check_output(path: str | Path, holds: formats.Holds = "linear model") -> Non
     codec.require_installed()
 
 
-def checked_families(paths: Sequence[Path]) -> list[Path]:
+def check_family_outputs(paths: Sequence[Path]) -> list[Path]:
     """Return ``paths`` after making sure that a family can be written to every one."""
     for path in paths:
         check_output(path, "family")
@@ -167,7 +167,7 @@ def is_family(path: Path) -> bool:
     return True
 
 
-def load_result_as(holds: formats.Holds, path: str | Path) -> object:
+def load_result_kind(holds: formats.Holds, path: str | Path) -> object:
     """Read a file that holds such a result; the suffix picks the format."""
     result: object = formats.require_codec(path, holds, "read").read(Path(path))
     return result

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from fmilin.errors import ModelError
-from fmilin.export.archives import DAMAGED, member_of
+from fmilin.export.archives import DAMAGED, read_member
 from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.formats import Writing, require_codec
@@ -20,10 +20,10 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content."""
     require_writable(linear)
     options = LinearFmu(writing.name, writing.fmi, writing.deviation, writing.embedded, writing.platforms)
-    return linear_fmu(linear, options, linear_model_inside(linear))
+    return linear_fmu(linear, options, embed_linear_model(linear))
 
 
-def linear_model_inside(linear: LinearModel) -> dict[str, bytes]:
+def embed_linear_model(linear: LinearModel) -> dict[str, bytes]:
     """Return the file inside an FMU that holds the linear model, by its path; none for a large one."""
     size = 2 * sum(m.nbytes for m in (linear.A, linear.B, linear.C, linear.D, linear.T))
     return (
@@ -35,7 +35,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
     """Read what :func:`dumps` wrote."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            inside = member_of(archive, INSIDE)
+            inside = read_member(archive, INSIDE)
     except KeyError:
         raise ModelError(
             f"'{origin}' is an FMU without a linear model in it ({INSIDE} is missing). To linearize it: fmilin "

@@ -28,7 +28,7 @@ class NamedMatrix:
     columns: tuple[str, ...]
 
 
-def named_matrices(linear: LinearModel) -> Iterator[NamedMatrix]:
+def name_matrices(linear: LinearModel) -> Iterator[NamedMatrix]:
     """Yield A, B, C, D, T and T_u; those without entries are left out, and T_u when it is zero."""
     for letter, groups in MATRICES.items():
         matrix: FloatArray = getattr(linear, letter)
@@ -63,7 +63,7 @@ def dumps_txt(linear: LinearModel) -> bytes:
     if len(linear.states):
         at_point = np.column_stack((linear.y0, linear.f0))
         lines += [*_table(NamedMatrix("", at_point, linear.states.names, ("y0", "f0"))), ""]
-    for named in named_matrices(linear):
+    for named in name_matrices(linear):
         lines += [*_table(named), ""]
     return (stream.getvalue() + "\n".join(lines)).encode("utf-8")
 
@@ -116,10 +116,10 @@ def _lines(linear: LinearModel) -> Iterator[str]:
     yield f"at $t = {short(linear.point.time)}\\,\\mathrm{{s}}$:"
     yield from _signals(linear)
     yield from _modes(linear)
-    widest = max((s.matrix.shape[1] for s in named_matrices(linear)), default=0)
+    widest = max((s.matrix.shape[1] for s in name_matrices(linear)), default=0)
     if widest > _MOST_COLUMNS:
         yield f"\\setcounter{{MaxMatrixCols}}{{{widest}}}"
-    for named in named_matrices(linear):
+    for named in name_matrices(linear):
         yield from _matrix(named)
     for warning in linear.warnings:
         yield f"\n{_text(str(warning))}"

@@ -76,10 +76,10 @@ def _of_dslin(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: str) -
     matrices = ABCD[:n, :n].copy(), ABCD[:n, n:].copy(), ABCD[n:, :n].copy(), ABCD[n:, n:].copy()
     point = LinearizationPoint(0.0, *(dict.fromkeys(group.names, 0.0) for group in (states, inputs, outputs)))
     info = ModelInfo(PurePath(origin).name.removesuffix(".mat"))
-    return _unreduced((*matrices, np.zeros(n), np.zeros(n)), (states, inputs, outputs), point, info, text)
+    return _build_unreduced((*matrices, np.zeros(n), np.zeros(n)), (states, inputs, outputs), point, info, text)
 
 
-def _unreduced(
+def _build_unreduced(
     arrays: Sequence[FloatArray], groups: Sequence[Signals], point: LinearizationPoint, info: ModelInfo, text: str
 ) -> LinearModel:
     """Return a linear model (A, B, C, D, f0, y0) of independent states, of whose accuracy nothing is known."""
@@ -200,7 +200,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
     time = float(_header(lines, "Simulation time"))
     point = LinearizationPoint(time, at["states"], at["inputs"], at["outputs"], parameters)
     info = ModelInfo(PurePath(origin).name.removesuffix(".lin"), tool=TOOL)
-    return _unreduced((*matrices, values["rates"], values["states"]), [*by_group.values()], point, info, digits)
+    return _build_unreduced((*matrices, values["rates"], values["states"]), [*by_group.values()], point, info, digits)
 
 
 def _header(lines: Sequence[str], title: str, missing: str | None = None, unit: str = "") -> str:

@@ -19,6 +19,7 @@ from fmilin.export.record import (
     Labelled,
     Record,
     Stored,
+    describe_restore_errors,
     read_by_name,
     read_number,
     read_remarks,
@@ -26,8 +27,7 @@ from fmilin.export.record import (
     read_text,
     read_texts,
     require_format,
-    reshape_as,
-    restoring,
+    restore_shape,
     write_details,
     write_remarks,
 )
@@ -217,7 +217,7 @@ def _list_facts(linear: LinearModel) -> Iterator[tuple[str, Any]]:
 def from_arrays(stored: Stored, origin: str) -> LinearModel:
     """Return the linear model that :func:`to_arrays` described; ``origin`` names the file in messages."""
     require_format(stored, origin, FORMAT, "linear model")
-    with restoring(origin):
+    with describe_restore_errors(origin):
         return _linear_model(stored)
 
 
@@ -238,7 +238,7 @@ def _linear_model(stored: Stored) -> LinearModel:
         **groups,
         **_read_statements(stored),
         "sample_time": sample_time,
-        "derivatives": read_derivatives(_derivatives_in(facts), sizes),
+        "derivatives": read_derivatives(_read_derivatives(facts), sizes),
     }
     if is_stored_sparse:
         return SparseLinearModel.of_matrices(_read_sparse_matrices(facts, sizes), values)
@@ -307,13 +307,13 @@ def _align(matrix: sparse.csr_array[Any], other: sparse.csr_array[Any]) -> spars
     return aligned
 
 
-def _derivatives_in(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_derivatives(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     derivatives = facts.get("derivatives") or {}
     return json.loads(derivatives) if isinstance(derivatives, str) else derivatives  # a text in .mat files
 
 
 def _read(part: Mapping[str, Any], name: str, shape: tuple[int, ...], convert: Convert = finite_array) -> FloatArray:
-    return reshape_as(convert(part[name], name), name, shape)
+    return restore_shape(convert(part[name], name), name, shape)
 
 
 def _write_discrete(discrete: LinearModel) -> dict[str, Any]:
@@ -364,7 +364,7 @@ def _read_descriptor(part: Mapping[str, Any]) -> Descriptor:
     arrays: dict[str, Any] = {}
     for name, axes in DESCRIPTOR.items():
         label = f"{name} of the descriptor system"
-        arrays[name] = reshape_as(finite_array(part[name], label), label, tuple(len(names[axis]) for axis in axes))
+        arrays[name] = restore_shape(finite_array(part[name], label), label, tuple(len(names[axis]) for axis in axes))
     order, difference = int(read_number(part["order"])), read_number(part["difference"])
     return Descriptor(**arrays, **names, order=order, difference=difference)
 
@@ -392,5 +392,5 @@ def descriptor_from_arrays(stored: Stored, origin: str) -> Descriptor:
     """
     for remark in list_remarks(stored.integrity):
         logger.warning("'%s': %s", origin, remark.message)
-    with restoring(origin):
+    with describe_restore_errors(origin):
         return _read_descriptor({**stored.facts, **stored.arrays})

@@ -41,7 +41,7 @@ class ModelArray:
     shape: tuple[int, ...]
 
 
-def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] | None = None) -> ModelArray:
+def gather_models(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] | None = None) -> ModelArray:
     """Return the models as one array, sorted along ``grid``: what varies, with its value at every model.
 
     By default the time if it differs (by more than rounding), else inputs and parameters, else independent states.
@@ -68,7 +68,7 @@ def gathered(models: Sequence[LinearModel], grid: Mapping[str, Sequence[float]] 
     return ModelArray(tuple(models[i] for i in order), {name: v[order] for name, v in values.items()}, shape)
 
 
-def grid_of(models: Sequence[LinearModel], names: Sequence[str]) -> dict[str, list[float]]:
+def build_grid(models: Sequence[LinearModel], names: Sequence[str]) -> dict[str, list[float]]:
     """Return the values that time, inputs, changed parameters, states or outputs have at the points of the models."""
     tables = []
     for model in models:
@@ -87,8 +87,8 @@ def _require_alike(first: LinearModel, other: LinearModel) -> None:
         a, b = getattr(first, group).names, getattr(other, group).names
         if a != b:
             raise UsageError(
-                f"The linear models do not have the same {group}: {_listed(a)} and {_listed(b)}. Linearize all of "
-                "them with the same independent=, inputs= and outputs=."
+                f"The linear models do not have the same {group}: {_list_names(a)} and {_list_names(b)}. Linearize all "
+                "of them with the same independent=, inputs= and outputs=."
             )
     if first.sample_time != other.sample_time:
         raise UsageError(
@@ -104,22 +104,23 @@ def what_varies(models: Sequence[LinearModel]) -> dict[str, FloatArray]:
         return {"time": times}
     coordinates = [dict(zip(m.states.names, m.y0.tolist(), strict=True)) for m in models]
     for varying in (
-        _varying([p.inputs for p in points], _VARIATION_TOLERANCE) | _varying([p.parameters for p in points], 0.0),
-        _varying(coordinates, _VARIATION_TOLERANCE),
-        _varying([p.states for p in points], _VARIATION_TOLERANCE),
+        _find_varying([p.inputs for p in points], _VARIATION_TOLERANCE)
+        | _find_varying([p.parameters for p in points], 0.0),
+        _find_varying(coordinates, _VARIATION_TOLERANCE),
+        _find_varying([p.states for p in points], _VARIATION_TOLERANCE),
     ):
         if varying:
             return varying
     return {}
 
 
-def _varying(tables: Sequence[Mapping[str, float]], rounding: float) -> dict[str, FloatArray]:
+def _find_varying(tables: Sequence[Mapping[str, float]], rounding: float) -> dict[str, FloatArray]:
     """Return the values of what differs between the tables by more than rounding, relative to 1 or to its size."""
     values = {name: np.array([table.get(name, np.nan) for table in tables]) for name in tables[0]}
     return {name: v for name, v in values.items() if np.ptp(v) > rounding * max(1.0, float(np.abs(v).max()))}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return join_first((name if len(name) <= 40 else f"{name[:39]}…" for name in names), 6) or "none"
 
 
@@ -134,7 +135,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content: a function called like the file."""
-    return dumps_array(gathered([linear]), writing)
+    return dumps_array(gather_models([linear]), writing)
 
 
 def dumps_uncertain(u: Uncertain, writing: Writing) -> bytes:
@@ -148,7 +149,7 @@ def dumps_uncertain(u: Uncertain, writing: Writing) -> bytes:
     if blocks:
         lines += ["delta = blkdiag( ...", *(f"    {b}, ..." for b in blocks[:-1]), f"    {blocks[-1]});"]
         lines.append("sys = lft(delta, sys);")
-    return dumps_array(gathered([u.M]), writing, lines)
+    return dumps_array(gather_models([u.M]), writing, lines)
 
 
 def dumps_array(models: ModelArray, writing: Writing, last: Sequence[str] = ()) -> bytes:
@@ -170,7 +171,7 @@ def dumps_family(family: LinearFamily, writing: Writing) -> bytes:
         raise UsageError("No point of the family has a linear model: there is nothing to write into a .m file.")
     values = {axis: [family.grid.values(k)[axis] for k, _ in good] for axis in family.axes}
     models = [linear for _, linear in good]
-    return dumps_array(gathered(models, values if len(good) > 1 else None), writing)
+    return dumps_array(gather_models(models, values if len(good) > 1 else None), writing)
 
 
 def _lines(models: ModelArray, name: str, last: Sequence[str]) -> Iterator[str]:

@@ -165,7 +165,7 @@ def _value(data: bytes, order: str) -> tuple[str, Value]:
     shape = tuple(struct.unpack(f"{order}{len(parts[1][1]) // 4}i", parts[1][1]))
     name, rest, kind = parts[2][1].decode("ascii", "replace"), parts[3:], flags & 0xFF
     if kind == _CHAR_CLASS:
-        return name, "".join(_decoded(*part, order) for part in rest[:1])
+        return name, "".join(_decode_text(*part, order) for part in rest[:1])
     if kind == _CELL_CLASS:
         return name, [_value(payload, order)[1] for _, payload in rest]
     if kind == _STRUCT_CLASS:
@@ -206,7 +206,7 @@ def _struct(parts: list[tuple[int, bytes]], order: str) -> dict[str, Value]:
     return {name: _value(payload, order)[1] for name, (_, payload) in zip(names, parts[2:], strict=True)}
 
 
-def _decoded(kind: int, data: bytes, order: str) -> str:
+def _decode_text(kind: int, data: bytes, order: str) -> str:
     if kind in (_UTF16_TYPE, 4):
         return data.decode("utf-16-le" if order == "<" else "utf-16-be", "surrogatepass")
     if kind == _UTF32_TYPE:

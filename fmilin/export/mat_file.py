@@ -29,12 +29,12 @@ def encode(record: Record) -> bytes:
     variables: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     rows: dict[str, Any] = {}
-    additions = record.added_for(".mat")
+    additions = record.build_additions(".mat")
     for name, array in record.arrays.items():
         if name in additions:
             continue
         if name in record.top_level:
-            variables[name] = move_pages_behind(array)
+            variables[name] = move_pages_last(array)
         elif array.pages:
             points = array.values.shape[: array.pages]
             rows[name] = array.values.reshape(int(np.prod(points)), -1).T
@@ -54,7 +54,7 @@ def encode(record: Record) -> bytes:
     return mat5.write(variables)
 
 
-def move_pages_behind(array: Labelled) -> NDArray[Any]:
+def move_pages_last(array: Labelled) -> NDArray[Any]:
     """Return an array as MATLAB has it: at least two axes, and those that run over points behind them."""
     values, axes = array.values, array.axes
     if axes and axes[-1] == "part":

@@ -95,7 +95,7 @@ def _plain(char: str) -> str:
     return f"u{ord(char):04X}" if char.isalnum() else "_"
 
 
-_OWN = ("A", "B", "C", "D", "f0", "x0", "u0", "g0", "x", "u", "g", "y")
+_RESERVED_NAMES = ("A", "B", "C", "D", "f0", "x0", "u0", "g0", "x", "u", "g", "y")
 _FACTOR = r"[A-Za-z]+(?:[+-]?[0-9]+)?"
 _PRODUCT = rf"{_FACTOR}(?:\.{_FACTOR})*"
 _LEGAL_UNIT = re.compile(rf"(?:1|{_PRODUCT}|\({_PRODUCT}\))(?:/(?:{_FACTOR}|\({_PRODUCT}\)))?")
@@ -116,11 +116,14 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     if not writing.deviation:
         _require_values("input", linear.inputs, linear.point.inputs)
         _require_values("output", linear.outputs, linear.point.outputs)
-    shown = {*linear.inputs.names, *linear.outputs.names}  # an output often has the name of the state that it shows
-    states = [f"{name}.state" if name in shown else name for name in linear.states.names]
+    interface_names = {
+        *linear.inputs.names,
+        *linear.outputs.names,
+    }  # an output often has the name of the state that it shows
+    states = [f"{name}.state" if name in interface_names else name for name in linear.states.names]
     order = [*linear.inputs.names, *linear.outputs.names, *states]
-    own = _OWN if _is_sampled(linear) or writing.modelica == "equations" else _OWN[:8]
-    legal = identifiers(order, [*own, identifier(writing.name)])
+    reserved_names = _RESERVED_NAMES if _is_sampled(linear) or writing.modelica == "equations" else _RESERVED_NAMES[:8]
+    legal = identifiers(order, [*reserved_names, identifier(writing.name)])
     n_u, n_y = len(linear.inputs), len(linear.outputs)
     names = _Names(legal[n_u + n_y :], legal[:n_u], legal[n_u : n_u + n_y])
     return ("\n".join(_lines(linear, writing, names)) + "\n").encode("utf-8")
@@ -147,7 +150,9 @@ def _lines(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str
     yield from _states(linear, writing, names)
     yield from _parameters(linear, writing)
     yield "equation"
-    yield from _sampled_equations(linear, writing, names) if _is_sampled(linear) else _equations(linear, writing, names)
+    yield from (
+        _write_sampled_equations(linear, writing, names) if _is_sampled(linear) else _equations(linear, writing, names)
+    )
     yield from _annotation(linear, writing)
     yield f"end {name};"
 
@@ -159,17 +164,17 @@ def _connectors(kind: str, linear: LinearModel, writing: Writing, names: _Names)
     for i, (signal, name) in enumerate(zip(signals, legal, strict=True)):
         # An input that nobody connects stays at the operating point.
         start = 0.0 if writing.deviation else linear.point.inputs.get(signal.name, 0.0)
-        modified = _modified(signal, f"start = {_number(start)}" if kind == "input" else "")
-        placed = _placed(kind, i, len(legal), blocks=blocks)
-        yield f"  {declared} {name}{modified} {_described(signal)}{placed};"
+        modified = _format_modifiers(signal, f"start = {_number(start)}" if kind == "input" else "")
+        placed = _place_connector(kind, i, len(legal), blocks=blocks)
+        yield f"  {declared} {name}{modified} {_describe_signal(signal)}{placed};"
 
 
-def _placed(kind: str, i: int, count: int, *, blocks: bool) -> str:
+def _place_connector(kind: str, i: int, count: int, *, blocks: bool) -> str:
     if not blocks:
         return ""
     y = round(100 - 200 * (i + 0.5) / count, 1)
-    left, right, half = (-140, -100, 20) if kind == "input" else (100, 120, 10)
-    box = f"{{{{{left}, {y - half:g}}}, {{{right}, {y + half:g}}}}}"
+    left_edge, right, half = (-140, -100, 20) if kind == "input" else (100, 120, 10)
+    box = f"{{{{{left_edge}, {y - half:g}}}, {{{right}, {y + half:g}}}}}"
     return f"\n    annotation (Placement(transformation(extent = {box})))"
 
 
@@ -180,9 +185,9 @@ def _states(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[st
         discrete = "discrete " if _is_sampled(linear) else ""
         yield f"  {discrete}Real x[{len(starts)}](start = {_vector(starts)}, each fixed = true);"
     for i, (signal, name) in enumerate(zip(linear.states, names.states, strict=True)):
-        modified = _modified(signal, "" if as_vector else f"start = {_number(starts[i])}, fixed = true")
+        modified = _format_modifiers(signal, "" if as_vector else f"start = {_number(starts[i])}, fixed = true")
         value = f" = x[{i + 1}]" if _is_sampled(linear) else ""
-        yield f"  Real {name}{modified}{value} {_described(signal)};"
+        yield f"  Real {name}{modified}{value} {_describe_signal(signal)};"
 
 
 def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
@@ -194,7 +199,7 @@ def _parameters(linear: LinearModel, writing: Writing) -> Iterator[str]:
     for letter in "ABCD":
         matrix = getattr(linear, letter)
         if matrix.size:
-            rows = "; ".join(_broken([_number(v) for v in row]) for row in matrix.tolist())
+            rows = "; ".join(_break_lines([_number(v) for v in row]) for row in matrix.tolist())
             yield f"  parameter Real {letter}[{matrix.shape[0]}, {matrix.shape[1]}] = [{rows}];"
     vectors = (
         ("f0", linear.f0, "rate"),
@@ -234,7 +239,7 @@ def _vector_equations(linear: LinearModel, writing: Writing, names: _Names) -> I
             yield f"  {name} = {vector}[{i + 1}];"
 
 
-def _sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
+def _write_sampled_equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
     x, u = ("pre(x)" if names.states else ""), ("u" if names.inputs else "")
     if names.inputs:
         yield f"  u = {_list(names.inputs)};"
@@ -304,12 +309,12 @@ def _unit(signal: Signal) -> str:
     return f'unit = "{signal.unit}"' if _LEGAL_UNIT.fullmatch(signal.unit) else ""
 
 
-def _modified(signal: Signal, attributes: str) -> str:
+def _format_modifiers(signal: Signal, attributes: str) -> str:
     modifiers = ", ".join(filter(None, (attributes, _unit(signal))))
     return f"({modifiers})" if modifiers else ""
 
 
-def _described(signal: Signal) -> str:
+def _describe_signal(signal: Signal) -> str:
     words = signal.name if not signal.description else f"{signal.name}: {signal.description}"
     if signal.unit and not _unit(signal):
         words += f" [{signal.unit}]"
@@ -325,10 +330,10 @@ def _vector(values: FloatArray) -> str:
 
 
 def _list(items: Sequence[str]) -> str:
-    return f"{{{_broken(items)}}}" if items else ""
+    return f"{{{_break_lines(items)}}}" if items else ""
 
 
-def _broken(items: Sequence[str]) -> str:
+def _break_lines(items: Sequence[str]) -> str:
     """Join at commas, on lines that an editor can show."""
     lines = [""]
     for item in items:

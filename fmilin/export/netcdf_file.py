@@ -34,7 +34,7 @@ from fmilin.export.checksum import (
     join_checksum,
 )
 from fmilin.export.record import Labelled, Record, Stored, facts_text
-from fmilin.support.files import open_file, replaced_when_complete
+from fmilin.support.files import open_file, replace_when_complete
 
 if TYPE_CHECKING:
     import h5py
@@ -62,16 +62,16 @@ def to_dataset(record: Record) -> xarray.Dataset:
         raise UsageError("A data set needs the package xarray, which is not installed: pip install 'fmilin[families]'.")
     import xarray as xr
 
-    variables = {name: (array.axes, array.values) for name, array in variables_of(record).items()}
-    coordinates = record.added_for(".nc")
+    variables = {name: (array.axes, array.values) for name, array in collect_variables(record).items()}
+    coordinates = record.build_additions(".nc")
     data = {name: variable for name, variable in variables.items() if name not in coordinates}
     attributes = {"format": record.format, TEXT: facts_text(record.facts)}
     return xr.Dataset(data, coords={name: variables[name] for name in coordinates}, attrs=attributes)
 
 
-def variables_of(record: Record) -> dict[str, Labelled]:
+def collect_variables(record: Record) -> dict[str, Labelled]:
     """Return the arrays of a record as netCDF files have them."""
-    return {**record.arrays, **record.added_for(".nc")}
+    return {**record.arrays, **record.build_additions(".nc")}
 
 
 def encode(record: Record) -> bytes:
@@ -84,7 +84,7 @@ def encode(record: Record) -> bytes:
 
 def write(record: Record, path: Path) -> None:
     """Write a file: an old one is replaced when the new one is complete."""
-    with replaced_when_complete(path) as temporary:
+    with replace_when_complete(path) as temporary:
         try:
             _write(temporary, record)
             with temporary.open("r+b") as file:
@@ -98,7 +98,7 @@ def _write(file_or_path: IO[bytes] | Path, record: Record) -> None:
     require_installed()
     import h5netcdf
 
-    arrays = variables_of(record)
+    arrays = collect_variables(record)
     text = facts_text(record.facts)
     digests = {TEXT: digest_value(text)}
     arrays[TEXT] = Labelled(np.frombuffer(text.encode("ascii"), dtype=np.uint8), ("character",))
@@ -111,7 +111,7 @@ def _write(file_or_path: IO[bytes] | Path, record: Record) -> None:
         for name, array in arrays.items():
             if name in over_points:
                 continue
-            stored = _stored(array.values)
+            stored = _convert_for_storage(array.values)
             if array.values.size:
                 variables[name][...] = stored
             digests.setdefault(name, digest_value(stored if stored.dtype.kind != "O" else stored.astype(np.str_)))
@@ -132,7 +132,7 @@ def _write_over_points(
     digests = {name: ArrayDigest(_find_shape(array)) for name, array in arrays.items()}
     for run in _runs(points, width):
         for name, array in arrays.items():
-            stored = _stored(array.values[run])
+            stored = _convert_for_storage(array.values[run])
             variables[name][run] = stored
             digests[name].update(stored)
         if record.release is not None:
@@ -161,7 +161,7 @@ def _define_variable(file: Any, name: str, array: Labelled) -> Any:
     return file.create_variable(name, axes, kinds.get(values.dtype.kind, "f8"))
 
 
-def _stored(values: NDArray[Any]) -> NDArray[Any]:
+def _convert_for_storage(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind == "U":
         return values.astype(object)
     return np.stack((values.real, values.imag), axis=-1) if np.iscomplexobj(values) else np.asarray(values)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.export.archives import arrays_of, read_comment, write_archive
+from fmilin.export.archives import read_arrays, read_comment, write_archive
 from fmilin.export.checksum import NAME, assess_checksum, compute_checksum
 from fmilin.export.record import ByName, Record, Stored, facts_text
 
@@ -33,7 +33,7 @@ def encode(record: Record) -> bytes:
             arrays[name] = np.array(value, dtype=np.str_)
         elif name not in arrays and isinstance(value, (int, float)) and not isinstance(value, bool):
             arrays[name] = np.array(value)
-    arrays |= record.added_for(".npz")
+    arrays |= record.build_additions(".npz")
     arrays["fmilin"] = np.array(facts_text(facts))
     arrays[NAME] = np.array(compute_checksum(arrays))
     return write_archive(arrays, COMMENT)
@@ -45,7 +45,7 @@ def _is_array_of_texts(value: Any) -> bool:
 
 def decode(content: bytes) -> Stored:
     """Return what :func:`encode` wrote."""
-    arrays = arrays_of(content)
+    arrays = read_arrays(content)
     stated = str(arrays.pop(NAME)) if NAME in arrays else None
     integrity = assess_checksum(stated, compute_checksum(arrays), is_rewritten=not read_comment(content))
     facts: dict[str, Any] = json.loads(str(arrays["fmilin"])) if "fmilin" in arrays else {}

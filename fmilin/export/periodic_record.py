@@ -11,18 +11,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from fmilin.export.archives import finite_array, reading, real_array
+from fmilin.export.archives import describe_read_errors, finite_array, real_array
 from fmilin.export.checksum import list_remarks, require_intact
-from fmilin.export.files import has_mark, load_result_as
+from fmilin.export.files import has_mark, load_result_kind
 from fmilin.export.record import (
     Labelled,
     Record,
     Stored,
+    describe_restore_errors,
     read_number,
     read_remarks,
     read_texts,
     require_format,
-    restoring,
     write_remarks,
 )
 from fmilin.export.strict_json import decode, text_with_checksum
@@ -55,7 +55,7 @@ MATRICES: dict[str, tuple[str, ...]] = {
 ERRORS = ("error", "monodromy_error")  # estimates, NaN where there is none
 
 
-def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
+def summarize_periodic(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
     """Return the document of a periodic model, as the command ``fmilin floquet`` prints it."""
     return {
         "format": FORMAT,
@@ -80,7 +80,7 @@ def summary_of(periodic: PeriodicModel, floquet: Floquet) -> dict[str, Any]:
 def to_arrays(periodic: PeriodicModel) -> Record:
     """Return everything in a periodic model, and its multipliers and exponents as pairs of real numbers."""
     floquet = periodic.floquet()
-    facts = summary_of(periodic, floquet)
+    facts = summarize_periodic(periodic, floquet)
     arrays = {
         name: Labelled(getattr(periodic, name), axes, pages=1 if len(axes) == 3 else 0)
         for name, axes in MATRICES.items()
@@ -106,7 +106,7 @@ def to_arrays(periodic: PeriodicModel) -> Record:
 def from_arrays(stored: Stored, origin: str) -> PeriodicModel:
     """Return the periodic model that :func:`to_arrays` described; ``origin`` names the file in messages."""
     require_format(stored, origin, FORMAT, "periodic model")
-    with restoring(origin):
+    with describe_restore_errors(origin):
         return _periodic_model(stored)
 
 
@@ -148,7 +148,7 @@ def _read_matrix(stored: Stored, name: str, shape: tuple[int, ...]) -> FloatArra
 
 def load(path: str | Path) -> PeriodicModel:
     """Read a periodic model by its suffix; ModelError when the file cannot be read, or holds something else."""
-    return cast(PeriodicModel, load_result_as("periodic model", path))
+    return cast(PeriodicModel, load_result_kind("periodic model", path))
 
 
 def load_any(source: str) -> PeriodicModel | FloquetChart | None:
@@ -161,7 +161,7 @@ def load_any(source: str) -> PeriodicModel | FloquetChart | None:
     return load(path) if has_mark(path, FORMAT) else None
 
 
-def _stable_at(chart: FloquetChart, i: tuple[int, ...]) -> bool | None:
+def _read_stability(chart: FloquetChart, i: tuple[int, ...]) -> bool | None:
     """Return the verdict at a point of a chart; None where there is none, or it cannot be told."""
     if chart.stable[i]:
         return True
@@ -175,7 +175,7 @@ def chart_document(chart: FloquetChart) -> dict[str, Any]:
         {
             "index": list(i), "ok": bool(chart.ok[i]), "reason": str(chart.reasons[i]),
             "period": float(chart.period[i]),
-            "stable": _stable_at(chart, i), "margin": float(chart.margin[i]), "multipliers": chart.multipliers[i],
+            "stable": _read_stability(chart, i), "margin": float(chart.margin[i]), "multipliers": chart.multipliers[i],
             "exponents": chart.exponents[i], "frequencies": chart.frequencies[i],
         }
         for i in numbers
@@ -191,7 +191,7 @@ def dumps_chart(chart: FloquetChart) -> bytes:
 
 def load_chart(path: Path) -> FloquetChart:
     """Read what :func:`dumps_chart` wrote."""
-    with reading(str(path), "chart that 'fmilin floquet' wrote"):
+    with describe_read_errors(str(path), "chart that 'fmilin floquet' wrote"):
         stored = decode(read_file(path))
         require_intact(stored.integrity, str(path))
         document = stored.facts

@@ -69,7 +69,7 @@ class Record:
     per_point: tuple[str, ...] = ()
     release: Callable[[], None] | None = None  # gives back memory after some points were written, and may be called
 
-    def added_for(self, suffix: str) -> Mapping[str, Any]:
+    def build_additions(self, suffix: str) -> Mapping[str, Any]:
         """Return the additions for a container."""
         return self.additions[suffix]() if suffix in self.additions else {}
 
@@ -94,7 +94,7 @@ class Stored:
             tail = shape[pages:]
             reshaped = np.ravel(array, order="F").reshape(tail + shape[:pages], order="F")
             return np.moveaxis(reshaped, range(len(tail)), range(-len(tail), 0))
-        return array.reshape(shape) if pages else reshape_as(array, name, shape)
+        return array.reshape(shape) if pages else restore_shape(array, name, shape)
 
     def _gather(self, name: str, shape: tuple[int, ...], pages: int) -> FloatArray:
         """Return an array from the objects of points; points without a linear model have NaN.
@@ -111,7 +111,7 @@ class Stored:
         return gathered.reshape(shape)
 
 
-def reshape_as(array: FloatArray, name: str, shape: tuple[int, ...]) -> FloatArray:
+def restore_shape(array: FloatArray, name: str, shape: tuple[int, ...]) -> FloatArray:
     """Return an array in its shape, of which containers may have lost or added axes of length 1, or those of 0."""
     if array.shape == shape:
         return array
@@ -123,17 +123,17 @@ def reshape_as(array: FloatArray, name: str, shape: tuple[int, ...]) -> FloatArr
 
 def facts_text(facts: Any) -> str:
     """Return facts as JSON in which NaN and Infinity may stand: Python reads them back, and nothing gets lost."""
-    return json.dumps(facts, default=_list_of)
+    return json.dumps(facts, default=_list_values)
 
 
-def _list_of(array: NDArray[Any]) -> list[Any]:
+def _list_values(array: NDArray[Any]) -> list[Any]:
     """Return an array as a list. In those of one axis, properties of signals, NaN stands for None."""
     values: list[Any] = array.tolist()
     return [None if isinstance(value, float) and math.isnan(value) else value for value in values]
 
 
 @contextmanager
-def restoring(origin: str) -> Iterator[None]:
+def describe_restore_errors(origin: str) -> Iterator[None]:
     """Raise ModelError, which names the file, where values of a file make no result."""
     try:
         yield

@@ -94,12 +94,12 @@ def dumps_ssp(system: WiredSystem) -> bytes:
     with TemporaryDirectory(prefix="fmilin-") as folder:
         files = {member: _fmu(member, source, Path(folder)) for member, source in system.members.items()}
         wiring = _Wiring({member: read_description(file) for member, file in files.items()})
-        for given in system.connections:
-            wiring.connect(given if isinstance(given, Connection) else Connection(*given))
+        for connection in system.connections:
+            wiring.connect(connection if isinstance(connection, Connection) else Connection(*connection))
         for connector, variable in system.inputs.items():
-            wiring.lead_in(connector, variable)
+            wiring.add_input(connector, variable)
         for connector, variable in system.outputs.items():
-            wiring.lead_out(connector, variable)
+            wiring.add_output(connector, variable)
         sources = {member: f"resources/{_file_name(member)}" for member in files}
         content = {"SystemStructure.ssd": wiring.xml(system.name, sources)}
         content |= {sources[member]: file.read_bytes() for member, file in files.items()}
@@ -134,7 +134,7 @@ class _Wiring:
         self._used: dict[str, dict[str, Variable]] = {member: {} for member in descriptions}
         self._fed: dict[tuple[str, str], str] = {}
         self._connections: list[tuple[tuple[str, str], tuple[str, str], Connection]] = []
-        self._own: list[tuple[str, str, str]] = []
+        self._connectors: list[tuple[str, str, str]] = []
 
     def connect(self, connection: Connection) -> None:
         """Add a connection between two members."""
@@ -142,16 +142,16 @@ class _Wiring:
         target = self._input(connection.target, connection.source, connection.label)
         self._connections.append((source, target, connection))
 
-    def lead_in(self, connector: str, variable: str) -> None:
+    def add_input(self, connector: str, variable: str) -> None:
         """Add an input of the system."""
         target = self._input(variable, connector, f"The input '{connector}'")
-        self._own.append((connector, "input", self._used[target[0]][target[1]].unit))
+        self._connectors.append((connector, "input", self._used[target[0]][target[1]].unit))
         self._connections.append((("", connector), target, Connection(connector, variable)))
 
-    def lead_out(self, connector: str, variable: str) -> None:
+    def add_output(self, connector: str, variable: str) -> None:
         """Add an output of the system."""
         source = self._variable(variable, f"The output '{connector}'")
-        self._own.append((connector, "output", self._used[source[0]][source[1]].unit))
+        self._connectors.append((connector, "output", self._used[source[0]][source[1]].unit))
         self._connections.append((source, ("", connector), Connection(variable, connector)))
 
     def _variable(self, text: str, where: str) -> tuple[str, str]:
@@ -179,10 +179,10 @@ class _Wiring:
         root = ET.Element(f"{_SSD}SystemStructureDescription", {"version": "1.0", "name": name})
         system = ET.SubElement(root, f"{_SSD}System", {"name": name})
         units: dict[str, BaseUnit] = {}
-        if self._own:
-            own = ET.SubElement(system, f"{_SSD}Connectors")
-            for connector, kind, unit in self._own:
-                _connector(own, connector, kind, unit, units)
+        if self._connectors:
+            connectors = ET.SubElement(system, f"{_SSD}Connectors")
+            for connector, kind, unit in self._connectors:
+                _connector(connectors, connector, kind, unit, units)
         elements = ET.SubElement(system, f"{_SSD}Elements")
         for member, used in self._used.items():
             attributes = {"name": member, "type": "application/x-fmu-sharedlibrary", "source": sources[member]}
@@ -213,15 +213,15 @@ def _connector(parent: ET.Element, name: str, kind: str, unit: str, units: dict[
         units[unit] = base
 
 
-def _connection(parent: ET.Element, source: tuple[str, str], target: tuple[str, str], given: Connection) -> None:
+def _connection(parent: ET.Element, source: tuple[str, str], target: tuple[str, str], connection: Connection) -> None:
     attributes: dict[str, str] = {}
     for side, (member, variable) in (("start", source), ("end", target)):
         if member:
             attributes[f"{side}Element"] = member
         attributes[f"{side}Connector"] = variable
-    if not given.convert_units:
+    if not connection.convert_units:
         attributes["suppressUnitConversion"] = "true"
     element = ET.SubElement(parent, f"{_SSD}Connection", attributes)
-    if (given.factor, given.offset) != (1.0, 0.0):
-        change = {"factor": repr(float(given.factor)), "offset": repr(float(given.offset))}
+    if (connection.factor, connection.offset) != (1.0, 0.0):
+        change = {"factor": repr(float(connection.factor)), "offset": repr(float(connection.offset))}
         ET.SubElement(element, f"{_SSC}LinearTransformation", change)

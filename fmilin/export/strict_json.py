@@ -26,7 +26,7 @@ def encode(record: Record) -> Iterator[str]:
     """Yield the document; with points one after the other, so that a family need not be in memory twice."""
     if record.points is None:
         arrays = {name: array.values for name, array in record.arrays.items()}
-        yield text_with_checksum({**arrays, **record.facts, **record.added_for(".json")})
+        yield text_with_checksum({**arrays, **record.facts, **record.build_additions(".json")})
         return
     shared = {name: value for name, value in record.facts.items() if name not in record.per_point}
     texts = {name: _value_text(value) for name, value in shared.items()}
@@ -71,13 +71,13 @@ def decode(content: bytes) -> Stored:
 
 
 def text_with_checksum(document: Mapping[str, Any]) -> str:
-    """Return a document as :func:`text_of` does, with the checksum of its content as the last field."""
+    """Return a document as :func:`format_document` does, with the checksum of its content as the last field."""
     texts = {name: _value_text(value) for name, value in document.items()}
     checksum = join_checksum({name: digest_json(text) for name, text in texts.items()})
     return _join_fields({**texts, NAME: json.dumps(checksum)})
 
 
-def text_of(document: Mapping[str, Any]) -> str:
+def format_document(document: Mapping[str, Any]) -> str:
     """Return a document as strict JSON in ASCII, one line per field."""
     return _join_fields({name: _value_text(value) for name, value in document.items()})
 

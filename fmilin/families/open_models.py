@@ -6,7 +6,7 @@ from typing import Literal
 
 from fmilin.errors import FmilinError, UnknownNameError
 from fmilin.families.plan import SweepPlan
-from fmilin.loading.load import load_as
+from fmilin.loading.load import load_request
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 
@@ -70,14 +70,14 @@ class OpenModels:
         if isinstance(plan.source, Model):
             parameters = {n: v for n, v in plan.point.settings.items() if n in plan.source.parameters}
             return plan.source.with_parameters(parameters)
-        return load_as(plan.source, plan.load, plan.point)
+        return load_request(plan.source, plan.load, plan.point)
 
     def _open(self, parameters: Mapping[str, float]) -> Model:
         """Return the model with these parameters: changed where the source can, loaded anew where it cannot."""
         plan = self._plan
         if self.base.parameters or isinstance(plan.source, Model):
             return self.base.with_parameters(parameters)
-        return load_as(plan.source, plan.load, plan.request_point(parameters))
+        return load_request(plan.source, plan.load, plan.request_point(parameters))
 
     def _add_signals(self, model: Model) -> Model:
         how = self._plan.how

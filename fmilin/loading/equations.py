@@ -37,7 +37,7 @@ class LocatedEquations:
             )
 
 
-def equations_of(source: str, values: Mapping[str, float]) -> LocatedEquations:
+def locate_equations(source: str, values: Mapping[str, float]) -> LocatedEquations:
     """Return the equations behind ``source``, at the point of these values."""
     target: Any = python_object(source)
     if target is None:

@@ -103,10 +103,10 @@ def load(
         options=options or {},
     )
     with restricted_to(limits):
-        return load_as(source, request, PointRequest(time=time))
+        return load_request(source, request, PointRequest(time=time))
 
 
-def load_as(source: str | Path, request: Loading, at: PointRequest | None = None) -> Model:
+def load_request(source: str | Path, request: Loading, at: PointRequest | None = None) -> Model:
     """Return the model behind ``source``, with what is set at loading of a completed request for a point."""
     at = at or PointRequest()
     if request.interface is not None and request.interface not in INTERFACES:
@@ -181,16 +181,16 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
     if request.interface is not None:
         description = description.through(INTERFACES[request.interface])
     stepped = description.interface == "CoSimulation"
-    declared = _declared(request, lambda name: name in description.by_name)
+    declared = _read_declared(request, lambda name: name in description.by_name)
     independent: tuple[str, ...] = ()
     notes: list[str] = []
     if declared is None:
-        file, _ = constraints_with(fmu)
+        file, _ = find_constraints(fmu)
         declared, independent = ([], ()) if file is None else (list(file.constraints), file.independent)
     elif request.constraints_file is not None:
         independent = _read(request.constraints_file).independent
     if not declared and description.states:
-        notes = _left_out(fmu)
+        notes = _describe_omitted_constraints(fmu)
     if logger.isEnabledFor(logging.INFO):
         for departure in fmu.departures():
             logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
@@ -217,9 +217,9 @@ def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]
             require_variable(model, name)
 
 
-def _left_out(fmu: FmuFile) -> list[str]:
+def _describe_omitted_constraints(fmu: FmuFile) -> list[str]:
     """Say it when a model that brings constraints is taken without any."""
-    file, where = constraints_with(fmu)
+    file, where = find_constraints(fmu)
     if file is None or not file.constraints:
         return []
     return [
@@ -229,7 +229,7 @@ def _left_out(fmu: FmuFile) -> list[str]:
     ]
 
 
-def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
+def find_constraints(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     """Return the constraints beside an FMU (STEM.fmilin.toml), else inside (extra/org.fmilin), and where they were."""
     from fmilin.model.files import read_constraints
 
@@ -244,7 +244,7 @@ def constraints_with(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     return read_constraints(inside, where), where
 
 
-def _declared(request: Loading, is_name: Callable[[str], bool]) -> list[Constraint] | None:
+def _read_declared(request: Loading, is_name: Callable[[str], bool]) -> list[Constraint] | None:
     """Return the constraints that were asked for explicitly; None when the model's own are wanted."""
     if request.constraints is None and request.constraints_file is None:
         return None
@@ -274,14 +274,14 @@ def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
         raise UsageError(f"'{path}' is a system: interface= is for single FMUs. Leave it out.")
 
     def member(fmu: Path, parameters: Mapping[str, Value], settings: Mapping[str, Value]) -> Model:
-        wanted = Loading(parameters=parameters, fmu=request.fmu)
-        return load_as(fmu, wanted, PointRequest(settings=_numbers(settings), time=at.time))
+        member_request = Loading(parameters=parameters, fmu=request.fmu)
+        return load_request(fmu, member_request, PointRequest(settings=_numbers(settings), time=at.time))
 
     settings: dict[str, Any] = {**at.settings, **request.parameters}
     targets = () if at.trim is None else at.trim.fixed
     model = open_ssp(path, member, settings=settings, targets=targets, options=request.fmu)
     variables = {*model.states.positions, *model.inputs.positions, *model.outputs.positions}
-    declared = _declared(request, variables.__contains__)
+    declared = _read_declared(request, variables.__contains__)
     return model if declared is None else model.with_constraints(declared)
 
 
@@ -323,7 +323,7 @@ def _as_requested(loaded: Callable[[], Model], request: Loading, at: PointReques
                 raise
             candidates = [*near, *error.suggestions]
             raise UnknownNameError.among(error.name, candidates, "a state, input or parameter of the model") from None
-    declared = _declared(request, (start_names | model.outputs.positions.keys()).__contains__)
+    declared = _read_declared(request, (start_names | model.outputs.positions.keys()).__contains__)
     model = model if declared is None else model.with_constraints(declared)
     _require_shown(model, at, settings)
     contacts = request.options.get("hold", ())
@@ -351,5 +351,5 @@ def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:
     try:
         return {name: float(value) for name, value in parameters.items()}  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-        raise UsageError(f"The parameters of a native model are numbers, not {given}.") from None
+        assignments = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        raise UsageError(f"The parameters of a native model are numbers, not {assignments}.") from None

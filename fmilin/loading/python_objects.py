@@ -41,17 +41,17 @@ def python_object(source: str) -> Any:
         return None
     where, name = match["where"], match["name"]
     arguments = _arguments(name, match["arguments"] or "")
-    with _explained(match[0]):
+    with _explain_errors(match[0]):
         module = _file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     try:
-        with _explained(match[0], but=AttributeError):
+        with _explain_errors(match[0], but=AttributeError):
             named = getattr(module, name)  # a package may import lazily here
     except AttributeError:
         public = [n for n in dir(module) if not n.startswith("_")]
         raise UnknownNameError.among(name, public, f"defined in '{where}'") from None
     if callable(named) and not isinstance(named, Model):
         _require_callable(named, f"{where}:{name}", arguments)
-        with _explained(match[0]):
+        with _explain_errors(match[0]):
             named = named(**arguments)
     elif match["arguments"]:
         raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(named).__name__}.")
@@ -115,7 +115,7 @@ def _file(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def _explained(source: str, but: type[Exception] = FmilinError) -> Iterator[None]:
+def _explain_errors(source: str, but: type[Exception] = FmilinError) -> Iterator[None]:
     """Turn what goes wrong in the user's own code into one paragraph; our own errors and ``but`` pass.
 
     A wrong use of fmilin in that code is a model that cannot be read, unless the arguments came with the request.

@@ -13,7 +13,7 @@ from fmilin.errors import FmilinError
 from fmilin.report.facts import print_fact
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_headed_figure, draw_grid
 from fmilin.report.numbers import eigenvalue_text
-from fmilin.support.tables import table_of
+from fmilin.support.tables import build_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def show_cosimulation(cosimulation: Cosimulation, page: Sheet) -> None:
     print_fact(page, "Order", [f"{len(cosimulation.linear.states)} states", *memory_notes])
     page.print()
     heads = ("Coupled plant [1/s]", "Co-simulation [1/s]", "Damping ratio", "then", "lost")
-    page.print(table_of(heads, map(_row, cosimulation.modes)))
+    page.print(build_table(heads, map(_row, cosimulation.modes)))
     page.print()
     stable = "yes" if cosimulation.is_stable else "no"
     print_fact(page, "Stable", [f"{stable}: the largest |z| is {cosimulation.growth:.9g}"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fmilin.report.numbers import rough, shorten_name
-from fmilin.support.tables import LabelledFact, table_of
+from fmilin.support.tables import LabelledFact, build_table
 
 if TYPE_CHECKING:
     from fmilin.diagnostics import Remark
@@ -56,6 +56,6 @@ def print_remarks(page: Sheet, remarks: Iterable[Remark]) -> None:
 
 
 def print_rows(page: Sheet, heads: Sequence[str], rows: Iterable[Sequence[str]], *, columns: str = "") -> None:
-    """Print a :func:`table_of` rows below an empty line."""
+    """Print a :func:`build_table` rows below an empty line."""
     page.print()
-    page.print(table_of(heads, rows, columns=columns))
+    page.print(build_table(heads, rows, columns=columns))

@@ -21,7 +21,7 @@ from fmilin.report import facts
 from fmilin.report import table as tables
 from fmilin.report.figures import COLORS, QUIET, create_headed_figure
 from fmilin.report.numbers import eigenvalue_text, rough
-from fmilin.support.tables import ResultTable, table_of
+from fmilin.support.tables import ResultTable, build_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
             text = rough(violation) if np.isfinite(violation) else "moves only multipliers"
             rows.append((eigenvalue_text(s, pair=s.imag > 0), text))
         heads = ("Spurious eigenvalue [1/s]", "Violation of the constraints")
-        page.print(table_of(heads, rows, columns="Rr", most=MAX_ROWS))
+        page.print(build_table(heads, rows, columns="Rr", most=MAX_ROWS))
 
 
 def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
@@ -132,7 +132,7 @@ def _sizes_table(spectra: Sequence[Spectrum]) -> ResultTable:
         counts = str(s.sizes["order"]), str(len(s.true)), spurious
         rows.append((_NAMES[s.formulation], *counts, violation, of_spurious, rounding))
     heads = ("", "Order", "True", "Spurious", "Violation, true", "Violation, spurious", "Rounding [1/s]")
-    return table_of(heads, rows)
+    return build_table(heads, rows)
 
 
 def _comparison_table(spectra: Sequence[Spectrum]) -> ResultTable:
@@ -145,7 +145,7 @@ def _comparison_table(spectra: Sequence[Spectrum]) -> ResultTable:
     for s in values[:MAX_ROWS]:
         differences = [rough(float(np.abs(other.nearest(np.array([s]))[0] - s))) for other in other_spectra]
         rows.append((eigenvalue_text(complex(s), pair=bool(s.imag > 0)), *differences))
-    table = table_of((first_head, *heads), rows, columns="R" + "r" * len(other_spectra))
+    table = build_table((first_head, *heads), rows, columns="R" + "r" * len(other_spectra))
     if len(values) <= MAX_ROWS:
         return table
     worst = (float(np.max(np.abs(other.nearest(values[MAX_ROWS:]) - values[MAX_ROWS:]))) for other in other_spectra)
@@ -166,7 +166,7 @@ def show_nearest(name: str, spectrum: Spectrum, page: Sheet) -> None:
     facts.print_fact(page, "Size", [f"n = {sizes['n']:,} coordinates", f"m = {sizes['m']:,} constraints"])
     facts.print_fact(page, "Formulation", [spectrum.formulation.upper(), spectrum.method, f"order {sizes['order']:,}"])
     page.print()
-    page.print(table_of(("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", ""), rows))
+    page.print(build_table(("Eigenvalue [1/s]", "[rad/s]", "Damping ratio", "Rounding", ""), rows))
     page.print()
     facts.print_remarks(page, spectrum.remarks)
     if not spectrum.remarks:

@@ -20,7 +20,7 @@ from fmilin.report.linear_pictures import shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shorten_name, value_with_unit
 from fmilin.report.table import print_names
 from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import table_of
+from fmilin.support.tables import build_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +87,7 @@ def show_chart(chart: FloquetChart, page: Sheet) -> None:
         verdict = _verdict(chart, i)
         figures = [f"{chart.period[i]:.6g}", f"{chart.margin[i]:.6g}"] if chart.ok[i] else ["", ""]
         rows.append((*values, *figures, verdict))
-    page.print(table_of((*chart.axes, "Period [s]", "Growth [1/s]", ""), rows, most=ROWS))
+    page.print(build_table((*chart.axes, "Period [s]", "Growth [1/s]", ""), rows, most=ROWS))
 
 
 def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = None) -> None:
@@ -124,7 +124,7 @@ def show_floquet(floquet: Floquet, page: Sheet, orbit: PeriodicOrbit | None = No
             )
         )
     heads = ("Multiplier", "Exponent [1/s]", "Seen at [rad/s]", "Harmonic", "")
-    page.print(table_of(heads, rows, columns="RRrrl", most=MODES))
+    page.print(build_table(heads, rows, columns="RRrrl", most=MODES))
     page.print()
     print_remarks(page, floquet.remarks)
 

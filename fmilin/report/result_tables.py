@@ -22,7 +22,7 @@ from fmilin.report.numbers import grid_text, hide_rounding, rough, shorten_name,
 from fmilin.report.table import point_tables, print_names, rightmost_eigenvalue
 from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import Cell, ResultTable, table_of
+from fmilin.support.tables import Cell, ResultTable, build_table
 from fmilin.trimming.many_starts import OperatingPoints
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 
@@ -93,7 +93,7 @@ def show_plain_point(point: OperatingPoint, page: Sheet) -> None:
             continue
         row_names = names if len(names) == len(values) else [f"{letter}[{i}]" for i in range(len(values))]
         rows = ((shorten_name(name), f"{value:.8g}") for name, value in zip(row_names, values.tolist(), strict=True))
-        page.print(table_of((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MOST_STATES))
+        page.print(build_table((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MOST_STATES))
     print_remarks(page, point.remarks)
 
 
@@ -139,7 +139,7 @@ def _states(report: TrimReport, values: FloatArray) -> ResultTable:
             moves = signal.name in report.moving
             cells += [_figure(rate, size) if moves else "0", rate_unit(signal.unit), _kind(report, signal.name)]
         rows.append(cells)
-    return table_of(heads, rows[:MOST_STATES], columns="lrlrll"[: len(heads)])
+    return build_table(heads, rows[:MOST_STATES], columns="lrlrll"[: len(heads)])
 
 
 def _kind(report: TrimReport, name: str) -> str:
@@ -170,7 +170,7 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
             (f.expression, f.level, *(f"{v:.0e}" for v in (f.value, f.along_motion, f.along_inputs)))
             for f in discovery.findings[:MAX_NAMES]
         )
-        page.print(table_of(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
+        page.print(build_table(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
     else:
         page.print("No constraint was found: nothing says that the states depend on each other.")
     for k in discovery.kept_out[:MAX_NAMES]:
@@ -186,7 +186,7 @@ def show_signals(signals: Signals, page: Sheet) -> None:
         page.print("No signals.")
         return
     rows = ((shorten_name(s.name), s.unit, f"{s.start:.8g}", f"{s.nominal or '':.6}", s.description) for s in signals)
-    page.print(table_of(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
+    page.print(build_table(("Name", "Unit", "Start", "Nominal", ""), rows, columns="llrrl"))
 
 
 def show_named_point(point: LinearizationPoint, page: Sheet) -> None:
@@ -272,7 +272,7 @@ def _show_margins(family: LinearFamily, page: Sheet) -> None:
         rows.append([*(f"{v:g}" for v in family.grid.values(k).values()), *texts])
     heads = (*family.axes, "Gain down", "Gain up", "Phase [deg]", "Delay [s]", "Disk margin")
     page.print()
-    page.print(replace(table_of(heads, rows), omitted=max(len(family) - ROWS, 0)))
+    page.print(replace(build_table(heads, rows), omitted=max(len(family) - ROWS, 0)))
 
 
 def points_fact(family: LinearFamily) -> list[str]:
@@ -291,7 +291,7 @@ def point_table(family: LinearFamily, points: Iterable[int]) -> ResultTable:
             rows.append([*at, rightmost_eigenvalue(linear), Cell(rough(linear.accuracy.A), linear.accuracy.A)])
         else:
             rows.append([*at, Cell("failed", alarm=True), Cell("")])
-    return table_of((*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
+    return build_table((*family.axes, "Rightmost eigenvalue [1/s]", "Accuracy of A"), rows)
 
 
 def show_mechanism(mechanism: MechanismDescription, page: Sheet) -> None:

@@ -17,7 +17,7 @@ from fmilin.report.facts import certificate_facts, print_fact, print_facts
 from fmilin.report.numbers import shorten_name, value_with_unit
 from fmilin.signals import Signal, Signals
 from fmilin.support.dataclass import dataclass
-from fmilin.support.tables import ResultTable, table_of
+from fmilin.support.tables import ResultTable, build_table
 
 if TYPE_CHECKING:
     from fmilin.composition.ssp.flattening import Flat
@@ -82,12 +82,12 @@ def summary_of_fmu(
     """Return the summary of an FMU without loading its code; ``check`` asks FMPy what is wrong with its description."""
     from fmilin.fmi.read.archive import FmuFile, problems
     from fmilin.fmi.read.layout import ScalarLayout
-    from fmilin.loading.load import constraints_with
+    from fmilin.loading.load import find_constraints
 
     fmu = FmuFile(path, options)
     description = fmu.description
     layout = ScalarLayout(description)
-    declared, where = constraints_with(fmu)
+    declared, where = find_constraints(fmu)
     parameters = (v for v in description.variables.with_causality("parameter") if v.is_float)
     plain = layout.signals(islice((s for v in parameters for s in layout.scalars(v)), most_parameters))
     structural = [_structural_signal(v) for v in description.variables.with_causality("structuralParameter")]
@@ -213,7 +213,7 @@ def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
 def _signal_table(group: str, signals: Signals, number: int) -> ResultTable:
     heads = (f"{group.capitalize()} ({number})", "Start", "Description")
     rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MOST_ROWS])
-    return replace(table_of(heads, rows, columns="LRf"), omitted=max(number - MOST_ROWS, 0))
+    return replace(build_table(heads, rows, columns="LRf"), omitted=max(number - MOST_ROWS, 0))
 
 
 def _constraint_lines(summary: Summary) -> Iterator[str]:
@@ -324,14 +324,14 @@ def show_system_summary(summary: SystemSummary, page: Sheet) -> None:
         numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
         rows.append((name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name]))
     heads = (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints", "File")
-    page.print(table_of(heads, rows, columns="LLRRRRf", most=MOST_ROWS))
+    page.print(build_table(heads, rows, columns="LLRRRRf", most=MOST_ROWS))
     page.print()
     wires = []
     for source, target, factor, offset in summary.connections:
         change = f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
         wires.append((source, target, "" if (factor, offset) == (1.0, 0.0) else change))
     sources = f"Connections ({len(summary.connections)})"
-    page.print(table_of((sources, "Feeds", "By"), wires, columns="ffL", most=MOST_ROWS))
+    page.print(build_table((sources, "Feeds", "By"), wires, columns="ffL", most=MOST_ROWS))
     for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
         if names:
             print_fact(page, word, names)

@@ -28,7 +28,7 @@ from fmilin.report.numbers import (
 )
 from fmilin.report.zero_texts import MAX_ZEROS, describe_zeros, has_zeros
 from fmilin.signals import Signals, rate_unit
-from fmilin.support.tables import Cell, ResultTable, table_of
+from fmilin.support.tables import Cell, ResultTable, build_table
 from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE, MAX_ENTRY_ERROR
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, mod
         heads = [short_eigenvalue(values[i]) for i in mode_indices]
         order = np.argsort(-np.abs(moved).max(axis=0, initial=0.0), kind="stable")
         rows = ([names[j], *(_effect(complex(moved[i, j]), least) for i in mode_indices)] for j in order)
-        page.print(table_of(["Parameter", *heads], rows, columns="l" + "r" * len(heads)))
+        page.print(build_table(["Parameter", *heads], rows, columns="l" + "r" * len(heads)))
     page.print()
     print_remarks(page, linear.warnings)
     if all(remark.is_information for remark in linear.warnings):
@@ -122,7 +122,7 @@ def eigenvalue_table(
     origin = " of the sampled motion" if sampled else ""
     heads = (f"{name} [1/s]{origin}", "Frequency [rad/s]", "[Hz]", "Damping ratio")
     rows = ((Cell(cluster_text(cluster), cluster.real), *_oscillation(cluster)) for cluster in clusters)
-    return table_of(heads, rows, columns="Rrrr")
+    return build_table(heads, rows, columns="Rrrr")
 
 
 def _oscillation(cluster: EigenvalueCluster) -> tuple[Cell, Cell, Cell]:
@@ -152,7 +152,7 @@ def point_tables(point: LinearizationPoint, signals: Mapping[str, Signals] = Map
         displayed = hide_rounding(values, signals.get(caption, Signals()))
         rows = ((shorten_name(name), Cell(f"{value + 0.0:.8g}", value)) for name, value in displayed.items())
         if values:
-            table = table_of((f"{caption} ({len(values)})", "Value"), rows, columns="lr")
+            table = build_table((f"{caption} ({len(values)})", "Value"), rows, columns="lr")
             tables.append(replace(table, caption=caption))
     return tables
 

@@ -12,7 +12,7 @@ from fmilin.report.facts import Fact, print_fact, print_facts
 from fmilin.report.figures import COLORS, GRID, QUIET, create_titled_figure, draw_grid
 from fmilin.report.numbers import shorten_name, value_with_unit
 from fmilin.signals import FloatArray
-from fmilin.support.tables import table_of
+from fmilin.support.tables import build_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +100,7 @@ def show_trajectory(trajectory: Trajectory, page: Sheet, *, name: str = "") -> N
           if not trajectory.state_signals.has(s.name)),
     ]  # fmt: skip
     rows = ((shorten_name(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
-    page.print(table_of(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS))
+    page.print(build_table(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS))
     for number, remark in enumerate(trajectory.remarks):
         if not number:
             page.print()
@@ -117,7 +117,7 @@ def show_comparison(comparison: ResponseComparison, page: Sheet, *, name: str) -
         short = (value_with_unit(float(f"{value:.4g}"), signal.unit) for value in (reach, off))
         rows.append((shorten_name(signal.name), *short, part))
     heads = (f"Against {name}", "Moves by", "Linear is off by", "")
-    page.print(table_of(heads, rows, columns="frrr", most=MOST_ROWS))
+    page.print(build_table(heads, rows, columns="frrr", most=MOST_ROWS))
 
 
 def _facts(trajectory: Trajectory) -> Iterator[Fact]:

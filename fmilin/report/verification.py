@@ -18,7 +18,7 @@ from fmilin.report.figures import COLORS, QUIET, draw_grid, encode_picture, new_
 from fmilin.report.numbers import rough, shorten_name
 from fmilin.report.terminal import print_to_stream
 from fmilin.support.files import write_atomically
-from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
+from fmilin.support.tables import Cell, ResultTable, TableColumn, build_cells
 from fmilin.tolerances import MIN_OWN_RESPONSE_FRACTION, MIN_RESPONSE_FRACTION
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def channel_table(verification: Verification, *, reasons: bool = False) -> Resul
         )
         for channel in verification.channels
     )
-    return ResultTable(columns, cells_of(rows))
+    return ResultTable(columns, build_cells(rows))
 
 
 def _number_cell(value: float | None, form: str, missing: str) -> Cell:

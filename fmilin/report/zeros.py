@@ -20,7 +20,7 @@ from fmilin.report.table import eigenvalue_table
 from fmilin.report.zero_texts import MAX_ZEROS, cluster_zeros, describe_side, describe_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import Cell, ResultTable, table_of
+from fmilin.support.tables import Cell, ResultTable, build_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,11 +75,11 @@ def _zero_table(structure: ZeroStructure) -> ResultTable:
     is_sampled = structure.sample_time > 0
     if is_sampled:
         rows = ([Cell(cluster_text(c), c.real), Cell(f"{abs(c.eigenvalue):.8g}", abs(c.eigenvalue))] for c in clusters)
-        table = table_of(("Zero z", "|z|"), rows, columns="Rr")
+        table = build_table(("Zero z", "|z|"), rows, columns="Rr")
     else:
         table = eigenvalue_table(clusters, name="Zero")
     notes = [[Cell(describe_side(cluster, sampled=is_sampled))] for cluster in clusters]
-    return table.beside(table_of(("",), notes, columns="l"))
+    return table.beside(build_table(("",), notes, columns="l"))
 
 
 def channel_zeros(linear: LinearModel) -> ResultTable:
@@ -91,7 +91,7 @@ def channel_zeros(linear: LinearModel) -> ResultTable:
         degree = structure.relative_degree[0]
         zeros = ", ".join(describe_zeros(structure)) or "none"
         rows.append([shorten_name(i), shorten_name(o), f"{degree:g}" if np.isfinite(degree) else "not moved", zeros])
-    result = table_of(("Input", "Output", "Relative degree", "Zeros"), rows, columns="llrl")
+    result = build_table(("Input", "Output", "Relative degree", "Zeros"), rows, columns="llrl")
     return replace(result, caption="Zeros from one input to one output", omitted=len(channels) - len(rows))
 
 

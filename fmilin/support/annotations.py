@@ -64,7 +64,7 @@ class UnionMember:
 
 
 @cache
-def members_of(annotation: str, module: str) -> tuple[UnionMember, ...]:
+def list_members(annotation: str, module: str) -> tuple[UnionMember, ...]:
     """Return the members of the union that an annotation is; names of unions of builtin types are written out."""
     return tuple(_members(ast.parse(annotation, mode="eval").body, module))
 
@@ -77,7 +77,7 @@ def _members(node: ast.expr, module: str) -> Iterator[UnionMember]:
     member = UnionMember(node, module)
     alias = None if member.name in PREDICATES else _namespace(module).get(member.name)
     if isinstance(node, ast.Name) and get_origin(alias) is not None and not _names_own_class(alias):
-        yield from members_of(str(alias), module)
+        yield from list_members(str(alias), module)
     else:
         yield member
 

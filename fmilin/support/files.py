@@ -86,7 +86,7 @@ def new_folder() -> Path:
     try:
         parent = temporary_place()
         remove_leftovers(parent)
-        folder = parent / owned_name()
+        folder = parent / make_owned_name()
         folder.mkdir(mode=0o700)
         keep_owner_rights(folder)
     except OSError as error:
@@ -131,24 +131,24 @@ def temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def owned_name() -> str:
+def make_owned_name() -> str:
     """Return a name that nobody else has and that tells the process that made it."""
     machine, boot = _machine()
     pid = os.getpid()
-    return f"fmilin-{machine}-{boot}-{pid}-{_start_of(pid) or 0}-{os.urandom(8).hex()}"
+    return f"fmilin-{machine}-{boot}-{pid}-{_read_start(pid) or 0}-{os.urandom(8).hex()}"
 
 
 def remove_leftovers(folder: Path) -> None:
     """Remove from ``folder`` what processes of this user have left there that do not live any more."""
-    own, verdicts = owned_name()[: -len("0123456789abcdef")], dict[str, bool]()
+    own_prefix, verdicts = make_owned_name()[: -len("0123456789abcdef")], dict[str, bool]()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            match = None if entry.name.startswith(own) else _NAME.fullmatch(entry.name)
+            match = None if entry.name.startswith(own_prefix) else _NAME.fullmatch(entry.name)
             if match is None:
                 continue
             owner = entry.name[: match.end(4)]  # a process may have a thousand folders
             if owner not in verdicts:
-                verdicts[owner] = _is_left_over(match)
+                verdicts[owner] = _is_orphaned(match)
             if not verdicts[owner]:
                 continue
             with suppress(OSError):
@@ -160,11 +160,11 @@ def remove_leftovers(folder: Path) -> None:
                     Path(entry.path).unlink()
 
 
-def _is_left_over(name: re.Match[str]) -> bool:
+def _is_orphaned(name: re.Match[str]) -> bool:
     machine, boot = _machine()
     if name[1] != machine:  # a folder that machines or containers share: nothing is known about that process
         return False
-    return name[2] != boot or _start_of(int(name[3])) != int(name[4])
+    return name[2] != boot or _read_start(int(name[3])) != int(name[4])
 
 
 def _machine() -> tuple[str, str]:
@@ -178,7 +178,7 @@ def _machine() -> tuple[str, str]:
     return f"{zlib.crc32((name + space).encode()):08x}", f"{zlib.crc32(boot.encode()):08x}"
 
 
-def _start_of(pid: int) -> int | None:
+def _read_start(pid: int) -> int | None:
     """Return when a process started, in units that its system does not change afterwards; None when it has ended."""
     if sys.platform.startswith("linux"):  # psutil's time moves whenever the clock is set
         try:
@@ -197,7 +197,7 @@ def _start_of(pid: int) -> int | None:
 def check_writable(path: str | Path) -> Path:
     """Return where ``path`` really lies, after trying that a file can be created there; leaves nothing behind."""
     target = _target(path)
-    descriptor, probe = _new_file_beside(target)
+    descriptor, probe = _create_temporary(target)
     os.close(descriptor)
     probe.unlink()
     return target
@@ -215,7 +215,7 @@ def write_all(contents: Mapping[str | Path, bytes] | Mapping[Path, bytes]) -> No
         for path, content in contents.items():
             target = _target(path)
             remove_leftovers(target.parent)
-            descriptor, temporary = _new_file_beside(target)
+            descriptor, temporary = _create_temporary(target)
             staged.append((temporary, target))
             try:
                 _fill(descriptor, content)
@@ -254,10 +254,10 @@ def _sync(folder: Path) -> None:
 
 
 @contextmanager
-def replaced_when_complete(path: str | Path) -> Iterator[Path]:
+def replace_when_complete(path: str | Path) -> Iterator[Path]:
     """Yield the name of a file to fill; it takes the place of ``path`` when the block ends well, else it is gone."""
     target = _target(path)
-    descriptor, temporary = _new_file_beside(target)
+    descriptor, temporary = _create_temporary(target)
     os.close(descriptor)
     try:
         yield temporary
@@ -290,9 +290,9 @@ def _target(path: str | Path) -> Path:
     return target
 
 
-def _new_file_beside(target: Path) -> tuple[int, Path]:
+def _create_temporary(target: Path) -> tuple[int, Path]:
     """Create an empty file with the permissions that any new file gets, and a name that nobody has."""
-    temporary = target.with_name(f".{owned_name()}.tmp")
+    temporary = target.with_name(f".{make_owned_name()}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         descriptor = os.open(temporary, flags, 0o666)
@@ -321,18 +321,18 @@ def read_toml(content: bytes | str) -> dict[str, Any]:
     """Return the table; raise :class:`DocumentError`."""
     if _LONG_KEY.search(text := _text(content)):
         raise DocumentError(f"a dotted key has more than {MAX_KEY_PARTS} parts")
-    with _explained():
+    with _explain_errors():
         return tomllib.loads(text)
 
 
 def read_json(content: bytes | str) -> Any:
     """Return the value; raise :class:`DocumentError`."""
-    with _explained():
+    with _explain_errors():
         return json.loads(_text(content))
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     try:
         yield
     except RecursionError:

@@ -13,29 +13,29 @@ from types import FrameType
 from typing import NoReturn
 
 
-class _Request:
+class _EndRequest:
     number = 0  # the signal that asked this process to end; 0: none has
     shared = mmap.mmap(-1, 2)  # with the processes that work for this one: whether they can stop, and are asked to
 
 
-def requested() -> int:
+def get_requested_signal() -> int:
     """Return the signal that has asked for the end of the work since it began; 0 when none has."""
-    return _Request.number
+    return _EndRequest.number
 
 
 def forget() -> None:
     """Forget what was asked of an earlier command in this process."""
-    _Request.number, _Request.shared[:] = 0, bytes(2)
+    _EndRequest.number, _EndRequest.shared[:] = 0, bytes(2)
 
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
     """Yield what says whether the work is to stop with what it has: the first SIGINT meanwhile asks for that."""
-    _Request.shared[:] = b"\1\0"
+    _EndRequest.shared[:] = b"\1\0"
     try:
-        yield lambda: bool(_Request.shared[1])
+        yield lambda: bool(_EndRequest.shared[1])
     finally:
-        _Request.shared[0] = 0
+        _EndRequest.shared[0] = 0
 
 
 def end_at_once(number: int, _: FrameType | None) -> NoReturn:
@@ -46,7 +46,7 @@ def end_at_once(number: int, _: FrameType | None) -> NoReturn:
         os._exit(128 + number)
 
 
-def take_over() -> None:
+def end_on_interrupt() -> None:
     """Let an interrupt end this process at once, if it is the program ``fmilin`` that is being imported."""
     name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119 - pathlib takes its time to be imported
     is_program = name == "-m" or os.path.splitext(name)[0] in ("fmilin", "fmilin-script")  # noqa: PTH122
@@ -59,11 +59,11 @@ def requests_raise() -> Iterator[None]:
     """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt meanwhile, where nobody else has taken care of them."""
 
     def stop(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT and _Request.shared[:] == b"\1\0":
-            _Request.shared[1] = 1
+        if number == signal.SIGINT and _EndRequest.shared[:] == b"\1\0":
+            _EndRequest.shared[1] = 1
             os.write(2, b"fmilin: ending with what there is; Ctrl-C again ends at once.\n")
             return
-        _Request.number = number
+        _EndRequest.number = number
         if number != signal.SIGINT:  # which a person repeats
             signal.signal(number, signal.SIG_IGN)  # cleaning up is not interrupted by the same request
         raise KeyboardInterrupt
@@ -89,4 +89,4 @@ def requests_raise() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-take_over()  # before anything else of the program is imported
+end_on_interrupt()  # before anything else of the program is imported

@@ -14,7 +14,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from fmilin.errors import UsageError
-from fmilin.support.annotations import ITERABLES, PREDICATES, UnionMember, is_number, members_of
+from fmilin.support.annotations import ITERABLES, PREDICATES, UnionMember, is_number, list_members
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +51,7 @@ def _require_each(
         if annotation and isinstance(annotation, str) and name != "return":
             if _accepts_every(type(value), annotation, module):
                 continue
-            _require(name, value, members_of(annotation, module), contents=contents)
+            _require(name, value, list_members(annotation, module), contents=contents)
 
 
 def _accepts_every(kind: type, annotation: str, module: str) -> bool:
@@ -60,13 +60,17 @@ def _accepts_every(kind: type, annotation: str, module: str) -> bool:
     if key not in _ACCEPTED:
         if len(_ACCEPTED) >= MAX_TYPES:
             _ACCEPTED.clear()
-        _ACCEPTED[key] = any(_stands_for_class_of(kind, member) for member in members_of(annotation, module))
+        _ACCEPTED[key] = any(_covers_class(kind, member) for member in list_members(annotation, module))
     return _ACCEPTED[key]
 
 
-def _stands_for_class_of(kind: type, member: UnionMember) -> bool:
-    own = None if member.name in PREDICATES or member.parameters else member.stands_for
-    return isinstance(own, type) and not getattr(own, "_is_protocol", False) and issubclass(kind, own)
+def _covers_class(kind: type, member: UnionMember) -> bool:
+    member_class = None if member.name in PREDICATES or member.parameters else member.stands_for
+    return (
+        isinstance(member_class, type)
+        and not getattr(member_class, "_is_protocol", False)
+        and issubclass(kind, member_class)
+    )
 
 
 def require_containers(function: Callable[..., object], options: Mapping[str, object]) -> None:
@@ -88,12 +92,12 @@ def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
     declaration = inspect.unwrap(function)
 
     @wraps(function)
-    def checked(*arguments: P.args, **options: P.kwargs) -> R:
+    def check_and_call(*arguments: P.args, **options: P.kwargs) -> R:
         named = (*_name_positional(declaration, arguments), *options.items())
         _require_each(declaration.__annotations__, declaration.__module__, named, contents=contents)
         return function(*arguments, **options)
 
-    return checked
+    return check_and_call
 
 
 def require_field_kinds(instance: object) -> None:
@@ -187,15 +191,17 @@ def _error(what: str, value: object, declared: Sequence[UnionMember]) -> UsageEr
     names = {member.name for member in declared if member.name}
     if names <= {"float", "int", "None"} and value is not None:
         kind = "a number" if "float" in names else "an integer"
-        shown = repr(value)
-        if len(shown) > _MAX_VALUE_CHARACTERS:
-            shown = f"{shown[:_MAX_VALUE_CHARACTERS]}..."
-        return UsageError(f"{what} is {' '.join(shown.split())}: {kind} is needed.")
+        value_text = repr(value)
+        if len(value_text) > _MAX_VALUE_CHARACTERS:
+            value_text = f"{value_text[:_MAX_VALUE_CHARACTERS]}..."
+        return UsageError(f"{what} is {' '.join(value_text.split())}: {kind} is needed.")
     if isinstance(value, str) and names & ITERABLES:
-        shown = value[:_MAX_VALUE_CHARACTERS]
-        return UsageError(f"{what} is the text '{shown}', and should be a list: write ['{shown}'].")
+        value_text = value[:_MAX_VALUE_CHARACTERS]
+        return UsageError(f"{what} is the text '{value_text}', and should be a list: write ['{value_text}'].")
     # A class says in ``_made_by`` how an object of it is made.
     hints = [getattr(member.stands_for, "_made_by", "") for member in declared]
     hint = "".join(f": {text}" for text in hints if text)
-    wanted = " or ".join(sorted(names - {"None"}))
-    return UsageError(f"{what} is of the type '{type(value).__name__}', and should be of the type {wanted}{hint}.")
+    expected_types = " or ".join(sorted(names - {"None"}))
+    return UsageError(
+        f"{what} is of the type '{type(value).__name__}', and should be of the type {expected_types}{hint}."
+    )

@@ -124,7 +124,7 @@ def required(help: str, group: str, kind: Kind, metavar: str = "") -> Mapping[st
 
 def describe(dataclass_type: type) -> tuple[OptionDescription, ...]:
     """Return the descriptions of the options of a dataclass, in the order of its fields."""
-    return tuple(_describe_field(f, o) for f in fields(dataclass_type) if (o := option_of(f)) is not None)
+    return tuple(_describe_field(f, o) for f in fields(dataclass_type) if (o := get_option(f)) is not None)
 
 
 def _describe_field(f: Field[Any], o: Option) -> OptionDescription:
@@ -146,7 +146,7 @@ def _describe_field(f: Field[Any], o: Option) -> OptionDescription:
     )
 
 
-def option_of(dataclass_field: Field[Any]) -> Option | None:
+def get_option(dataclass_field: Field[Any]) -> Option | None:
     """Return the description of a field; None if the field is not an option."""
     return dataclass_field.metadata.get("option")
 
@@ -229,6 +229,8 @@ def describe_in_docstring(dataclass_type: type[T]) -> type[T]:
 def _type_in_words(description: OptionDescription) -> str:
     if description.choices:
         text = "{" + ", ".join(f'"{choice}"' for choice in description.choices) + "}"
-        others = [part for part in description.type.split(" | ") if not part.startswith(("str", "Literal", "None"))]
-        return ", ".join([" or ".join([text, *others]), *(["optional"] if description.default is None else [])])
+        other_types = [
+            part for part in description.type.split(" | ") if not part.startswith(("str", "Literal", "None"))
+        ]
+        return ", ".join([" or ".join([text, *other_types]), *(["optional"] if description.default is None else [])])
     return description.type

@@ -53,9 +53,9 @@ class ResultTable:
             for column in columns
         )
 
-    def beside(self, *others: ResultTable) -> ResultTable:
+    def beside(self, *other_tables: ResultTable) -> ResultTable:
         """Return the table with the columns of others, which have as many rows, at its right."""
-        tables = (self, *others)
+        tables = (self, *other_tables)
         columns = tuple(column for each in tables for column in each.columns)
         rows = (tuple(cell for part in parts for cell in part) for parts in zip(*(t.rows for t in tables), strict=True))
         return replace(self, columns=columns, rows=tuple(rows))
@@ -100,12 +100,12 @@ class LabelledFact:
         return self.separator.join(self.parts)
 
 
-def cells_of(rows: Iterable[Sequence[object]]) -> tuple[tuple[Cell, ...], ...]:
+def build_cells(rows: Iterable[Sequence[object]]) -> tuple[tuple[Cell, ...], ...]:
     """Return rows of cells; other values become cells with their text."""
     return tuple(tuple(c if isinstance(c, Cell) else Cell(str(c)) for c in row) for row in rows)
 
 
-def table_of(
+def build_table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], *, columns: str = "", most: int | None = None
 ) -> ResultTable:
     """Return a table for a terminal, of which rows beyond ``most`` are counted.
@@ -114,7 +114,7 @@ def table_of(
     Without letters, columns with a head are at the right.
     """
     letters = columns or "".join("r" if head else "l" for head in heads)
-    listed = cells_of(rows)
+    listed = build_cells(rows)
     omitted = 0 if most is None else max(len(listed) - most, 0)
     return ResultTable(
         tuple(_column(head, letter) for head, letter in zip(heads, letters, strict=True)),

@@ -11,7 +11,7 @@ import pytest
 
 from fmilin import LinearModel
 from fmilin.adapters import ModelInfo
-from fmilin.export.m_file import dumps_array, gathered
+from fmilin.export.m_file import dumps_array, gather_models
 from fmilin.formats import Writing
 from fmilin.signals import Signal, Signals
 from tests.export.octave import needs_octave, run, texts
@@ -104,7 +104,7 @@ def test_an_array_runs_over_its_grid(tmp_path: Path) -> None:
             models.append(replace(base, A=base.A * v + mass, f0=np.full(3, v * mass)))
             values["mass"].append(mass)
             values["v [m/s]"].append(v)
-    (tmp_path / "plants.m").write_bytes(dumps_array(gathered(models, values), Writing("plants")))
+    (tmp_path / "plants.m").write_bytes(dumps_array(gather_models(models, values), Writing("plants")))
     found = run(
         """
         [sys, offsets, points] = plants();

@@ -11,7 +11,7 @@ import fmilin
 from fmilin import Constraint, load
 from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.loading.load import constraints_with, load_as
+from fmilin.loading.load import find_constraints, load_request
 from fmilin.options import Loading
 from fmilin.trimming.request import PointRequest
 from tests.fmus.make import build
@@ -104,20 +104,20 @@ def test_constraints_beside_the_fmu_come_before_those_inside_and_none_switches_b
     with load(path) as model:
         assert model.constraints.names == ("rod.gap",)
         assert model.independent == ("pin.x", "pin.vx")
-    assert constraints_with(FmuFile(path))[1] == f"{INSIDE} inside pendulum.fmu"
+    assert find_constraints(FmuFile(path))[1] == f"{INSIDE} inside pendulum.fmu"
     beside = tmp_path / "pendulum.fmilin.toml"
     beside.write_text(f'[[constraint]]\nexpression = "{ROD}"\n')
     with load(path) as model:
         assert model.constraints.names == (ROD,)
         assert model.independent == ()
-    assert constraints_with(FmuFile(path))[1] == str(beside)
+    assert find_constraints(FmuFile(path))[1] == str(beside)
     with load(path, constraints=[]) as model:
         assert len(model.constraints) == 0
         assert model.independent == ()
 
 
 def test_no_constraints_anywhere(pendulum: Path) -> None:
-    assert constraints_with(FmuFile(pendulum)) == (None, "")
+    assert find_constraints(FmuFile(pendulum)) == (None, "")
 
 
 def test_a_constraints_file_and_constraints_both_hold(pendulum: Path, tmp_path: Path) -> None:
@@ -287,14 +287,14 @@ def once(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[obje
 
 def test_a_python_model_is_loaded_once_whatever_is_set(models: Path) -> None:
     models.write_text(MODELS + "with open(__file__ + '.log', 'a') as log:\n    log.write('read ')\n")
-    model = load_as(f"{models}:decay(rates=(1.0, 2.0))", Loading(), PointRequest(settings={"x1": 3.0}))
+    model = load_request(f"{models}:decay(rates=(1.0, 2.0))", Loading(), PointRequest(settings={"x1": 3.0}))
     assert model.states.has("x1")
     assert Path(f"{models}.log").read_text() == "read "
 
 
 def test_a_setting_that_nothing_is_called_is_compared_with_states_inputs_and_parameters() -> None:
     with pytest.raises(UnknownNameError, match=r"'phy'.*phi"):
-        load_as("fmilin.systems:four_bar", Loading(), PointRequest(settings={"phy": 1.0}))
+        load_request("fmilin.systems:four_bar", Loading(), PointRequest(settings={"phy": 1.0}))
 
 
 def test_the_description_of_an_fmu_is_read_once_and_its_states_are_left_to_the_point(
@@ -304,7 +304,7 @@ def test_the_description_of_an_fmu_is_read_once_and_its_states_are_left_to_the_p
 
     read = once(monkeypatch, archive, "parse_description")
     at = PointRequest(settings={"pin.x": 0.5, "F": 1.0, "mass": 3.0})
-    with load_as(pendulum, Loading(constraints=[]), at) as model:
+    with load_request(pendulum, Loading(constraints=[]), at) as model:
         assert len(read) == 1
         assert model.start.parameters == {"mass": 3.0}
         assert model.start.states[model.states.positions["pin.x"]] == 0.0
@@ -318,7 +318,7 @@ def test_an_fmu_of_fmi_1_is_loaded_once_although_its_code_alone_knows_the_states
 
     loaded = once(monkeypatch, LoadedCode, "__init__")
     path = build("spring1", tmp_path)
-    with load_as(path, Loading(), PointRequest(settings={"x": 2.0, "stiffness": 5.0})) as model:
+    with load_request(path, Loading(), PointRequest(settings={"x": 2.0, "stiffness": 5.0})) as model:
         assert len(loaded) == 1
         assert model.start.states[model.states.positions["x"]] != 2.0
         assert model.start.parameters == {"stiffness": 5.0}

@@ -19,7 +19,7 @@ from fmilin.export.nonlinear_control import nonlinear_view
 from fmilin.report.page import MOST_LINES, as_html, as_text
 from fmilin.report.table import print_table
 from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import table_of
+from fmilin.support.tables import build_table
 from fmilin.systems import cartesian_pendulum
 from tests.composition.test_cosimulation import first_order_pair
 from tests.families.plants import oscillator
@@ -193,7 +193,7 @@ def test_names_from_a_model_are_escaped() -> None:
 
 def test_a_cut_table_counts_what_it_leaves_out() -> None:
     def show(page: Sheet) -> None:
-        page.print(table_of(("Name", "Value"), ((f"row {k}", k) for k in range(1000)), columns="lr", most=100))
+        page.print(build_table(("Name", "Value"), ((f"row {k}", k) for k in range(1000)), columns="lr", most=100))
         page.print("the end")
 
     lines = as_text(show, "elsewhere").splitlines()

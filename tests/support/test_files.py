@@ -17,8 +17,8 @@ from fmilin.errors import UsageError
 from fmilin.export.files import check_output
 from fmilin.support.files import (
     check_writable,
+    make_owned_name,
     new_folder,
-    owned_name,
     remove_leftovers,
     temporary_folder,
     temporary_place,
@@ -154,7 +154,7 @@ def test_own_folders_and_those_of_others_stay(folder: Path) -> None:
 
 
 def test_another_process_of_the_same_number_is_another_one(folder: Path) -> None:
-    machine, boot, pid, start, word = owned_name().removeprefix("fmilin-").split("-")
+    machine, boot, pid, start, word = make_owned_name().removeprefix("fmilin-").split("-")
     for names in (
         (machine, boot, pid, str(int(start) + 1), word),  # the number was given again
         (machine, f"{int(boot, 16) ^ 1:08x}", pid, start, word),  # the machine has been started anew

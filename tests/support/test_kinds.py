@@ -14,7 +14,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.simulation import InputTable
-from fmilin.support.annotations import is_own_class, members_of
+from fmilin.support.annotations import is_own_class, list_members
 from fmilin.systems import cartesian_pendulum
 
 PACKAGE = Path(fl.__file__).parent
@@ -23,11 +23,11 @@ CHECKS = ("kinds_checked", "containers_checked", "one_at_a_time", "require_kinds
 
 def names_in(annotation: str, module: str) -> list[str]:
     import_module(module)
-    return [member.name for member in members_of(annotation, module)]
+    return [member.name for member in list_members(annotation, module)]
 
 
 def accepts(annotation: str, value: object, module: str = "fmilin.simulation.run") -> bool:
-    return any(member.accepts(value) for member in members_of(annotation, module))
+    return any(member.accepts(value) for member in list_members(annotation, module))
 
 
 def test_a_union_of_builtin_types_is_written_out_and_one_of_classes_keeps_its_name() -> None:

@@ -47,7 +47,7 @@ class Netcdf(Container):
             open_file(path).close()
         except (OSError, ValueError) as error:
             raise unreadable_file(path, self.holds, error) from None
-        with self.decoding(str(path)):
+        with self.describe_decoding_errors(str(path)):
             stored = decode(path)
         return self.restore(stored, str(path))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import FmilinError, count_omitted
 from fmilin.report.figures import render_figure
-from fmilin.support.tables import Cell, ResultTable, TableColumn, cells_of
+from fmilin.support.tables import Cell, ResultTable, TableColumn, build_cells
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def text(*lines: str, alarm: bool = False) -> Text:
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], *, most: int = 5000) -> ResultTable:
     """Return a table; plain values become cells with their text, and rows beyond ``most`` are counted."""
-    listed = cells_of(rows)
+    listed = build_cells(rows)
     return ResultTable(tuple(map(TableColumn, heads)), listed[:most], caption, note_omitted(len(listed), most))
 
 

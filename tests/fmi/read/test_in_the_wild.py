@@ -12,7 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin import LinearModel, Stepping
 from fmilin.errors import ModelError, NumericalError
-from fmilin.loading.load import load_as
+from fmilin.loading.load import load_request
 from fmilin.model.stepping import Stepped
 from fmilin.options import FmuOptions, Loading
 from fmilin.trimming.request import PointRequest
@@ -259,7 +259,7 @@ def test_structural_parameters_set_the_sizes_of_arrays_first(tmp_path: Path, int
     if hidden:  # no state is declared, but an array of variables
         xml = xml.replace('derivative="0"', "").replace('<ContinuousStateDerivative valueReference="1"/>', "")
     at = PointRequest(settings={"n": 5, "k[5]": 2.0, **{f"k[{i}]": 1.0 for i in range(1, 5)}})
-    with load_as(build("arrays3", tmp_path, xml=xml), Loading(), at) as model:
+    with load_request(build("arrays3", tmp_path, xml=xml), Loading(), at) as model:
         lin = fl.linearize(model)
         assert model.start.parameters["n"] == 5
     expected = np.array([-2.0, -1.0, -1.0, -1.0, -1.0])
