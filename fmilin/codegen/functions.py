@@ -32,11 +32,11 @@ _KINKED = {
     *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO),
     *(ca.OP_ATAN2, ca.OP_TAN),
 }
-"""Operations that may jump, or whose slopes may, and yet return finite numbers there."""
+"""Operations that may jump, or whose derivatives may, and yet return finite numbers there."""
 
 
 def has_kinks(function: Any) -> bool:
-    """Whether a ``casadi.Function`` has an operation that may jump, or whose slopes may."""
+    """Whether a ``casadi.Function`` has an operation that may jump, or whose derivatives may."""
     return any(function.instruction_id(k) in _KINKED for k in range(function.n_instructions()))
 
 
@@ -165,7 +165,7 @@ class SystemFunctions:
 
 
 class StackFunctions:
-    """Values and slopes by (x, u) of quantities z(t, x, u, p, w), (nz, 1), with W w = r, at many points.
+    """Values and derivatives by (x, u) of quantities z(t, x, u, p, w), (nz, 1), with W w = r, at many points.
 
     The last quantities, as many as ``invariants``, determine some of the states from the others.
 
@@ -199,7 +199,7 @@ class StackFunctions:
 
     @property
     def instructions(self) -> int:
-        """Of the quantities and slopes."""
+        """Of the quantities and derivatives."""
         return int(self._parts.function.n_instructions())
 
     @property

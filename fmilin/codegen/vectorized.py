@@ -1,4 +1,4 @@
-"""Quantities of an implicit system and their slopes at many points, as vectorized compiled code.
+"""Quantities of an implicit system and their derivatives at many points, as vectorized compiled code.
 
 The C code computes dz/ds + dz/dw W^-1 e with vectors that have one entry for each of some points. A symmetric W is
 eliminated in a fixed order for all of them; where that is not good enough, and where W is not symmetric, it is
@@ -109,7 +109,7 @@ class _Problem:
     e: SX
     z_s: SX
     z_w: SX
-    rows: list[int]  # the rows of the slopes that are not constant
+    rows: list[int]  # the rows of the derivatives that are not constant
     template: FloatArray  # (nz, N + nu), the others, zeros elsewhere
     invariants: SX | None  # the last quantities, where they need no unknowns
 

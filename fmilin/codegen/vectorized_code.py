@@ -1,4 +1,4 @@
-"""Compiled code of quantities and their slopes at many points, called from NumPy."""
+"""Compiled code of quantities and their derivatives at many points, called from NumPy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reduction:
 
 
 class ReducedSlopes(NamedTuple):
-    """Quantities (k, nz) and slopes along the kept states and the inputs at k points."""
+    """Quantities (k, nz) and derivatives along the kept states and the inputs at k points."""
 
     z: FloatArray
     gradient: FloatArray  # (k, invariants, N), of the invariants along all states
@@ -100,7 +100,7 @@ class VectorizedCode:
         return z, J, good.astype(bool)
 
     def along(self, s: FloatArray, reduction: Reduction, limit: float, threads: int = 1) -> ReducedSlopes:
-        """Return quantities and their slopes along kept states for rows s = (t, x, u, p).
+        """Return quantities and their derivatives along kept states for rows s = (t, x, u, p).
 
         Points are doubtful where a derivative of the other states is larger than ``limit``.
         """
@@ -166,7 +166,7 @@ class VectorizedCode:
         return z, good.astype(bool)
 
     def _fill(self, s: FloatArray, z: FloatArray, J: FloatArray | None, good: NDArray[np.uint8]) -> None:
-        """Fill quantities, slopes unless they are None, and where both are good."""
+        """Fill quantities, derivatives unless they are None, and where both are good."""
         if J is not None:
             J[...] = self._template
         work = np.empty(self._work_size, dtype=np.uint8)

@@ -200,7 +200,7 @@ class Constraints:
         return self._split(self._functions.jacobian(self._arguments(t, x, u, z)))
 
     def along(self, point: tuple[float, FloatArray, FloatArray, FloatArray], directions: FloatArray) -> FloatArray:
-        """Return the slopes of g at ``point`` = (t, x, u, z) along columns of (x, u, z), shape (m, k)."""
+        """Return the derivatives of g at ``point`` = (t, x, u, z) along columns of (x, u, z), shape (m, k)."""
         moved = np.vstack((np.zeros((1, directions.shape[1])), directions))
         if self.variables is not None:
             return np.asarray(moved[self.variables])

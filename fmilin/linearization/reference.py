@@ -182,7 +182,7 @@ class Reference:
 
     @cached_property
     def zeros(self) -> Pattern:
-        """Which slopes are zero by the structure of the model, shape (N + ny, P + nu)."""
+        """Which derivatives are zero by the structure of the model, shape (N + ny, P + nu)."""
         point, n, invariants = self.point, len(self.own.states), self._invariants
         x_u = np.zeros((n, len(point.inputs)))  # inputs that prescribe a motion allow no batch
         zeros = find_structural_zeros(invariants.evaluator, point, invariants, self.linear.T, x_u).copy()
@@ -244,7 +244,7 @@ class Reference:
 
     @property
     def has_exact_procedure(self) -> bool:
-        """Whether slopes are those of the model's own procedure, else products."""
+        """Whether derivatives are those of the model's own procedure, else products."""
         return self.facts.procedure or self.procedure is not None
 
     @cached_property

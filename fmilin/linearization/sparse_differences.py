@@ -89,7 +89,7 @@ def difference_sparsely(nearby: Neighbourhood, pattern: GroupedPattern, *, is_ch
     """Return derivatives by differences near a point in coordinates that are all states.
 
     None where the general algorithm is to look at it: the two sides of the point differ, a slope holds near the point
-    only, or the declared structure is refuted. Raises KinkError where slopes along several columns together jump.
+    only, or the declared structure is refuted. Raises KinkError where derivatives along several columns together jump.
     """
     options = Differences()
     together = nearby.along_groups(pattern.groups, options)

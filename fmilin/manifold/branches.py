@@ -1,8 +1,8 @@
-"""One-sided slopes that all belong to one branch of a model with a kink.
+"""One-sided derivatives that all belong to one branch of a model with a kink.
 
 A kink such as ``max(5 (u - a), u - a)`` depends on two variables together: to the right of ``a`` alone and to the right
 of ``u`` alone lie different branches, and columns measured one by one do not belong to any linear model. The slope
-along one generic direction through all variables shows it: in one branch slopes add up.
+along one generic direction through all variables shows it: in one branch derivatives add up.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fmilin.tolerances import KINK_TOLERANCE
 WIDTHS = (0.5, 0.125)  # how far directions are turned towards one variable, as a part of its share
 SEEDS = (1897, 1915, 1933)  # of directions that are tried one after the other, as one may graze a further kink
 CERTAIN_DIFFERENCE_FACTOR = (
-    10.0  # times its estimated error, beyond which a difference of slopes is a difference of branches
+    10.0  # times its estimated error, beyond which a difference of derivatives is a difference of branches
 )
 
 
 def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Differences) -> tuple[Slopes, tuple[Remark, ...]]:
-    """Return one-sided slopes of one branch, with a remark where the columns were of several.
+    """Return one-sided derivatives of one branch, with a remark where the columns were of several.
 
     The branch is the one in which the model is when all variables move to that side together.
 
@@ -59,7 +59,7 @@ SIGN_PATTERN_COUNT = 2  # of signs with which variables are moved together, to f
 STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink like them
 MIN_STEP_SIZE = 2.0**-50
 CANCELLING_ROW_TOLERANCE = (
-    1e-10  # of the terms of a row that cancel, below which a change of slopes is what their rounding leaves
+    1e-10  # of the terms of a row that cancel, below which a change of derivatives is what their rounding leaves
 )
 SIMILAR_CURVATURE_RATIO = (
     0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
@@ -69,7 +69,7 @@ SIMILAR_CURVATURE_RATIO = (
 def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     """Raise KinkError where slopes along some variables together jump, as those of ``max(0, min(x, u))`` do at zero.
 
-    ``sizes`` (r,) are the largest slopes of each row, in sizes of the variables.
+    ``sizes`` (r,) are the largest derivatives of each row, in sizes of the variables.
     """
     count = len(nearby.scales)
     if count < 2:
@@ -134,7 +134,7 @@ def _weights(seed: int, count: int) -> FloatArray:
 
 
 def _slope_along(nearby: Neighbourhood, directions: FloatArray, options: Differences) -> tuple[FloatArray, FloatArray]:
-    """Return the one-sided slopes along directions (m, P + nu), and their errors, each (r, m)."""
+    """Return the one-sided derivatives along directions (m, P + nu), and their errors, each (r, m)."""
 
     def line(number: int, step: float) -> FloatArray:
         return nearby.at(step * directions[number])
@@ -144,7 +144,7 @@ def _slope_along(nearby: Neighbourhood, directions: FloatArray, options: Differe
 
 
 def _differs(nearby: Neighbourhood, measured: Slopes, gap: FloatArray, error: FloatArray) -> FloatArray:
-    """Whether slopes along one direction differ by more than errors explain, shape (r,)."""
+    """Whether derivatives along one direction differ by more than errors explain, shape (r,)."""
     sizes = (np.abs(measured.J) * nearby.scales).max(axis=1, initial=0.0)
     return np.asarray(np.abs(gap) > CERTAIN_DIFFERENCE_FACTOR * error + KINK_TOLERANCE * sizes)
 
@@ -152,7 +152,7 @@ def _differs(nearby: Neighbourhood, measured: Slopes, gap: FloatArray, error: Fl
 def _measure_branch(
     nearby: Neighbourhood, measured: Slopes, options: Differences, direction: FloatArray, width: float
 ) -> Slopes | None:
-    """Return slopes from directions near one, which all lead into one branch; None where they do not."""
+    """Return derivatives from directions near one, which all lead into one branch; None where they do not."""
     count = len(direction)
     turned = width * np.diag(direction)
     try:

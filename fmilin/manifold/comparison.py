@@ -62,7 +62,7 @@ def compare_derivatives(
 def _compare_procedure(
     nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
 ) -> DerivativeComparison:
-    """Compare the slopes of a model's own procedure along one direction, and in every column where they differ."""
+    """Compare the derivatives of a model's own procedure along one direction, and in every column where they differ."""
     if facts.procedure:
         return DerivativeComparison(facts, is_complete=False)
     point, exact = nearby.point, jacobians.slopes

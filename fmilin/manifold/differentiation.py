@@ -87,13 +87,13 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
 
 
 def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
-    """Return the error of slopes that are as good as the coordinates are conditioned, shape of J."""
+    """Return the error of derivatives that are as good as the coordinates are conditioned, shape of J."""
     relative = float(nearby.frame.parametrization.batch.relative_error_of_derivatives[0])
     return relative * row_sizes(J, nearby.scales)
 
 
 def _without_zeros(nearby: Neighbourhood, J: FloatArray, error: FloatArray) -> FloatArray:
-    """Return the errors of exact slopes, 0 where a slope is zero by the structure of the model."""
+    """Return the errors of exact derivatives, 0 where a slope is zero by the structure of the model."""
     if (J != 0).all():
         return error
     frame = nearby.frame
@@ -110,7 +110,7 @@ def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
-    """Return slopes with no jumps and no bends."""
+    """Return derivatives with no jumps and no bends."""
     none = np.zeros(J.shape)
     return Slopes(J, error, none, none)
 
@@ -191,7 +191,7 @@ def _difference(nearby: Neighbourhood, options: Differences) -> Slopes:
 
 
 def require_no_kink(nearby: Neighbourhood, measured: Slopes, columns: list[int]) -> None:
-    """Raise KinkError where the slopes on the two sides of the point differ."""
+    """Raise KinkError where the derivatives on the two sides of the point differ."""
     if not measured.jump.any():
         return
     i, c = np.unravel_index(int(np.argmax(np.abs(measured.jump) * nearby.scales[columns])), measured.jump.shape)

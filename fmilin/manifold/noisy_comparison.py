@@ -1,4 +1,4 @@
-"""Exact slopes compared with differences that rounding makes inaccurate.
+"""Exact derivatives compared with differences that rounding makes inaccurate.
 
 The accelerations of a long chain of bodies solve M v' = F with a matrix M of condition 1e8 and more. Rounding changes
 them by 1e-9, and a difference over a step of 1e-5 by 1e-4, where the slopes of a recursion are right to 1e-11. So the
@@ -34,14 +34,14 @@ TRUNCATION_MARGIN = 16.0  # times what a central difference leaves out: two step
 
 
 def confirm_within_noise(nearby: Neighbourhood, exact: Slopes, floor: FloatArray) -> bool | None:
-    """Return whether differences confirm exact slopes of equations without kinks; None where they contradict them.
+    """Return whether differences confirm exact derivatives of equations without kinks; None where they contradict them.
 
     False says that they agree as far as a difference can show, and that its noise may hide an error of some row.
-    ``floor`` (r,) is what rounding leaves of slopes that cancel.
+    ``floor`` (r,) is what rounding leaves of derivatives that cancel.
     """
     sizes = (np.abs(exact.J) * nearby.scales).max(axis=1, initial=0.0)
     limit = MAX_ERROR_HIDDEN_BY_NOISE * np.maximum(sizes, nearby.terms(sizes))
-    # Slopes are not better than they claim to be: their errors are stated with the linear model.
+    # Derivatives are not better than they claim to be: their errors are stated with the linear model.
     claimed = np.linalg.norm(exact.error * nearby.scales, axis=1)
     least = np.maximum(np.maximum(floor, claimed), DERIVATIVE_AGREEMENT_TOLERANCE * sizes)
     hidden = np.full(len(sizes), np.inf)

@@ -38,7 +38,7 @@ class VerifiedFacts:
     rates: FloatArray | None = None  # (N,), the largest rates that were seen when that was checked
     precision: FloatArray | None = None  # (N + ny,), relative, of a quick difference that all products agreed with
     solving: FloatArray | float = 0.0  # of differences, (N + ny,): what solving for the manifold leaves of them
-    procedure: bool = False  # whether the slopes of the model's exact procedure agreed with a difference
+    procedure: bool = False  # whether the derivatives of the model's exact procedure agreed with a difference
     nonvanishing: bool = False  # whether no constraint vanishes everywhere
     nothing_conserved: bool = False  # whether no declared constraint is curved in the velocities
     free_speeds: tuple[tuple[int, int], ...] = ()  # (position, speed), states that no undeclared loop contains

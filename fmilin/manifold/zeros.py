@@ -1,4 +1,4 @@
-"""Which slopes are zero at every point, so that no rounding error belongs to them.
+"""Which derivatives are zero at every point, so that no rounding error belongs to them.
 
 The structure that a model declares says it. Exact slopes of a model that declares none are evaluated at one more point,
 in general position: a sum of products that is exactly zero there and at the point itself has no term that could be
@@ -32,7 +32,7 @@ def find_structural_zeros(
 ) -> Pattern:
     """Return which slopes of rates and outputs, shape (N + ny, P + nu), are zero whatever the values of the states.
 
-    They are slopes along coordinates and inputs, which move the states by T (N, P) and x_u (N, nu).
+    They are derivatives along coordinates and inputs, which move the states by T (N, P) and x_u (N, nu).
     """
     model, connections = evaluator.model, invariants.connections
     if connections is None:  # the model computes its constraints: each may contain every state
@@ -46,7 +46,7 @@ def find_structural_zeros(
     # the other point may lie in another mode
     if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return nothing
-    # Where slopes were zero in general position, by the mode of a model and the directions: other points share it.
+    # Where derivatives were zero in general position, by the mode of a model and the directions: other points share it.
     patterns: dict[object, Pattern] = memory_of(model).setdefault("structural zeros", {})
     key = (tuple(read_discrete_states(model).items()), directions.tobytes())
     if key not in patterns:

@@ -47,7 +47,7 @@ from fmilin.signals import FloatArray
 SX = Any  # casadi.SX: casadi ships no types
 
 MAX_DEPENDENT_SLOPE = (
-    1e6  # slopes of dependent states beyond this are doubtful: the rows of h that give them are nearly dependent
+    1e6  # derivatives of dependent states beyond this are doubtful: the rows of h that give them are nearly dependent
 )
 
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
@@ -55,7 +55,7 @@ _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Values and slopes at k points; columns of the slopes are all states, then all inputs."""
+    """Values and derivatives at k points; columns of the derivatives are all states, then all inputs."""
 
     f: FloatArray  # (k, N), rates
     c: FloatArray  # (k, ny), outputs
@@ -142,7 +142,7 @@ class BatchGraph:
         return Stack(*(z[:, part] for part in self.parts), *(slopes[:, part] for part in self.parts))
 
     def compute_values(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> Evaluation | None:
-        """Return values without slopes at points; None without compiled code, or where it is not good at one."""
+        """Return values without derivatives at points; None without compiled code, or where it is not good at one."""
         answer = self.stacks.values(t, x, u, p)
         if answer is None:
             return None
@@ -152,7 +152,7 @@ class BatchGraph:
 
 @dataclass(frozen=True)
 class PartitionedSlopes:
-    """Values and slopes at k points."""
+    """Values and derivatives at k points."""
 
     stack: Stack
     kept: list[int]  # the states by number
@@ -171,7 +171,7 @@ class PartitionedSlopes:
         return T
 
     def along(self, slopes: FloatArray) -> FloatArray:
-        """Return slopes by (x, u), shape (k, r, N + nu), as slopes by (y, u), shape (k, r, P + nu)."""
+        """Return derivatives by (x, u), shape (k, r, N + nu), as derivatives by (y, u), shape (k, r, P + nu)."""
         n = len(self.kept) + len(self.others)
         if not self.others and self.kept == list(range(n)):
             return slopes
@@ -263,7 +263,7 @@ class StatePartition:
     def stack(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> Stack:
-        """Return values and slopes at points x (k, N), u (k, nu), whether these are on the manifold or not."""
+        """Return values and derivatives at points x (k, N), u (k, nu), whether these are on the manifold or not."""
         p = self._graph.parameters(len(x), changes)
         try:
             return self._graph(t, x, u, p, threads=threads)
@@ -287,7 +287,7 @@ def partition_tangents(
     """Return a model at points (t, x, u) along kept states, and where that is doubtful; None where it is nowhere.
 
     The rows of h that served before are used as long as they are good: which are independent takes longer to find out
-    than the slopes at a point.
+    than the derivatives at a point.
     """
     key, (t, x, u) = tuple(kept), points
     partition = graph.partitions.get(key)

@@ -20,7 +20,7 @@ from fmilin.models.batch_graph import StatePartition, arrays_of, batch_graph, ch
 from fmilin.signals import FloatArray
 
 BLOCK = 64  # points that are computed together
-MAX_DEPENDENT_SLOPE = 1e9  # slopes of dependent states beyond this are none
+MAX_DEPENDENT_SLOPE = 1e9  # derivatives of dependent states beyond this are none
 ITERATIONS = 25  # Newton's steps for an implicit stage
 STEP_HALVING_TOLERANCE = 1e-2  # of the largest entry of A: what halving the steps may change before it is said
 STAGE_STEP_TOLERANCE = 1e-13  # of a step of Newton's iteration, in sizes of the states: then the stage is solved
@@ -109,7 +109,7 @@ def discrete_along(
 
 
 def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -> Iterator[Remark]:
-    """Yield that the integrator's steps are too long for the model: its own slopes are exact all the same."""
+    """Yield that the integrator's steps are too long for the model: its own derivatives are exact all the same."""
     change = float(np.max(np.abs(halved - A), initial=0.0) / np.max(np.abs(A), initial=1e-300))
     if change > STEP_HALVING_TOLERANCE:
         other = ", or the implicit midpoint rule (integrator='midpoint')" if integrator == "rk4" else ""
@@ -147,7 +147,7 @@ class _StackedRates:
         return stack.f, stack.f_z[..., :n], stack.f_z[..., n:]
 
     def slopes(self, f_x: FloatArray, f_u: FloatArray, X: FloatArray) -> FloatArray:
-        """Return the slopes of f along those of x, shape (k, N, P + nu)."""
+        """Return the derivatives of f along those of x, shape (k, N, P + nu)."""
         along = f_x @ X
         along[..., X.shape[-1] - f_u.shape[-1] :] += f_u
         return along

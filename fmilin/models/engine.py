@@ -69,7 +69,7 @@ class NativeEngine(ABC, Generic[Selection]):
     autonomous: bool = False  # whether rates and quantities certainly do not depend on time
     freedoms_known: bool = False  # whether the states certainly do not depend on each other
     contacts: Sequence[Contact] = ()  # feet that are held on the ground
-    # whether :meth:`differentiate` knows all slopes along the manifold, and whether nothing in them has a kink
+    # whether :meth:`differentiate` knows all derivatives along the manifold, and whether nothing in them has a kink
     whole_slopes: bool = False
     smooth: bool = False
     visit_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
@@ -239,11 +239,11 @@ class GivenSlopes(ExactSlopes):
         self.constraint_gradient = self._gradient
 
     def rate_gradient(self) -> FloatArray:
-        """Return the slopes of all rates along all states."""
+        """Return the derivatives of all rates along all states."""
         return self._slopes.derivatives[:, : len(self._slopes.derivatives)]
 
     def along(self, independent: Sequence[int]) -> Tangent:
-        """Return the slopes along these states; the gradient of the residuals gives the others.
+        """Return the derivatives along these states; the gradient of the residuals gives the others.
 
         Inputs that constraints contain prescribe a motion: they move the dependent states, too.
         """
@@ -301,7 +301,7 @@ class Engine(NativeEngine[PickedRows]):
         """Return quantities (nz,) and slopes (nz, N), NaN where dynamics are needed; None if no less than a visit."""
 
     def positions(self, x: FloatArray) -> FloatArray | None:
-        """Return the quantities (nz,) that :meth:`kinematics` knows, without their slopes; None without it."""
+        """Return the quantities (nz,) that :meth:`kinematics` knows, without their derivatives; None without it."""
 
     @cached_property
     def available(self) -> dict[str, Quantity]:
@@ -326,7 +326,7 @@ class Engine(NativeEngine[PickedRows]):
     def differentiate(
         self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> Values | None:
-        """Pick among the slopes."""
+        """Pick among the derivatives."""
         slopes = self.slopes(t, x, u, dx, du)
         return None if slopes is None else self.pick(selection, *slopes, dx, du)
 
@@ -354,7 +354,7 @@ class Engine(NativeEngine[PickedRows]):
     def pick(
         self, selection: PickedRows, rates: FloatArray, quantities: FloatArray, x: FloatArray, u: FloatArray
     ) -> Values:
-        """Return rates, outputs and observed quantities from all values, or from slopes along columns."""
+        """Return rates, outputs and observed quantities from all values, or from derivatives along columns."""
         n, nz = len(self.states), len(self.quantities)
         if len(rates) != n or len(quantities) != nz:
             raise ModelError(

@@ -211,7 +211,7 @@ class NativeModel(
 
     @cached_property
     def _bends(self) -> bool:
-        """Whether the slopes of the constraints depend on what they observe."""
+        """Whether the derivatives of the constraints depend on what they observe."""
         constraints = self.constraints
         rows = zip(constraints.rows, constraints.analytic, strict=True)
         return any(not analytic and not row.expression.is_variable for row, analytic in rows)
@@ -285,7 +285,7 @@ class NativeModel(
         return self._residuals(t, x, u, z), self.constraints.gradient((t, x, u, z), dz)
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the engine's slopes with dependent states eliminated; None where it does not have all of them."""
+        """Return the engine's derivatives with dependent states eliminated; None where it does not have all of them."""
         if self.engine.compilable and self.engine.visit_seconds:
             self._compilation.count_linearization()
         if not (self.engine.whole_slopes and self._has_own_constraints):
@@ -306,7 +306,7 @@ class NativeModel(
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return values and slopes at many points from the graph of the equations, or together from the engine."""
+        """Return values and derivatives at many points from the graph of the equations, or together from the engine."""
         from fmilin.models.batch_graph import tangents_of_graph
 
         tangents = tangents_of_graph(self, t, x, u, kept, parameters)
@@ -472,7 +472,7 @@ class NativeModel(
     def _residual_slopes(
         self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
     ) -> FloatArray:
-        """Return the slopes of the residuals along the columns of dx, du, and dz (nz, k)."""
+        """Return the derivatives of the residuals along the columns of dx, du, and dz (nz, k)."""
         return self.constraints.along((*point, self._seen(*point)), np.concatenate((dx, du, dz)))
 
     def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

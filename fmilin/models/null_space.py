@@ -110,7 +110,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
         self._set_up(engine, model._choice)
 
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
-        """Return the equations taken apart, without any stabilization: M, G and their slopes are Lagrange's."""
+        """Return the equations taken apart, without any stabilization: M, G and their derivatives are Lagrange's."""
         return super(_SaddlePointModel, self._unstabilized).second_order_form(t, x, u)
 
     @cached_property

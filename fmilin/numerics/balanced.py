@@ -101,9 +101,9 @@ def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
 
 HIDDEN_ROUNDING_RATE = 1e-13  # of a size per second: rates that may be rounding of terms which no slope shows
 MAX_DIFFERENCE_STEP = (
-    1e-3  # of a size: the longest steps over which slopes are measured, whose errors tell the noise of rates
+    1e-3  # of a size: the longest steps over which derivatives are measured, whose errors tell the noise of rates
 )
-NONZERO_ERROR_FACTOR = 10.0  # times its error, that an entry of the slopes is no zero
+NONZERO_ERROR_FACTOR = 10.0  # times its error, that an entry of the derivatives is no zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class NewtonStep:
 
 
 def newton_step(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, errors: FloatArray) -> NewtonStep:
-    """Return the Newton step from rates (N,) with slopes and errors (N, n) along unknowns in their sizes."""
+    """Return the Newton step from rates (N,) with derivatives and errors (N, n) along unknowns in their sizes."""
     terms = np.abs(slopes)
     most, noise = terms.max(axis=1, initial=0.0), _noise(sizes, slopes, errors)
     if (np.abs(rates) <= noise).all():

@@ -29,7 +29,7 @@ LADDER = (TRIM_DISTANCE_TOLERANCE, 1e-2, 0.1, 0.3, 1.0)  # how far the residual 
 CLEAR_RESIDUAL_FACTOR = 10.0  # times its noise, that a residual has left it
 FAINT_RESIDUAL_SIZE = 1e-7  # a residual that has left its noise, and is fading nevertheless
 LOOSE_SINGULAR_VALUE_TOLERANCE = 1e-13  # singular values that a step may still use where it need not be believed
-NEARBY_DISTANCE = 1e-2  # how far away the usual sizes of slopes are looked for, in sizes of the unknowns
+NEARBY_DISTANCE = 1e-2  # how far away the usual sizes of derivatives are looked for, in sizes of the unknowns
 ZERO_RESIDUAL_SIZE = 1e-26  # a residual that is none, where it leaves that level at once
 ROOT_INTERVAL_WIDTH = 1e-20  # an interval for a root, in sizes of the unknowns
 MAX_CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
@@ -92,7 +92,7 @@ class UnboundedUnknowns:
 class ZeroProblem(Protocol):
     """Equations r(z) = 0 in sizes, with what their certification needs: of trims, orbits, DAE starts."""
 
-    moving: bool  # whether the Jacobian is measured although slopes are exact
+    moving: bool  # whether the Jacobian is measured although derivatives are exact
     measures_noise: bool  # whether the noise of r is measured; ``allowed`` says enough where values are costly
     first_order: NDArray[np.bool_]  # rows whose noise is that of rounding
 
@@ -107,16 +107,16 @@ class ZeroProblem(Protocol):
         """Return r (k, m) at several z (k, n)."""
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return the slopes of r (m, n) at z, and whether they are exact."""
+        """Return the derivatives of r (m, n) at z, and whether they are exact."""
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
-        """Return how large the entries of the slopes are at z, (m, n)."""
+        """Return how large the entries of the derivatives are at z, (m, n)."""
 
 
 def certify_zero(
     equations: ZeroProblem, z: FloatArray, J: FloatArray, allowed: FloatArray, *, exact: bool
 ) -> CertifiedZero:
-    """Return what is known of the solution near z (n,) with r small and the slopes J (m, n)."""
+    """Return what is known of the solution near z (n,) with r small and the derivatives J (m, n)."""
     if not len(z):
         return CertifiedZero(z, np.zeros(0), np.zeros(0), np.abs(J))
     return _ZeroSearch(equations, z, J, allowed, exact=exact).certify()
@@ -138,7 +138,7 @@ class _ZeroSearch:
         self.J, self.r = J, equations.values(z)
         terms = np.abs(J) @ np.maximum(np.abs(z), 1.0)
         self.weights = 1.0 / np.maximum(TERMS_ROUNDED * terms + 4 * EPS * np.max(terms, initial=0.0), 1e-300)
-        self._nearby: tuple[FloatArray, FloatArray] | None = None  # a point, and the sizes of slopes near it
+        self._nearby: tuple[FloatArray, FloatArray] | None = None  # a point, and the sizes of derivatives near it
         self.empty_rows = self._find_empty_rows()
         self.slopes = self._slopes()
         self.settled = self.centred = False  # whether steps have vanished; whether a flat root was looked for
@@ -281,7 +281,7 @@ class _ZeroSearch:
         change = self._jacobian(self.z + probe * along) - (self.J if self.exact else self._jacobian(self.z))
         relative = (self.slopes.loose @ change) * sizes / sizes[:, None]
         h = float(np.linalg.norm(relative, np.inf)) / probe * length
-        # Whether the residual changes on a way as the slopes say: those measured over long steps may not.
+        # Whether the residual changes on a way as the derivatives say: those measured over long steps may not.
         way = max(4 * length, STEP_TOLERANCE)
         change = self.equations.values(self.z + way * along) - self.r
         missing = np.abs(self.slopes.loose @ (change - self.slopes.J @ (way * along)))

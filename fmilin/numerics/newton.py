@@ -180,7 +180,7 @@ class _Iteration(ABC):
     def _iterate(self, points: IntArray) -> IntArray:
         """Take a step at each of the points, and the Jacobians behind it; return the points that go on."""
         points = self._advance(points)
-        # Where the residual is zero the slopes are good enough for the last digits.
+        # Where the residual is zero the derivatives are good enough for the last digits.
         at_zero = self._mark_zeros(points)
         moved = points[~at_zero]
         if not len(moved):

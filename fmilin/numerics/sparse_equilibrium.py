@@ -27,7 +27,7 @@ LEAST_SQUARES_STEPS = 4  # times the number of states
 def find_sparse_step(
     rates: FloatArray, sizes: FloatArray, slopes: sparse.csr_array[Any], errors: sparse.csr_array[Any]
 ) -> NewtonStep:
-    """Return the Newton step from rates (N,) with slopes and errors (N, N) along states in their sizes.
+    """Return the Newton step from rates (N,) with derivatives and errors (N, N) along states in their sizes.
 
     It is that of a sparse factorization where the states determine it, else the shortest one.
     """
@@ -69,7 +69,7 @@ def _find_noise(sizes: FloatArray, slopes: sparse.csr_array[Any], errors: sparse
 
 
 def _find_shortest_step(rates: FloatArray, slopes: sparse.csr_array[Any], noise: FloatArray) -> FloatArray:
-    """Return the shortest step that removes the rates as far as slopes can, rows in their sizes."""
+    """Return the shortest step that removes the rates as far as derivatives can, rows in their sizes."""
     from scipy import sparse
     from scipy.sparse.linalg import lsmr
 

@@ -189,7 +189,7 @@ def solve_request(balance: Equations, request: TrimRequest) -> Search[tuple[Equa
         steady = assess_point(balance, (yield NewtonStart(balance, start, exact)), exact=exact)
         if steady.is_zero:
             return balance, steady
-    # Slopes of changes of rates are measured, and may not tell how near a point is that they leave as it is.
+    # Derivatives of changes of rates are measured, and may not tell how near a point is that they leave as it is.
     later = np.abs(balance.values(solution.z)[~balance.first_order])
     instant.moving = float(np.max(later, initial=0.0)) <= STEADY_CHANGE_RATE_TOLERANCE
     return instant, solution

@@ -34,7 +34,7 @@ MIN_INPUT_EFFECT_RATIO = (
     1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
 )
 LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
-COMPARISON_STEP_SIZE = 1e-5  # how far along a motion exact slopes are compared, in sizes of the fastest state
+COMPARISON_STEP_SIZE = 1e-5  # how far along a motion exact derivatives are compared, in sizes of the fastest state
 
 
 WAITING_TIME_FACTOR = (

@@ -278,12 +278,12 @@ def _drop(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def explain_targets(equations: Equations, without: Solution) -> str:
-    """Return what slopes say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
+    """Return what derivatives say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
     count, others = len(equations.targets), equations.with_targets(())
     Z = _open_directions(others, without.z)
     if not Z.shape[1]:
         return " Nothing is left free to meet targets with."
-    # By chance the slopes of targets may depend on each other at one point: look beside it, too.
+    # By chance the derivatives of targets may depend on each other at one point: look beside it, too.
     elsewhere = newton_correct(others, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
 
     def slopes_on_freedoms(z: FloatArray) -> FloatArray:

@@ -216,6 +216,6 @@ def _smallest_wrenches(balance: Balance, z0: FloatArray) -> tuple[FloatArray, in
         now = wrench + L @ (z - z0)
         z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))
         open_ = open_ @ Vh[rank:].T
-    for _ in range(2 if firm.size else 0):  # what rounding of the slopes has moved
+    for _ in range(2 if firm.size else 0):  # what rounding of the derivatives has moved
         z = z - firm @ linalg.lstsq(slopes[0] @ firm, balance(z)[0] - base[0])[0]
     return z, choices

@@ -331,7 +331,7 @@ def _compute_tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | Non
 
 
 def _correct_to_path(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray, int] | None:
-    """Return the point of the path nearest to w, the slope there, and the number of slopes that this took."""
+    """Return the point of the path nearest to w, the slope there, and the number of derivatives that this took."""
     from scipy import linalg
 
     for count in range(1, MAX_CORRECTIONS + 1):

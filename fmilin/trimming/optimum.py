@@ -52,7 +52,7 @@ def find_optimum(equations: Equations, start: Solution, preference: Preference, 
     """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
     problem = Problem(equations, preference, limits, exact=start.is_exact)
     best, failure = _find_best_point(problem, equations, start.z)
-    # At a start where the slopes of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
+    # At a start where the derivatives of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
     if best is None and limits:
         best = _search_displaced(problem, equations, start.z)
     if best is not None:

@@ -82,7 +82,7 @@ class Problem:
         return np.nan_to_num(self.equations.values(z), nan=1e10)
 
     def slopes(self, z: FloatArray) -> FloatArray:
-        """Return the slopes of :meth:`rows`, zeros where there are none."""
+        """Return the derivatives of :meth:`rows`, zeros where there are none."""
         if self._slopes is None or self._slopes[0] != z.tobytes():
             self._slopes = z.tobytes(), np.nan_to_num(self.equations.jacobian(z, exact=self.exact)[0])
         return self._slopes[1]
@@ -108,7 +108,7 @@ class Problem:
         return np.concatenate((((y - low) / s)[np.isfinite(low)], ((high - y) / s)[np.isfinite(high)]))
 
     def margin_slopes(self, z: FloatArray) -> FloatArray:
-        """Return the slopes of :meth:`margins`."""
+        """Return the derivatives of :meth:`margins`."""
         J = self.slopes(z)[self.m + self.k :]
         return np.concatenate((J[np.isfinite(self._low)], -J[np.isfinite(self._high)]))
 

@@ -26,7 +26,7 @@ MIN_SOLUTION_DISTANCE = 1e-13  # distance of a solution, in sizes of the unknown
 MAX_SIMPLE_SOLUTION_DISTANCE = (
     1e-9  # the same up to which the linear model there is as good as that at a simple solution
 )
-BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact slopes, and of those that were measured
+BLURRED = {True: 1e-13, False: 1e-6}  # relative error of exact derivatives, and of those that were measured
 
 
 def judge_equilibrium(equations: Equations, solution: Solution) -> Instability | None:
@@ -83,7 +83,7 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
 
 
 def _compute_slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
-    """Return the slopes of invariants (m, N) and rates (N, N) along all states."""
+    """Return the derivatives of invariants (m, N) and rates (N, N) along all states."""
     n, J = len(candidate.states), solution.J
     if len(equations.unknowns.states) != n or len(equations.at_rest) != n:
         equations = Equations(Unknowns(candidate, TrimRequest()), range(n), equations.pairs, moving=False)
@@ -110,7 +110,7 @@ FIRST_STEP_SECONDS, MAX_STEP_SIZE, MIN_STEP_SECONDS = (
 )  # of a step: seconds, as far as it leads in sizes of the states, seconds
 GROWTH = 0.5  # of what grows, in one step
 ARRIVAL_RATE_TOLERANCE = 1e-7  # rates, in sizes per second, at which Newton's method takes over
-MISSED_RATE_FRACTION = 0.3  # part of the rates by which a step may miss what slopes promised
+MISSED_RATE_FRACTION = 0.3  # part of the rates by which a step may miss what derivatives promised
 SLOW_GROWTH_RATIOS = (
     1e-3,
     1e-3,
@@ -122,7 +122,7 @@ PUSH_SIZE = 1e-2  # along what grows, away from an unstable equilibrium
 
 @dataclass(frozen=True, eq=False)
 class _Motion:
-    """The rates f (n,) at z and their slopes J (n, n), a basis V (n, p) of the free motions; in sizes."""
+    """The rates f (n,) at z and their derivatives J (n, n), a basis V (n, p) of the free motions; in sizes."""
 
     V: FloatArray
     J: FloatArray

@@ -287,7 +287,7 @@ def reading_values(
 def reading_slopes(
     readings: Sequence[Reading], dx: FloatArray, du: FloatArray, rates: FloatArray, outputs: FloatArray
 ) -> FloatArray:
-    """Return their slopes along the columns of dx (N, c) and du (nu, c), shape (k, c)."""
+    """Return their derivatives along the columns of dx (N, c) and du (nu, c), shape (k, c)."""
     sources = {"state": dx, "input": du, "rate": rates, "output": outputs}
     rows = [np.zeros(dx.shape[1]) if r.kind == "parameter" else sources[r.kind][r.index] for r in readings]
     return np.array(rows).reshape(len(readings), dx.shape[1])

@@ -338,7 +338,7 @@ class FmuModel(
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return slopes along the kept states at many points; see ``HasBatchDerivatives``."""
+        """Return derivatives along the kept states at many points; see ``HasBatchDerivatives``."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None
         answer = self._differentiate_points(t, x, u)

@@ -145,7 +145,7 @@ class ModelRepeatsItself(LinearizationCheck):
         return np.asarray(~np.concatenate(same, axis=1).all(axis=1))
 
 
-LISTED_STEPS = 6  # scales of steps at which slopes are listed
+LISTED_STEPS = 6  # scales of steps at which derivatives are listed
 
 
 class EntriesAreAccurate(LinearizationCheck):
@@ -193,7 +193,7 @@ def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) 
 
 
 def _describe_slopes(at: LinearizedPoint, row: int, j: int) -> str:
-    """Say which slopes steps of several sizes give, and what to do."""
+    """Say which derivatives steps of several sizes give, and what to do."""
     nearby, on_return = at.nearby.observing(at.observations), at.observations.change_on_return
     unit = np.eye(len(nearby.scales))[j]
     with np.errstate(all="ignore"):
@@ -210,7 +210,7 @@ def _describe_slopes(at: LinearizedPoint, row: int, j: int) -> str:
 
 
 def _list_slopes(nearby: Neighbourhood, sweep: StepSweep, row: int) -> str:
-    """List the slopes of one row of [A; C] at some of the steps."""
+    """List the derivatives of one row of [A; C] at some of the steps."""
     p, D = nearby.p, sweep.D
     slopes = D[:, : nearby.n] @ nearby.frame.coordinates.R[row] if row < p else D[:, nearby.n + row - p]
     steps: Sequence[int] = np.unique(np.linspace(0, len(D) - 1, LISTED_STEPS).round().astype(int)).tolist()

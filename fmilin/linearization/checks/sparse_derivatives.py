@@ -8,11 +8,11 @@ from fmilin.errors import NumericalError
 from fmilin.linearization.context import SparseLinearizedPoint
 from fmilin.tolerances import EPS, KINK_TOLERANCE, LARGE_MODEL_AGREEMENT_TOLERANCE
 
-STEP = 1e-5  # of the difference that slopes are compared with, in sizes of the states
+STEP = 1e-5  # of the difference that derivatives are compared with, in sizes of the states
 
 
 def require_agreement(at: SparseLinearizedPoint) -> None:
-    """Compare the slopes of r - W w with a central difference, along one direction in which all columns take part.
+    """Compare the derivatives of r - W w with a central difference, along one direction in which all columns take part.
 
     Raises NumericalError where they differ.
     """

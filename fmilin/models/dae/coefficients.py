@@ -178,7 +178,7 @@ class Coefficients:
         return suspects
 
     def watch_along(self, column: SX, variables: SX) -> None:
-        """Watch slopes that change along the motion, at a point like no other: parameters may make them vanish."""
+        """Watch derivatives that change along the motion, at a point like no other: parameters may make them vanish."""
         if not self._own.numel():
             return
         nodes = ca.densify(ca.vertcat(ca.SX(0, 1), *ca.jacobian(column, variables).nonzeros()))

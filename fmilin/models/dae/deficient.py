@@ -18,7 +18,7 @@ from fmilin.models.dae.rows import SINGULAR_POINT_ERROR, ConsistentPoint, Consis
 from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of, derivative_name
 from fmilin.signals import FloatArray
 
-DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which slopes are not defined
+DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which derivatives are not defined
 ROUNDS = 8  # one for each index above that of the structure
 # After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in
 # each, and what is redundant stays so.

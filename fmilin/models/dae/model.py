@@ -215,9 +215,9 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
 
 @dataclass(frozen=True)
 class WrittenSlopes:
-    """Functions of the slopes of the equations as they are written, and of some outputs."""
+    """Functions of the derivatives of the equations as they are written, and of some outputs."""
 
-    by_u: Any  # casadi.Function: dF/du, and the slopes of the outputs by x', x, z and u
+    by_u: Any  # casadi.Function: dF/du, and the derivatives of the outputs by x', x, z and u
     by_states: Any  # casadi.Function: dF/d(x', x, z), with the constants of the equations among the parameters
     constants: FloatArray
 

@@ -211,7 +211,7 @@ class Rows:
         return None
 
     def solved_aside(self, equations: Sequence[str]) -> FloatArray | None:
-        """Return :meth:`solved` from both sides of a guess where slopes vanish, as those of q |q| do at q = 0."""
+        """Return :meth:`solved` from both sides of a guess where derivatives vanish, as those of q |q| do at q = 0."""
         J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
         if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
             return None

@@ -37,7 +37,7 @@ class StartEquations:
         return np.asarray(self.rows.values(self.states, z * self.column_sizes) / self.row_sizes)
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return the slopes of :meth:`values`, which are exact."""
+        """Return the derivatives of :meth:`values`, which are exact."""
         slopes = self.rows.gradients(self.states, z * self.column_sizes)[1]
         return np.asarray(slopes * self.column_sizes / self.row_sizes[:, None]), True
 
@@ -46,7 +46,7 @@ class StartEquations:
         return np.array([self.values(row) for row in z])
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
-        """Return how large the entries of the slopes are near z."""
+        """Return how large the entries of the derivatives are near z."""
         return np.abs(self.jacobian(z)[0])
 
 

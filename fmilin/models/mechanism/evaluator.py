@@ -99,7 +99,7 @@ class Closure:
 
 
 def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
-    """Return slopes along displacements (..., k, n) as slopes along coordinates, shape (..., k, n_q)."""
+    """Return derivatives along displacements (..., k, n) as derivatives along coordinates, shape (..., k, n_q)."""
     if len(tree.balls):
         return columns @ displacement_of(tree, q, np.eye(tree.n_q))
     columns_q = np.empty((*columns.shape[:-1], tree.n_q))
@@ -214,7 +214,7 @@ class ManyPoints:
         threads: int = 1,
         compiled: bool | None = None,
     ) -> TangentBatch:
-        """Return values, constraints and slopes along the states of a choice at points x (k, N) and u (k, nu)."""
+        """Return values, constraints and derivatives along the states of a choice at points x (k, N) and u (k, nu)."""
         pays = self.compilation.pays(len(x)) if compiled is None else compiled
         graph = self.compilation.compile() if pays else None
         if graph is None and compiled:

@@ -173,7 +173,7 @@ class LocalFormMatrices:
         return np.concatenate((self.K_dot, self.K), axis=-1)
 
     def rates(self) -> Array:
-        """Return the slopes of all rates along the kept states and the inputs, shape (..., N, P + nu)."""
+        """Return the derivatives of all rates along the kept states and the inputs, shape (..., N, P + nu)."""
         system, state, dv = self._equations.system, self._solution.state, self.dv
         tree, (p_q, p) = system.tree, self._sizes
         if len(tree.balls):
@@ -239,20 +239,20 @@ class MechanismSlopes(ExactSlopes):
         self._last: tuple[tuple[int, ...], tuple[tuple[Array, Array, Array], list[int], list[int]]] | None = None
 
     def along(self, independent: Sequence[int]) -> Tangent:
-        """Return the slopes with these states kept, in this order."""
+        """Return the derivatives with these states kept, in this order."""
         (rates, outputs, T), order, columns = self._along(tuple(independent))
         by_inputs = np.zeros((T.shape[1], len(columns) - len(order)))
         return Tangent(T[0][:, order], by_inputs, rates[0][:, columns], outputs[0][:, columns])
 
     def rounding(self, independent: Sequence[int]) -> Array | None:
-        """Return how much the slopes differ some bits beside the point."""
+        """Return how much the derivatives differ some bits beside the point."""
         (*both, _), _, columns = self._along(tuple(independent))
         if self.points == 1 or not self.smooth:
             return None
         return np.concatenate([estimate_rounding(list(slopes)) for slopes in both])[:, columns]
 
     def _along(self, independent: tuple[int, ...]) -> tuple[tuple[Array, Array, Array], list[int], list[int]]:
-        """Return slopes of rates and outputs, T, and the order of their columns."""
+        """Return derivatives of rates and outputs, T, and the order of their columns."""
         if self._last is None or self._last[0] != independent:
             choice = Choice.of(independent, self._equations.system)
             form = LocalFormMatrices(self._equations, self._solution, choice, self._columns)

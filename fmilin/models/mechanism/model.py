@@ -191,7 +191,7 @@ class Mechanism(NativeModel, HasGivenStates):
     def tangents(
         self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return values and slopes at many points: by the recursion, by compiled code where that pays."""
+        """Return values and derivatives at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._answers_for_many_points:
             return super().tangents(t, x, u, kept, parameters)
         tangents = self._many_points(x, u, self._choice_of(tuple(kept))).with_columns(kept)
@@ -208,7 +208,7 @@ class Mechanism(NativeModel, HasGivenStates):
         return self.system.paths is None or self.system.paths.smooth
 
     def _by_recursion(self, x: FloatArray, u: FloatArray, choice: Choice) -> TangentBatch:
-        """Return the slopes along the states of a choice at x (k, N), u (k, nu)."""
+        """Return the derivatives along the states of a choice at x (k, N), u (k, nu)."""
         solution, quantities = self.solution(x, u), self._selection
         columns = self.system.columns(solution)
         models = LocalFormMatrices(self.equations, solution, choice, columns).matrices()

@@ -39,8 +39,8 @@ class PathMotion:
     joints: Array  # (..., n), forces on freedoms
     driven: Array  # (..., n), of these what actuators do
     inside: Array  # (..., n), 0 where the force of the actuators on a freedom is at its limit
-    by_L: Array  # (..., p), slopes of F
-    by_rate: Array  # (..., p), slopes of F
+    by_L: Array  # (..., p), derivatives of F
+    by_rate: Array  # (..., p), derivatives of F
     by_u: Array  # (..., p), slope of each F by the control or activation that drives it
 
 
@@ -190,7 +190,7 @@ class FixedPaths:
         return 1 / length, length * self.is_rod + own, rate
 
     def _laws(self, L: Array, L_rate: Array, u: Array) -> tuple[Array, Array, Array, Array]:
-        """Return F and its slopes by L, L' and by what drives it, each (..., p)."""
+        """Return F and its derivatives by L, L' and by what drives it, each (..., p)."""
         m = self.first
         slack, inside = limited(L[..., :m], self.rest)
         spring = -self.k * (L[..., :m] - slack) - self.c * L_rate[..., :m]
@@ -230,7 +230,7 @@ class FixedPaths:
         return rates[..., self.dynamic]
 
     def activation_columns(self, u: Array) -> Array:
-        """Return their slopes by (u, activations), shape (..., s, nu)."""
+        """Return their derivatives by (u, activations), shape (..., s, nu)."""
         _, inside = limited(u[..., self.inputs], self.control)
         columns = np.zeros((*u.shape[:-1], len(self.dynamic), self.nu), dtype=u.dtype)
         for row, i in enumerate(self.dynamic):

@@ -150,7 +150,7 @@ class System:
         return u[..., :0] if self.paths is None else self.paths.activation_rates(u)
 
     def activation_columns(self, u: Array) -> Array:
-        """Return the slopes of these rates by u, shape (..., s, nu)."""
+        """Return the derivatives of these rates by u, shape (..., s, nu)."""
         if self.paths is None:
             return np.zeros((*u.shape[:-1], 0, u.shape[-1]))
         return self.paths.activation_columns(u)

@@ -71,7 +71,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class SparseDerivatives:
-    """Values of the slopes of e = f - M a - G' lambda at held a and lambda, on the patterns of the equations."""
+    """Values of the derivatives of e = f - M a - G' lambda at held a and lambda, on the patterns of the equations."""
 
     e_q: FloatArray  # (k,), on ``pattern_e_q`` and ``pattern_e_v``
     e_v: FloatArray  # (k,), on ``pattern_e_q`` and ``pattern_e_v``
@@ -140,7 +140,7 @@ class NumericEquations(ABC):
 
     @abstractmethod
     def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> SparseDerivatives:
-        """Return the slopes of e = f - M a - G' lambda with a = q'' and lambda held."""
+        """Return the derivatives of e = f - M a - G' lambda with a = q'' and lambda held."""
 
     @abstractmethod
     def rate_slopes(self, q: FloatArray, v: FloatArray) -> FloatArray:

@@ -144,7 +144,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         return SparseQuantities(outputs, observed)
 
     def solved(self, x: FloatArray, u: FloatArray) -> SolvedPoint:
-        """Return a point solved for accelerations and multipliers, and what solves for their slopes."""
+        """Return a point solved for accelerations and multipliers, and what solves for their derivatives."""
         eq, n = self.equations, self.equations.n
         q, v = x[:n], x[n:]
         solve = self._solver(eq.mass(q), eq.jacobian(q))
@@ -260,7 +260,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         )
 
     def _gradient(self, quantities: Sequence[Quantity], s: SolvedPoint, nu: int) -> Any:
-        """Return the slopes of quantities by (x, u, v', lambda), a sparse array of shape (k, 3n + nu + m)."""
+        """Return the derivatives of quantities by (x, u, v', lambda), a sparse array of shape (k, 3n + nu + m)."""
         from scipy.sparse import lil_array
 
         n, m = len(s.q), len(s.multipliers)

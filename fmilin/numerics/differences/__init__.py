@@ -1,1 +1,1 @@
-"""Slopes by differences, with steps that fit the function and an error estimate for every entry."""
+"""Derivatives by differences, with steps that fit the function and an error estimate for every entry."""

@@ -1,4 +1,4 @@
-"""Slopes by central differences, with steps that fit the function and an error estimate for every entry."""
+"""Derivatives by central differences, with steps that fit the function and an error estimate for every entry."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -165,7 +165,7 @@ def _errors(
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
     if options.order == 2 and not options.side:
         plain: FloatArray = 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
-        # Where no bit of F has moved on either side the row's other slopes, however large, tell of no error.
+        # Where no bit of F has moved on either side the row's other derivatives, however large, tell of no error.
         still = np.stack([(c.D == 0) & (c.S1 == 0) for c in columns], axis=1)
         return np.where(still, np.spacing(np.abs(base))[:, None] / h, plain)
     bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales

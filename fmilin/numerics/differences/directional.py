@@ -96,7 +96,7 @@ class Contradiction:
     gap: FloatArray  # by how much F along the direction, over :data:`FINE_STEP_SIZE`, is not what J says
     kink: FloatArray  # one that is seen as soon as what is smooth is taken away
     stairs: FloatArray  # what a slope may change by over the wide steps, where nothing closer to the point says so
-    ripple: FloatArray  # by how much slopes may differ close to the point, where smaller steps contradict
+    ripple: FloatArray  # by how much derivatives may differ close to the point, where smaller steps contradict
 
 
 def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
@@ -304,7 +304,7 @@ def _rough(measured: list[Column], slopes: Slopes, scales: FloatArray) -> set[in
 
 
 def _narrow(setting: DifferenceSetting, lengths: FloatArray, slopes: Slopes, noise: FloatArray) -> list[int]:
-    """Return the columns whose slopes do not hold over :data:`NARROW_RANGE_SIZE` of the variables' sizes."""
+    """Return the columns whose derivatives do not hold over :data:`NARROW_RANGE_SIZE` of the variables' sizes."""
     narrow = []
     for j in np.flatnonzero(lengths < STRAIGHT_PART * NARROW_RANGE_SIZE * setting.scales).tolist():
         h, slope = NARROW_RANGE_SIZE * setting.scales[j], slopes.J[:, j]

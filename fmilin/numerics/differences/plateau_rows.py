@@ -1,4 +1,4 @@
-"""The slopes of all rows of a step-size sweep at once; see :mod:`fmilin.numerics.differences.plateau`.
+"""The derivatives of all rows of a step-size sweep at once; see :mod:`fmilin.numerics.differences.plateau`.
 
 Most rows of a large model are smooth: their plateau is the step of least error, nothing nearer to the point contradicts
 it, and no jump, stair or kink shows at any step. All that is tested for the rows together. Where a test leaves a doubt
@@ -54,7 +54,7 @@ class PlateauRows:
 def plateau_slopes(
     sweep: StepSweep, line: Line, noise: FloatArray, sizes: FloatArray, rounding: FloatArray
 ) -> PlateauRows:
-    """Return the slopes of all rows from a sweep along ``line``.
+    """Return the derivatives of all rows from a sweep along ``line``.
 
     ``noise`` is that of each row, ``sizes`` its largest slope. A jump at the point that is as high as ``rounding`` is
     noise.
@@ -72,7 +72,7 @@ def plateau_slopes(
 
 
 def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) -> tuple[PlateauRows, Mask]:
-    """Return the slopes of smooth rows, and which rows may be none: those have to be looked at alone."""
+    """Return the derivatives of smooth rows, and which rows may be none: those have to be looked at alone."""
     h, a, b, base = sweep.h[:, None], sweep.ahead, sweep.behind, sweep.base
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), np.abs(base))) + noise
     D = (a - b) / (2 * h)

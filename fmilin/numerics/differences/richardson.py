@@ -51,7 +51,7 @@ class Differences:
     retries : int
         How often a column may be measured again with a better step.
     side : {"left", "right"} or None
-        One-sided slopes, for points at a kink or event; None: central.
+        One-sided derivatives, for points at a kink or event; None: central.
     """
 
     order: Literal[2, 4] = 4
@@ -112,7 +112,7 @@ class Column:
     S2: FloatArray
     noise: FloatArray
     amplified: float  # by how much the noise appears in D
-    doubtful: bool = False  # whether other steps gave other slopes
+    doubtful: bool = False  # whether other steps gave other derivatives
     curved: bool = True  # whether its h^2 term is as large as that of the first step lets expect of a smooth function
 
     @property
@@ -232,7 +232,7 @@ def is_rough(column: Column, scale: float) -> bool:
 
 
 def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: float) -> bool:
-    """Whether the slopes at two steps differ by more than their errors, or what extrapolation leaves, explain."""
+    """Whether the derivatives at two steps differ by more than their errors, or what extrapolation leaves, explain."""
     errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
     gap = np.abs(one.D - other.D)
     if not (beyond := gap > CONTRADICTION_FACTOR * errors).any():
