@@ -14,7 +14,7 @@ from fmilin.auditing.estimators import audit_estimator, audit_kalman_filter
 from fmilin.auditing.motions import audit_periodic_model
 from fmilin.auditing.result import Audit, AuditRow, compare, compare_claim, compare_covariances, keep_worst
 from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator, StateFeedback
-from fmilin.design.schedule import Along, Schedule
+from fmilin.design.schedule import Schedule, ScheduleAlong
 from fmilin.errors import NumericalError
 from fmilin.periodic.fourier import Interpolant
 from fmilin.reduction.transformation import discretize
@@ -40,7 +40,7 @@ def audit_kalman_regulator(regulator: KalmanRegulator) -> Audit:
 
 def audit_function_regulator(regulator: FunctionRegulator) -> Audit:
     """Return the audit of a function, which states no numbers of its own; a schedule along a course is audited."""
-    if isinstance(regulator, Along):
+    if isinstance(regulator, ScheduleAlong):
         return audit_schedule(regulator.schedule)
     return Audit("regulator", "", (), ("what the function answers: it is the user's", "sample_time: it was given"))
 

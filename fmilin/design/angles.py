@@ -71,9 +71,9 @@ def _find_wraps(innovations: FloatArray, before: FloatArray, turns: FloatArray) 
     """Return where an innovation has changed by whole turns since the one before it; nowhere for a turn of 0."""
     sizes = np.where(turns > 0, turns, 1.0)
     change = (innovations - before) / sizes
-    whole = np.round(change)
-    is_turn = (turns > 0) & (whole != 0) & (np.abs(change - whole) < NEAR_TURN_FRACTION)
-    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN_FRACTION * sizes))
+    whole_turns = np.round(change)
+    is_turn = (turns > 0) & (whole_turns != 0) & (np.abs(change - whole_turns) < NEAR_TURN)
+    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN * sizes))
 
 
 class TurnObserver:
@@ -134,7 +134,7 @@ class TurnObserver:
                 first = min(first, int(rows[np.argmax(is_wrap)]))
         return first
 
-    def pass_over(self, innovations: FloatArray) -> None:
+    def record_unwrapped(self, innovations: FloatArray) -> None:
         """Take innovations (K, m) as observed in which no output is seen to wrap."""
         for i in np.flatnonzero(self._possible).tolist():
             column = innovations[np.isfinite(innovations[:, i]), i]

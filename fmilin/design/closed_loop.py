@@ -17,7 +17,7 @@ from fmilin.design.regulators import (
     LinearRegulator,
     Regulator,
     StateFeedback,
-    regulator_of,
+    build_regulator,
 )
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.manifold.operating_points import operating_point, require_sizes
@@ -115,9 +115,9 @@ def closed_loop(
     require_sizes(model, point)
     start = point if start is None else start
     u0 = dict(zip(model.inputs.names, point.inputs.tolist(), strict=True))
-    law = regulator_of(
+    law = build_regulator(
         regulator,
-        partial(_value_at, model, point),
+        partial(_evaluate_variable, model, point),
         lambda name: u0[model.inputs[model.inputs.index_of(name, "an input")].name],
     )
     if isinstance(law, LinearRegulator | StateFeedback):
@@ -126,7 +126,7 @@ def closed_loop(
     real = _Imperfect(limits or {}, delay, noise or {}, seed, *rest)
     member = _member(law, model, start, u0, real)
     driven = {model.inputs.index_of(name, "an input of the plant") for name in law.drives}
-    others = [s.name for j, s in enumerate(model.inputs) if j not in driven]
+    undriven_inputs = [s.name for j, s in enumerate(model.inputs) if j not in driven]
     shaken = [name for name in law.drives if name in real.disturbances]
     feeds = {name: f"{name} disturbed.u" if name in shaken else f"{_REGULATOR}.{name}" for name in law.drives}
     system = connect(
@@ -135,14 +135,14 @@ def closed_loop(
         [(f"{_PLANT}.{r}", f"{_REGULATOR}.{r}") for r in law.reads]
         + [(feed, f"{_PLANT}.{name}") for name, feed in feeds.items()]
         + [(f"{_REGULATOR}.{name}", f"{name} disturbed.a") for name in shaken],
-        inputs={name: f"{_PLANT}.{name}" for name in others}
+        inputs={name: f"{_PLANT}.{name}" for name in undriven_inputs}
         | {f"{name} disturbed": f"{name} disturbed.w" for name in shaken},
         outputs={s.name: f"{_PLANT}.{s.name}" for s in model.outputs} | {feed: feed for feed in feeds.values()},
         name=model.info.name,
     )
     if shaken:
         simulation["inputs"] = _with(simulation.get("inputs"), {f"{n} disturbed": real.disturbances[n] for n in shaken})
-    u = np.concatenate((start.inputs[[model.inputs.index_of(name) for name in others]], np.zeros(len(shaken))))
+    u = np.concatenate((start.inputs[[model.inputs.index_of(name) for name in undriven_inputs]], np.zeros(len(shaken))))
     options: SimulationOptions = {"step": law.sample_time, **simulation}
     ran = simulate(
         system,
@@ -160,7 +160,7 @@ def _with(inputs: Any, more: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**(inputs or {}), **more}
 
 
-def _value_at(model: Model, point: OperatingPoint, name: str) -> float:
+def _evaluate_variable(model: Model, point: OperatingPoint, name: str) -> float:
     """Return the value of any variable of the plant at the point."""
     if model.states.has(name):
         return float(point.states[model.states.index_of(name)])
@@ -225,13 +225,13 @@ class _ConvertedLaw:
     def __init__(self, law: Regulator, real: _Imperfect) -> None:
         self.law, self.real = law, real
         self._deviations = np.array([real.noise.get(name, 0.0) for name in law.reads])
-        self._every = np.array([real.sample_times.get(name, 0.0) for name in law.reads])
+        self._read_intervals = np.array([real.sample_times.get(name, 0.0) for name in law.reads])
         self._steps = [np.array([real.quantization.get(n, 0.0) for n in names]) for names in (law.reads, law.drives)]
         self.restart()
 
     def restart(self) -> None:
         self._random = np.random.default_rng(self.real.seed)
-        self._last, self._due = np.zeros(len(self._every)), np.full(len(self._every), -np.inf)
+        self._last, self._due = np.zeros(len(self._read_intervals)), np.full(len(self._read_intervals), -np.inf)
         self.law.restart()
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
@@ -240,7 +240,7 @@ class _ConvertedLaw:
         moved = moved + self._deviations * self._random.standard_normal(len(read))
         fresh = t >= self._due - SIMULTANEOUS_TIME_TOLERANCE * self.law.sample_time
         begun = np.where(np.isfinite(self._due), self._due, t)
-        self._due = np.where(fresh, begun + self._every, self._due)
+        self._due = np.where(fresh, begun + self._read_intervals, self._due)
         self._last = np.where(fresh, _in_steps(moved, self._steps[0]), self._last)
         return _in_steps(np.asarray(self.law.answer(t, self._last)), self._steps[1])
 
@@ -259,10 +259,15 @@ def _member(
         raise UsageError(f"The regulator's sample time is {law.sample_time:g} s: it must be positive and finite.")
     actuator = real.actuator(law.drives)
     named = [model.inputs[model.inputs.index_of(name, "an input of the plant")] for name in law.drives]
-    held = Signals(Signal(name, s.unit, start=u0[s.name]) for name, s in zip(law.drives, named, strict=True))
+    drive_signals = Signals(Signal(name, s.unit, start=u0[s.name]) for name, s in zip(law.drives, named, strict=True))
     info = ModelInfo(_REGULATOR)
     return HeldMember(
-        info, real.around(law), SamplingTimes(law.sample_time, start.time), Signals(law.reads), held, actuator=actuator
+        info,
+        real.around(law),
+        SamplingTimes(law.sample_time, start.time),
+        Signals(law.reads),
+        drive_signals,
+        actuator=actuator,
     )
 
 

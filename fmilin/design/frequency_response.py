@@ -120,7 +120,7 @@ def frequency_response(
             model.outputs.index_of(name, "a state, input or output of the model")
     measured: list[tuple[Any, ...]] = []
     for size in sizes:
-        run = _excited(model, point, regulator, j)
+        run = _build_excited_run(model, point, regulator, j)
         if signal == "chirp":
             measured.append(_by_chirp(run, w, float(size), names))
         elif signal == "multisine":
@@ -135,7 +135,7 @@ def frequency_response(
     return FrequencyResponse(model.inputs[j], signals, w, sizes, G, error.real, distortion.real)
 
 
-def _excited(model: Model, point: OperatingPoint, regulator: Any, j: int) -> Run:
+def _build_excited_run(model: Model, point: OperatingPoint, regulator: Any, j: int) -> Run:
     """Return what runs the model under a function of the time since the start, beside its input j."""
     name, u0 = model.inputs[j].name, float(point.inputs[j])
     driven = (*getattr(regulator, "drives", ()), *getattr(regulator, "output_labels", ()))
@@ -163,7 +163,7 @@ def _by_sines(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         t = ran.times - ran.times[0]
         values = np.column_stack([ran[name] for name in names])
         halves = [
-            _fitted(t[k], values[k], w, phases)
+            _fit_amplitudes(t[k], values[k], w, phases)
             for k in ((t >= length / 2) & (t <= 3 * length / 4), t >= 3 * length / 4)
         ]
         G, error = halves[1][0] / a, np.abs(halves[1][0] - halves[0][0]) / a
@@ -172,10 +172,10 @@ def _by_sines(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
             return G, error, halves[1][1]
         periods, growing, before = 2 * periods, error.max() > 2 * before, error.max()
         if periods > MOST_PERIODS or growing or not np.isfinite(values).all():
-            raise _unsettled(names[int(np.argmax(error.max(axis=1)))], w.min(), length)
+            raise _build_unsettled_error(names[int(np.argmax(error.max(axis=1)))], w.min(), length)
 
 
-def _fitted(t: FloatArray, values: FloatArray, w: FloatArray, phases: FloatArray) -> tuple[Complex, FloatArray]:
+def _fit_amplitudes(t: FloatArray, values: FloatArray, w: FloatArray, phases: FloatArray) -> tuple[Complex, FloatArray]:
     """Return amplitudes relative to sin(w t + phase), and the share of higher harmonics, each (outputs, n)."""
     orders = range(1, HARMONIC_COUNT + 1) if len(w) == 1 else range(1, 2)
     arguments = np.hstack([np.outer(t, k * w) + k * phases for k in orders])
@@ -183,8 +183,8 @@ def _fitted(t: FloatArray, values: FloatArray, w: FloatArray, phases: FloatArray
         [np.sin(arguments), np.cos(arguments), np.ones((len(t), 1)), (t - t.mean())[:, None] / (np.ptp(t))]
     )
     weights = np.linalg.lstsq(basis, values, rcond=None)[0].T
-    n, every = len(w), arguments.shape[1]
-    parts = weights[:, :every] + 1j * weights[:, every : 2 * every]
+    n, column_count = len(w), arguments.shape[1]
+    parts = weights[:, :column_count] + 1j * weights[:, column_count : 2 * column_count]
     with np.errstate(divide="ignore", invalid="ignore"):
         higher = np.linalg.norm(parts[:, n:], axis=1)[:, None] / np.abs(parts[:, :n])
     return parts[:, :n], higher if n == 1 else np.full((len(values.T), n), np.nan)
@@ -205,19 +205,21 @@ def _by_chirp(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         ran = run(excitation, length, step)
         t = ran.times - ran.times[0]
         values = np.column_stack([ran[name] - ran[name][0] for name in names])
-        given = np.array([excitation(s) for s in t])
+        excitation_values = np.array([excitation(s) for s in t])
         kernel = np.exp(-1j * np.outer(w, t))
-        U = np.trapezoid(kernel * given, t, axis=1)
+        U = np.trapezoid(kernel * excitation_values, t, axis=1)
         G = np.array([np.trapezoid(kernel * column, t, axis=1) / U for column in values.T])
-        left = np.abs(values[t >= 0.95 * length]).max(axis=0)[:, None] / (w * np.abs(U))  # what the end cuts off
-        if (left <= STRETCH_MISMATCH_TOLERANCE * np.abs(G).max(axis=1, keepdims=True) + NEGLIGIBLE_RESPONSE_SIZE).all():
-            return G, left, np.full(G.shape, np.nan)
+        truncation = np.abs(values[t >= 0.95 * length]).max(axis=0)[:, None] / (w * np.abs(U))  # what the end cuts off
+        if (
+            truncation <= STRETCH_MISMATCH_TOLERANCE * np.abs(G).max(axis=1, keepdims=True) + NEGLIGIBLE_RESPONSE_SIZE
+        ).all():
+            return G, truncation, np.full(G.shape, np.nan)
         length += sweep
         if length > MOST_PERIODS / PERIODS * sweep or not np.isfinite(values).all():
-            raise _unsettled(names[int(np.argmax(left.max(axis=1)))], low, length)
+            raise _build_unsettled_error(names[int(np.argmax(truncation.max(axis=1)))], low, length)
 
 
-def _unsettled(name: str, w: float, length: float) -> NumericalError:
+def _build_unsettled_error(name: str, w: float, length: float) -> NumericalError:
     return NumericalError(
         f"'{name}' does not settle to a motion of the input's frequency: not in {length:.4g} s at {w:.4g} rad/s. The "
         "point is unstable or hardly damped, or the answer has another period. Close a loop around it (regulator=), "

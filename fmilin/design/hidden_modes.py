@@ -67,7 +67,7 @@ class HiddenMode:
         """Return the mode in words: its eigenvalue, and the states that it is made of, in parts of their sizes."""
         letter = "z" if sample_time else "s"
         value = self.value
-        shown = (
+        eigenvalue_text = (
             f"{value.real:.4g}"
             if abs(value.imag) <= 1e-9 * abs(value)
             else f"{value.real:.4g} +- {abs(value.imag):.4g}i"
@@ -76,14 +76,14 @@ class HiddenMode:
         parts = parts / max(float(parts.max(initial=0.0)), 1e-300)
         largest = [i for i in np.argsort(-parts)[:MAX_NAMED_STATES] if parts[i] > 1e-3]
         names = ", ".join(f"{states.names[i]} ({parts[i]:.2g})" for i in largest)
-        return f"{letter} = {shown}, which moves {names}"
+        return f"{letter} = {eigenvalue_text}, which moves {names}"
 
 
 def find_hidden_modes(system: UncertainPair) -> list[HiddenMode]:
     """Return the modes near or outside the limit that ``system.C`` does not observe, those that decay least first."""
     if not len(system.A):
         return []
-    scales = balancing_scales(system.A)
+    scales = compute_equilibrating_scales(system.A)
     A, A_error = (M * scales / scales[:, None] for M in (system.A, system.A_error))
     C, C_error = system.C * scales, system.C_error * scales
     balanced = UncertainPair(A, C, A_error, C_error, system.sampled)
@@ -101,7 +101,7 @@ def find_hidden_modes(system: UncertainPair) -> list[HiddenMode]:
     return sorted(hidden_modes, key=lambda mode: mode.margin)
 
 
-def balancing_scales(A: FloatArray) -> FloatArray:
+def compute_equilibrating_scales(A: FloatArray) -> FloatArray:
     """Return powers of 2 that make rows and columns of D^-1 A D alike in size, shape (P,)."""
     if not np.any(A - np.diag(np.diag(A))):
         return np.ones(len(A))
@@ -115,11 +115,11 @@ def _candidates(system: UncertainPair) -> Iterator[complex]:
     The eigenvalues of a Jordan block of order k are spread by rounding over a circle of radius eps^(1/k), around a mean
     that is as exact as the matrix.
     """
-    values, left, right = _eigenvectors(system.A)
+    values, left_vectors, right_vectors = _eigenvectors(system.A)
     size = max(float(np.linalg.norm(system.A, 2)), 1e-300)
     unit = 1.0 if system.sampled else size
-    along = np.abs(np.einsum("ij,ij->j", left.conj(), right))
-    error = (np.abs(left).T @ system.A_error @ np.abs(right)).diagonal() + EPS * size
+    along = np.abs(np.einsum("ij,ij->j", left_vectors.conj(), right_vectors))
+    error = (np.abs(left_vectors).T @ system.A_error @ np.abs(right_vectors)).diagonal() + EPS * size
     inside = 1 - np.abs(values) if system.sampled else -values.real
     near = values[inside < NEAR_LIMIT * error / np.maximum(along, 1e-300)]
     near = near[near.imag >= -CLUSTER_DISTANCES[-1] * unit]
@@ -138,8 +138,8 @@ def _candidates(system: UncertainPair) -> Iterator[complex]:
 
 def _eigenvectors(A: FloatArray) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
     """Return the eigenvalues with left and right eigenvectors of length 1."""
-    values, left, right = eig(A, left=True, right=True)  # type: ignore[misc] # scipy's stubs know one form
-    return values, left, right
+    values, left_vectors, right_vectors = eig(A, left=True, right=True)  # type: ignore[misc] # scipy's stubs know one form
+    return values, left_vectors, right_vectors
 
 
 def _judge(system: UncertainPair, value: complex) -> HiddenMode | None:
@@ -174,28 +174,28 @@ def _mode(system: UncertainPair, value: complex, v: ComplexArray) -> HiddenMode:
 
 def right_direction(A: FloatArray, mode: HiddenMode) -> HiddenMode:
     """Return a mode of the transposed system with the direction of the states in which A moves it."""
-    scales = balancing_scales(A)
+    scales = compute_equilibrating_scales(A)
     pencil = A * scales / scales[:, None] - mode.value * np.eye(len(A))
     right = np.linalg.svd(pencil)[2][-1].conj()
     return replace(mode, direction=right * scales)
 
 
-def entry_errors(M: FloatArray, stated: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the errors of entries, for rows and columns in sizes ``left``, ``right``, from those that a model states.
+def entry_errors(M: FloatArray, stated: FloatArray, row_sizes: FloatArray, column_sizes: FloatArray) -> FloatArray:
+    """Return the errors of entries, from those that a model states, for the sizes of rows and columns.
 
     A model states the errors of exact derivatives relative to the largest entry of a row in nominal sizes, which may be
     far from those of the motion: in balanced coordinates rounding is often less.
     """
-    sizes = np.abs(M) * right / left[:, None]
-    largest = sizes.max(axis=1, initial=0.0)[:, None] * left[:, None] / right
+    sizes = np.abs(M) * column_sizes / row_sizes[:, None]
+    largest = sizes.max(axis=1, initial=0.0)[:, None] * row_sizes[:, None] / column_sizes
     is_rounding = stated <= MIN_DIFFERENCE_ERROR * np.maximum(np.abs(M).max(axis=1, initial=0.0)[:, None], np.abs(M))
     rounded = np.minimum(stated, ENTRY_ROUNDING_ERROR * largest)
     return np.asarray(np.where(is_rounding, rounded, stated) + 4 * EPS * np.abs(M))
 
 
-def continuous_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray]:
+def compute_continuous_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the errors of the entries of A, B and C of a linear model."""
-    scales, E = balancing_scales(linear.A), linear.errors
+    scales, E = compute_equilibrating_scales(linear.A), linear.errors
     B_sizes = np.maximum(np.abs(linear.B / scales[:, None]).max(axis=0, initial=0.0), 1e-300)
     return (
         entry_errors(linear.A, E.A, scales, scales),
@@ -204,9 +204,9 @@ def continuous_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray, Floa
     )
 
 
-def sampled_errors(linear: LinearModel, sample_time: float) -> tuple[FloatArray, FloatArray]:
+def compute_sampled_errors(linear: LinearModel, sample_time: float) -> tuple[FloatArray, FloatArray]:
     """Return the errors of the entries of Phi = exp(A h) and Gamma = int exp(A s) B ds, inputs held."""
-    A_error, B_error, _ = continuous_errors(linear)
+    A_error, B_error, _ = compute_continuous_errors(linear)
     return exponential_errors((linear.A, linear.B), (A_error, B_error), sample_time)
 
 
@@ -222,7 +222,7 @@ def exponential_errors(
     M, E = (np.zeros((P + nu, P + nu)) for _ in range(2))
     M[:P, :P], M[:P, P:] = A, B
     E[:P, :P], E[:P, P:] = errors
-    scales = balancing_scales(A)
+    scales = compute_equilibrating_scales(A)
     size = float(np.linalg.norm(A * scales / scales[:, None], 1)) * sample_time
     squarings = max(0, int(np.ceil(np.log2(max(size, 1.0)))))
     h = sample_time / 2**squarings

@@ -23,13 +23,13 @@ from fmilin.design.angles import TurnObserver, Wrapped, choose_turns
 from fmilin.design.hidden_modes import (
     HiddenMode,
     UncertainPair,
-    continuous_errors,
+    compute_continuous_errors,
+    compute_sampled_errors,
     find_hidden_modes,
     right_direction,
-    sampled_errors,
 )
 from fmilin.design.laws import Savable, linear_law
-from fmilin.design.measurement import factor_of, measurement_covariance, require_vector
+from fmilin.design.measurement import factor_covariance, measurement_covariance, require_vector
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
@@ -92,7 +92,7 @@ def sampled_noise(A: RealArrayLike, G: RealArrayLike, W: RealArrayLike, sample_t
         )
     if not (np.isfinite(A).all() and np.isfinite(G).all()):
         raise UsageError("A and G need finite numbers.")
-    factor_of(W, len(W), "The spectral density W")
+    factor_covariance(W, len(W), "The spectral density W")
     halvings = max(0, int(np.ceil(np.log2(max(float(np.linalg.norm(A, 1)) * sample_time, 1.0)))))
     E = expm(np.block([[-A, G @ W @ G.T], [np.zeros((P, P)), A.T]]) * (sample_time / 2**halvings))
     Phi = E[P:, P:].T
@@ -147,8 +147,8 @@ class KalmanFilter(TableRepr, Savable):
         """C P- C' + R, with what the noise of a sample adds through D, shape (m, m)."""
         C, crossed = self.sampled.C, self.cross_covariance
         through = C @ crossed
-        seen = self.R + self.feedthrough @ self.feedthrough.T
-        return np.asarray(C @ self.predicted @ C.T + through + through.T + seen)
+        measurement_noise = self.R + self.feedthrough @ self.feedthrough.T
+        return np.asarray(C @ self.predicted @ C.T + through + through.T + measurement_noise)
 
     @property
     def cross_covariance(self) -> FloatArray:
@@ -158,8 +158,8 @@ class KalmanFilter(TableRepr, Savable):
     @property
     def noisy_system(self) -> NoisySystem:
         """The sampled matrices and noise, with the errors of the matrices, as the Riccati equation takes them."""
-        A_error, _ = sampled_errors(self.linear, self.sampled.sample_time)
-        C_error = continuous_errors(self.linear)[2]
+        A_error, _ = compute_sampled_errors(self.linear, self.sampled.sample_time)
+        C_error = compute_continuous_errors(self.linear)[2]
         s = self.sampled
         return NoisySystem(s.A, s.C, self.noise, self.feedthrough, self.R, A_error, C_error)
 
@@ -237,7 +237,7 @@ class KalmanFilter(TableRepr, Savable):
             part = slice(k, min(K, k + observer.longest_record))
             estimates, differences = self._filter_part(y, (before[part], u[part], readings[part]), observer.turns)
             done = observer.count_without_jump(differences)
-            observer.pass_over(differences[:done])
+            observer.record_unwrapped(differences[:done])
             states[k : k + done], innovations[k : k + done] = estimates[:done], differences[:done]
             k += done
             y = self._ahead(states[k - 1], u[k - 1]) if done else y
@@ -289,8 +289,8 @@ class KalmanFilter(TableRepr, Savable):
         coordinates.
         """
         s, plant, L = self.sampled, self.linear, self.gain
-        kept = np.eye(len(s.A)) - L @ s.C
-        A, B, f0 = kept @ s.A, np.hstack([kept @ s.B - L @ s.D, L]), kept @ s.f0
+        error_update = np.eye(len(s.A)) - L @ s.C
+        A, B, f0 = error_update @ s.A, np.hstack([error_update @ s.B - L @ s.D, L]), error_update @ s.f0
         read = [*plant.inputs, *plant.outputs]
         inputs = Signals(x.starting_at(v) for x, v in zip(read, (*plant.u0, *plant.g0), strict=True))
         states = [x.starting_at(v) for x, v in zip(s.states, s.y0.tolist(), strict=True)]
@@ -298,7 +298,7 @@ class KalmanFilter(TableRepr, Savable):
         named = Signals(replace(x, name=f"estimated.{x.name}", aliases=()) for x in states)
         return linear_law("Kalman filter", plant, (A, B, A, B), (named, inputs, outputs), s.sample_time, f0)
 
-    def measured_angles(self) -> MeasuredAngles | None:
+    def find_measured_angles(self) -> MeasuredAngles | None:
         """Return the measured angles with their predictions from the estimates of the sample before."""
         s, turns = self.sampled, self.linear.outputs.turns
         rows = np.flatnonzero(turns)
@@ -351,9 +351,9 @@ def kalman_filter(
     linear = linear if outputs is linear.outputs else replace(linear, outputs=outputs)
     sampled = discretize(linear, sample_time)
     R = measurement_covariance(linear.outputs, measured)
-    noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, held=held)
-    A_error, _ = sampled_errors(linear, sampled.sample_time)
-    C_error = continuous_errors(linear)[2]
+    noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, holds_noise=held)
+    A_error, _ = compute_sampled_errors(linear, sampled.sample_time)
+    C_error = compute_continuous_errors(linear)[2]
     _require_observable(
         linear, UncertainPair(sampled.A, sampled.C, A_error, C_error, sampled=True), sampled.sample_time
     )
@@ -381,26 +381,26 @@ def kalman_filter(
 
 
 def _noise_of_a_sample(
-    linear: LinearModel, sampled: LinearModel, process: Mapping[str, float] | RealArrayLike, *, held: bool
+    linear: LinearModel, sampled: LinearModel, process: Mapping[str, float] | RealArrayLike, *, holds_noise: bool
 ) -> tuple[FloatArray, FloatArray, UncertainPair]:
     """Return the factors of the noise that a sample adds to states and measurement; what tells what it excites."""
     P, m = len(sampled.A), len(sampled.C)
-    A_error, B_error = sampled_errors(linear, sampled.sample_time)
+    A_error, B_error = compute_sampled_errors(linear, sampled.sample_time)
     discrete = UncertainPair(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
     if not isinstance(process, Mapping):
         Q = as_numbers(process, "The covariance of the process noise")
-        noise = factor_of(Q, P, "The covariance of the process noise")
+        noise = factor_covariance(Q, P, "The covariance of the process noise")
         return noise, np.zeros((m, P)), discrete.transpose(Q, 1e-12 * np.abs(Q))
     columns = require_intensities(linear.inputs, process)
     roots = np.sqrt(np.array(list(process.values()), dtype=np.float64))
     excited = [column for column, root in zip(columns, roots, strict=True) if root > 0]
-    if held:
+    if holds_noise:
         reach = discrete.transpose(sampled.B[:, excited], B_error[:, excited])
         return sampled.B[:, columns] * roots, sampled.D[:, columns] * roots, reach
     _refuse_white_feedthrough(linear, excited)
-    errors = continuous_errors(linear)
+    errors = compute_continuous_errors(linear)
     Q = sampled_noise(linear.A, linear.B[:, columns], np.diag(roots**2), sampled.sample_time)
-    noise = factor_of(Q, P, "The covariance of the process noise")
+    noise = factor_covariance(Q, P, "The covariance of the process noise")
     continuous = UncertainPair(linear.A, linear.C, errors[0], errors[2], sampled=False)
     return noise, np.zeros((m, P)), continuous.transpose(linear.B[:, excited], errors[1][:, excited])
 

@@ -58,12 +58,12 @@ class Savable:
         """
         ...
 
-    def limited(self) -> FloatArray:
+    def compute_limit_response(self) -> FloatArray:
         """Return how the states move with what limits take from the outputs, shape (P, outputs)."""
         linear = self.linear_model()
         return np.zeros((len(linear.states), len(linear.outputs)))
 
-    def measured_angles(self) -> MeasuredAngles | None:
+    def find_measured_angles(self) -> MeasuredAngles | None:
         """Return the inputs that are measured angles, with what its states predict of them; None without any."""
         linear = self.linear_model()
         return MeasuredAngles.around_point(linear.inputs, len(linear.states))
@@ -71,28 +71,37 @@ class Savable:
 
 def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model without the coordinates that the named ones do not depend on; refuse where they do."""
-    kept = [linear.states.index_of(name, "a coordinate of the linear model") for name in names]
-    if not kept:
+    selected = [linear.states.index_of(name, "a coordinate of the linear model") for name in names]
+    if not selected:
         raise UsageError("A regulator without states reads nothing: name a coordinate of the linear model.")
-    left = [i for i in range(len(linear.states)) if i not in kept]
+    omitted = [i for i in range(len(linear.states)) if i not in selected]
     E, scales = linear.errors, linear.states.scales(linear.y0)
-    sizes = np.outer(1 / scales[kept], scales)
+    sizes = np.outer(1 / scales[selected], scales)
     depends = (
-        np.abs(linear.A[kept]) * sizes
-        > 10 * (E.A[kept] * sizes) + CYCLIC_DERIVATIVE_TOLERANCE * (np.abs(linear.A[kept]) * sizes).max()
+        np.abs(linear.A[selected]) * sizes
+        > 10 * (E.A[selected] * sizes) + CYCLIC_DERIVATIVE_TOLERANCE * (np.abs(linear.A[selected]) * sizes).max()
     )
-    if (coupled := np.argwhere(depends[:, left])).size:
+    if (coupled := np.argwhere(depends[:, omitted])).size:
         i, j = coupled[0]
         raise UsageError(
-            f"'{linear.states.names[left[j]]}' is left out of the coordinates, but '{names[i]}' depends on it. Name "
+            f"'{linear.states.names[omitted[j]]}' is left out of the coordinates, but '{names[i]}' depends on it. Name "
             "it, too."
         )
+    square = np.ix_(selected, selected)
     return replace(
         linear,
-        A=linear.A[np.ix_(kept, kept)], B=linear.B[kept], C=linear.C[:, kept], T=linear.T[:, kept],
-        f0=linear.f0[kept], y0=linear.y0[kept], states=linear.states.select(kept), descriptor=None, derivatives={},
-        discrete=None, errors=EntryErrors(E.A[np.ix_(kept, kept)], E.B[kept], E.C[:, kept], E.D, E.T[:, kept]),
-    )  # fmt: skip
+        A=linear.A[square],
+        B=linear.B[selected],
+        C=linear.C[:, selected],
+        T=linear.T[:, selected],
+        f0=linear.f0[selected],
+        y0=linear.y0[selected],
+        states=linear.states.select(selected),
+        descriptor=None,
+        derivatives={},
+        discrete=None,
+        errors=EntryErrors(E.A[square], E.B[selected], E.C[:, selected], E.D, E.T[:, selected]),
+    )
 
 
 def linear_law(

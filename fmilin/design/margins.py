@@ -144,10 +144,10 @@ def _warn_of_errors(loop: LinearModel, result: Margins) -> list[Remark]:
 
 def family_margins(family: LinearFamily) -> NDArray[np.object_]:
     """Return the margins of every loop of a family."""
-    every = np.full(len(family), None, dtype=object)
+    all_margins = np.full(len(family), None, dtype=object)
     for number, linear in family.good():
-        every[number] = margins(linear)
-    return every.reshape(family.shape)
+        all_margins[number] = margins(linear)
+    return all_margins.reshape(family.shape)
 
 
 def compute_margins(loop: StateSpace) -> Margins:
@@ -220,7 +220,7 @@ def decide_for_factor(loop: StateSpace, factor: complex) -> bool | None:
 
 def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, list[str]]:
     """Return both ends of the gains around 1 for which the closed loop is stable, and what contradicts them."""
-    factors = [end for end in map(_factor_at, curve.find_real_points()) if end is not None]
+    factors = [end for end in map(_compute_factor, curve.find_real_points()) if end is not None]
     low = max((end for end in factors if end.value < 1), default=End(0.0, math.nan))
     high = min((end for end in factors if end.value > 1), default=End(math.inf, math.nan))
     doubts: list[str] = []
@@ -234,7 +234,7 @@ def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, li
     return ends[0], ends[1], doubts
 
 
-def _factor_at(crossing: CurveCrossing) -> End | None:
+def _compute_factor(crossing: CurveCrossing) -> End | None:
     """Return k = 1/L = S/T; None where it is not positive, or is 0 or infinite but for rounding."""
     S, T = crossing.S.real, crossing.T.real
     noise = SIGNIFICANT_ROUNDING_FACTOR * crossing.rounding

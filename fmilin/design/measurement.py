@@ -57,7 +57,7 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
     named = dict(sensors) if isinstance(sensors, Mapping) else {text: text for text in sensors}
     if isinstance(sensors, str) or not named:
         raise UsageError("'sensors' is a sequence of expressions, or a mapping of names to them, with one at least.")
-    variables = _Variables(linear)
+    variables = _SensorVariables(linear)
     rows = [variables.row(name, parse(text)) for name, text in named.items()]
     C, D = (np.array([row[i] for row in rows]) for i in (0, 1))
     errors = replace(linear.errors, C=np.array([row[2] for row in rows]), D=np.array([row[3] for row in rows]))
@@ -73,7 +73,7 @@ _SensorRow = tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]
 """Of C and D, of their errors, and the value at the point."""
 
 
-class _Variables:
+class _SensorVariables:
     """The variables of a linear model: value at the point, and how each depends on y and u."""
 
     def __init__(self, linear: LinearModel) -> None:
@@ -113,8 +113,8 @@ class _Variables:
         expression = parse(text)
         if not expression.is_variable:
             return Signal(name, start=value, description=text, turn=find_expression_turn(expression))
-        own = self._variable(expression.names[0])[0]
-        return replace(own, name=name, aliases=(), start=value)
+        variable = self._variable(expression.names[0])[0]
+        return replace(variable, name=name, aliases=(), start=value)
 
     def _variable(self, name: str) -> tuple[Signal, _SensorRow]:
         if name in self._variables:
@@ -145,7 +145,7 @@ def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float,
     return float(functions.values(at)[0]), dict(zip(expression.names, functions.jacobian(at)[0].tolist(), strict=True))
 
 
-def factor_of(matrix: RealArrayLike, shape: int, what: str) -> FloatArray:
+def factor_covariance(matrix: RealArrayLike, shape: int, what: str) -> FloatArray:
     """Return F with F F' = matrix, symmetric and positive semidefinite, (n, n)."""
     M = as_numbers(matrix, what)
     if M.shape != (shape, shape):
@@ -163,16 +163,16 @@ def factor_of(matrix: RealArrayLike, shape: int, what: str) -> FloatArray:
 
 
 def process_directions(
-    model: Model, noise: Mapping[str, float] | RealArrayLike, augmented: Sequence[str], *, held: bool = False
+    model: Model, noise: Mapping[str, float] | RealArrayLike, augmented: Sequence[str], *, holds_noise: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities.
 
-    With ``held`` those of inputs are times roots of variances, and stand first.
+    With ``holds_noise`` those of inputs are times roots of variances, and stand first.
     """
     N, nu = len(model.states), len(model.inputs)
-    what = "variance" if held else "spectral density"
+    what = "variance" if holds_noise else "spectral density"
     if not isinstance(noise, Mapping):
-        U = factor_of(noise, nu, f"The {what} of the process noise")
+        U = factor_covariance(noise, nu, f"The {what} of the process noise")
         return np.zeros((N, nu)), U
     for name, value in noise.items():
         if not (np.isfinite(as_numbers(value, f"The process noise of '{name}'")) and value >= 0):
@@ -193,7 +193,7 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | RealAr
     m = len(outputs)
     if not isinstance(noise, Mapping):
         R = as_numbers(noise, "The measurement noise")
-        F = factor_of(R, m, "The covariance of the measurement noise")
+        F = factor_covariance(R, m, "The covariance of the measurement noise")
         if (np.linalg.norm(F, axis=0) == 0).any():
             raise UsageError("The covariance of the measurement noise is singular: every output needs some noise.")
         return R
@@ -209,7 +209,7 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | RealAr
 
 
 def initial_factor(
-    states: Signals, T: FloatArray, kept: Sequence[int], given: Mapping[str, float] | RealArrayLike
+    states: Signals, T: FloatArray, independent: Sequence[int], covariance: Mapping[str, float] | RealArrayLike
 ) -> FloatArray:
     """Return a factor S (P, P) of the covariance at the start.
 
@@ -217,13 +217,13 @@ def initial_factor(
     joins them: (T' diag(1/variance) T)^-1.
     """
     P = T.shape[1]
-    if not isinstance(given, Mapping):
-        M = as_numbers(given, "The initial covariance")
+    if not isinstance(covariance, Mapping):
+        M = as_numbers(covariance, "The initial covariance")
         if M.ndim != 1 or len(M) != len(states):
-            return factor_of(M, P, "The initial covariance")
-        given = dict(zip(states.names, M.tolist(), strict=True))
+            return factor_covariance(M, P, "The initial covariance")
+        covariance = dict(zip(states.names, M.tolist(), strict=True))
     rows = []
-    for name, value in given.items():
+    for name, value in covariance.items():
         if not (np.isfinite(as_numbers(value, f"The initial variance of '{name}'")) and value > 0):
             raise UsageError(f"The initial variance of '{name}' is {value:g}: it must be finite and positive.")
         row = T[states.index_of(name, "a state of the model")]
@@ -236,7 +236,7 @@ def initial_factor(
     if len(rows) < P or not (sizes > 0).all() or values[-1] < 1e-9 * values[0]:
         raise UsageError(
             "The initial variances leave a direction open: give one for each of "
-            f"{', '.join(states.names[k] for k in kept)}, or for enough other states."
+            f"{', '.join(states.names[k] for k in independent)}, or for enough other states."
         )
     information = J.T @ J
     return np.asarray(np.linalg.cholesky(np.linalg.inv(information)))

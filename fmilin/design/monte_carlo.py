@@ -105,13 +105,13 @@ def monte_carlo(
         raise NumericalError(f"All {runs} runs failed. The first: {results[0]}")
     nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan), good[0][3]
     rows = [nothing if isinstance(f, str) else f for f in results]
-    kept = {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)}
+    courses = {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)}
     turns = dict(zip(signals, good[0][3], strict=True))
     return MonteCarlo(
         {name: np.array([d[name] for d in drawn]) for name in parameters},
         {name: np.array([row[0][i] for row in rows]) for i, name in enumerate(measures or {})},
         good[0][1],
-        {name: _align_turns(course, turns[name]) for name, course in kept.items()},
+        {name: _align_turns(course, turns[name]) for name, course in courses.items()},
         dict(failures),
     )
 
@@ -120,7 +120,7 @@ def _run_in_processes(
     one: Callable[[dict[str, float], int], _Run | str], drawn: Sequence[dict[str, float]], jobs: int
 ) -> list[_Run | str]:
     """Return the results of all runs. Raises ModelCrashError if a process ends, or is stopped, before its run does."""
-    others = multiprocessing.active_children()
+    earlier_children = multiprocessing.active_children()
     stop_watch = StopWatch()
     is_stopped = False
     try:
@@ -128,7 +128,9 @@ def _run_in_processes(
             pending = runs = [pool.submit(one, values, number) for number, values in enumerate(drawn)]
             while pending:
                 pending = list(wait(pending, INTERVAL).not_done)
-                workers = {child.pid: child for child in multiprocessing.active_children() if child not in others}
+                workers = {
+                    child.pid: child for child in multiprocessing.active_children() if child not in earlier_children
+                }
                 for number in stop_watch.find(pid for pid in workers if pid is not None):
                     is_stopped = True
                     workers[number].kill()  # the others end, too, and the runs get a BrokenProcessPool

@@ -16,7 +16,7 @@ from functools import reduce
 import numpy as np
 
 from fmilin.design.kalman import require_intensities
-from fmilin.design.measurement import factor_of, measurement_covariance
+from fmilin.design.measurement import factor_covariance, measurement_covariance
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.periodic.fourier import Interpolant, derivative
@@ -47,7 +47,7 @@ def periodic_riccati(A: FloatArray, G: FloatArray, Q: FloatArray, period: float)
     parts: Passage = (np.swapaxes(each, 1, 2), -b @ each, -each @ c)
     while len(parts[0]) > m:
         F, W, H = parts
-        parts = _joined((F[0::2], W[0::2], H[0::2]), (F[1::2], W[1::2], H[1::2]))
+        parts = _join_passages((F[0::2], W[0::2], H[0::2]), (F[1::2], W[1::2], H[1::2]))
     S = np.empty((m, P, P))
     S[0] = _for_ever(parts)
     for k in range(m - 1, 0, -1):
@@ -56,7 +56,7 @@ def periodic_riccati(A: FloatArray, G: FloatArray, Q: FloatArray, period: float)
     return (S + np.swapaxes(S, 1, 2)) / 2
 
 
-def _joined(first: Passage, then: Passage) -> Passage:
+def _join_passages(first: Passage, then: Passage) -> Passage:
     """Return the passage through two intervals, one after the other."""
     (F, W, H), (F_, W_, H_) = first, then
     both = np.linalg.solve(np.eye(F.shape[-1]) + W @ H_, np.concatenate((F, W), axis=-1))
@@ -66,14 +66,14 @@ def _joined(first: Passage, then: Passage) -> Passage:
 
 
 def _for_ever(parts: Passage) -> FloatArray:
-    whole: Passage = reduce(_joined, zip(*parts, strict=True))
+    passage: Passage = reduce(_join_passages, zip(*parts, strict=True))
     with np.errstate(all="ignore"):
         for _ in range(DOUBLINGS):
-            before, whole = whole[2], _joined(whole, whole)
-            if not np.isfinite(whole[2]).all():
+            before, passage = passage[2], _join_passages(passage, passage)
+            if not np.isfinite(passage[2]).all():
                 break
-            if np.abs(whole[2] - before).max() <= CONVERGENCE_TOLERANCE * np.abs(whole[2]).max():
-                return whole[2]
+            if np.abs(passage[2] - before).max() <= CONVERGENCE_TOLERANCE * np.abs(passage[2]).max():
+                return passage[2]
     raise NumericalError("Riccati's equation has no solution that repeats itself and makes the system stable.")
 
 
@@ -163,13 +163,13 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: RealArrayLike, input_cost:
         raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
     if nu == 0 or (np.isfinite(R).all() and np.linalg.eigvalsh(R + R.T).min() <= 0):
         raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
-    factor_of(Q, P, "The cost of the states")
-    factor_of(R, nu, "The cost of the inputs")
+    factor_covariance(Q, P, "The cost of the states")
+    factor_covariance(R, nu, "The cost of the inputs")
     over_B: FloatArray = np.asarray(np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2)))
-    every = np.broadcast_to(Q, periodic.A.shape)
+    costs = np.broadcast_to(Q, periodic.A.shape)
     what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
-    S = _solved(periodic, periodic.A, periodic.B @ over_B, every, what)
-    equation = PeriodicRiccati(periodic.A, periodic.B @ over_B, every, over_B, periodic.period, is_filter=False)
+    S = _solve_riccati(periodic, periodic.A, periodic.B @ over_B, costs, what)
+    equation = PeriodicRiccati(periodic.A, periodic.B @ over_B, costs, over_B, periodic.period, is_filter=False)
     K = equation.compute_gain(S)
     return _certify(periodic, K, S, (equation, periodic.B @ K), what)
 
@@ -202,14 +202,14 @@ def periodic_kalman_filter(
     backwards = -np.arange(len(periodic.A))
     dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
     what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"
-    covariance = _solved(periodic, dual[0], dual[1], dual[2], what)[backwards]
-    seen = np.swapaxes(over_C, 1, 2) @ periodic.C
-    equation = PeriodicRiccati(periodic.A, seen, noise, over_C, periodic.period, is_filter=True)
+    covariance = _solve_riccati(periodic, dual[0], dual[1], dual[2], what)[backwards]
+    information = np.swapaxes(over_C, 1, 2) @ periodic.C
+    equation = PeriodicRiccati(periodic.A, information, noise, over_C, periodic.period, is_filter=True)
     L = equation.compute_gain(covariance)
     return _certify(periodic, L, covariance, (equation, L @ periodic.C), what)
 
 
-def _solved(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray, what: str) -> FloatArray:
+def _solve_riccati(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: FloatArray, what: str) -> FloatArray:
     periodic.require_closed("Riccati's equation")
     try:
         return periodic_riccati(A, G, Q, periodic.period)

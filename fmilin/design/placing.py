@@ -154,20 +154,20 @@ def place_modes(
     request = Request.of("place_modes", linearization, options)
     varied = VariedModel(model, point, parameters, request)
     start = linearize_as(model, varied.point, replace(request, parameters=tuple(parameters)))
-    wanted = [(g, i) for g in goals for i in _meant(g, start.eigenvalues())]
-    if not wanted:
+    goal_modes = [(g, i) for g in goals for i in _select_eigenvalues(g, start.eigenvalues())]
+    if not goal_modes:
         raise UsageError("There is no goal, or no mode: give fl.design.ModeGoal(near=..., damping=...) or several.")
-    search = _PlacementSearch(varied, start, wanted)
+    search = _PlacementSearch(varied, start, goal_modes)
     q = search.run()
     linear = linearize_as(*varied.at(varied.values(q)), request)
-    after = linear.eigenvalues()[_matched(search.followed(q)[1], linear.eigenvalues())]
-    if any(m < 0 for g, i in wanted for _, m, _ in _margins(g, after[i], after[:0], search.unit[i])):
+    after = linear.eigenvalues()[_match_eigenvalues(search.follow_eigenvalues(q)[1], linear.eigenvalues())]
+    if any(m < 0 for g, i in goal_modes for _, m, _ in _margins(g, after[i], after[:0], search.unit[i])):
         raise NumericalError(f"Linearized anew with {varied.values(q)} the model misses its goals: take a smaller box.")
-    modes = tuple((complex(start.eigenvalues()[i]), complex(after[i])) for _, i in wanted)
+    modes = tuple((complex(start.eigenvalues()[i]), complex(after[i])) for _, i in goal_modes)
     return PlacedModes(varied.values(q), varied.values(varied.q_of(start)), linear, modes)
 
 
-def _meant(goal: ModeGoal, values: Complex) -> list[int]:
+def _select_eigenvalues(goal: ModeGoal, values: Complex) -> list[int]:
     """Return the eigenvalues that a goal is about, one of each pair."""
     if goal.near is not None:
         return [int(i) for i in np.argsort(np.abs(values - complex(goal.near.real, abs(goal.near.imag))))[:1]]
@@ -183,17 +183,17 @@ def _margins(goal: ModeGoal, value: complex, slopes: Complex, unit: float) -> li
     """Return each number in words, by how much it is met (beside ``unit`` where in 1/s), and the slopes of that."""
     size = max(abs(value), 1e-300)
     along, ratio = (np.conj(value) * slopes).real / size, -value.real / size
-    told: list[tuple[str, float, Any]] = []
+    goal_margins: list[tuple[str, float, Any]] = []
     if goal.damping is not None:
-        told.append((f"damping {ratio + 0.0:.4g}", ratio - goal.damping, -(slopes.real + ratio * along) / size))
+        goal_margins.append((f"damping {ratio + 0.0:.4g}", ratio - goal.damping, -(slopes.real + ratio * along) / size))
     if goal.decay is not None:
-        told.append((f"decay {0.0 - value.real:.4g}", (-value.real - goal.decay) / unit, -slopes.real / unit))
+        goal_margins.append((f"decay {0.0 - value.real:.4g}", (-value.real - goal.decay) / unit, -slopes.real / unit))
     for sign, limit in zip((1, -1), goal.frequency or (), strict=False):
-        told.append((f"frequency {size:.4g}", sign * (size - limit) / unit, sign * along / unit))
-    return told
+        goal_margins.append((f"frequency {size:.4g}", sign * (size - limit) / unit, sign * along / unit))
+    return goal_margins
 
 
-def _matched(predicted: Complex, values: Complex) -> NDArray[np.intp]:
+def _match_eigenvalues(predicted: Complex, values: Complex) -> NDArray[np.intp]:
     """Return which of ``values`` is nearest to each predicted one, all of them taken once."""
     return np.asarray(linear_sum_assignment(np.abs(predicted[:, None] - values))[1])
 
@@ -201,38 +201,40 @@ def _matched(predicted: Complex, values: Complex) -> NDArray[np.intp]:
 class _PlacementSearch:
     """The optimization, and the eigenvalues on its way: q, values (P,) at their places, slopes (P, parameters) by q."""
 
-    def __init__(self, varied: VariedModel, start: LinearModel, wanted: Sequence[tuple[ModeGoal, int]]) -> None:
-        self.varied, self.wanted = varied, wanted
+    def __init__(self, varied: VariedModel, start: LinearModel, goal_modes: Sequence[tuple[ModeGoal, int]]) -> None:
+        self.varied, self.goal_modes = varied, goal_modes
         first = varied.q_of(start), start.eigenvalues(), start.eigenvalue_derivatives() * varied.half
-        self.visits, self.q0 = [first], np.clip(first[0], -1.0, 1.0)
+        self.evaluations, self.q0 = [first], np.clip(first[0], -1.0, 1.0)
         self.unit = np.maximum(np.abs(first[1]), 1e-300)
 
-    def followed(self, q: FloatArray) -> tuple[FloatArray, Complex, Complex]:
+    def follow_eigenvalues(self, q: FloatArray) -> tuple[FloatArray, Complex, Complex]:
         """Return the eigenvalues at q, by short steps from the nearest point that was visited."""
-        last = min(self.visits, key=lambda visit: float(np.linalg.norm(visit[0] - q)))
+        last = min(self.evaluations, key=lambda evaluation: float(np.linalg.norm(evaluation[0] - q)))
         steps = int(np.ceil(np.linalg.norm(q - last[0]) / MAX_TRACKING_STEP))
         for target in np.linspace(last[0], q, steps + 1)[1:]:
             linear = self.varied.linear(self.varied.values(target))
-            order = _matched(last[1] + last[2] @ (target - last[0]), linear.eigenvalues())
+            order = _match_eigenvalues(last[1] + last[2] @ (target - last[0]), linear.eigenvalues())
             slopes = linear.eigenvalue_derivatives() * self.varied.half
             last = target, linear.eigenvalues()[order], slopes[order]
-            self.visits.append(last)
+            self.evaluations.append(last)
         return last
 
     def margins(self, q: FloatArray) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
         """Return all numbers in words, the margins by which they are met, and the derivatives of these by q."""
-        _, values, slopes = self.followed(q)
-        told = [t for g, i in self.wanted for t in _margins(g, complex(values[i]), slopes[i], self.unit[i])]
-        words, met, along = zip(*told, strict=True)
+        _, values, slopes = self.follow_eigenvalues(q)
+        goal_margins = [t for g, i in self.goal_modes for t in _margins(g, complex(values[i]), slopes[i], self.unit[i])]
+        words, met, along = zip(*goal_margins, strict=True)
         return words, np.array(met) - GOAL_TOLERANCE, np.array(along)
 
     def run(self) -> FloatArray:
         """Return the q that meets the goals, or say how near one came."""
-        best = self.minimized(self.q0, missing=False)
+        best = self.minimize_distance(self.q0, missing=False)
         for start in [self.q0, *np.random.default_rng(34).uniform(-1, 1, (RANDOM_START_COUNT, len(self.q0)))]:
             if self.least(best) < -GOAL_TOLERANCE:
-                best = max(best, self.minimized(start, missing=True), key=self.least)
-                best = max(self.minimized(best, missing=False), best, key=lambda q: min(self.least(q), -GOAL_TOLERANCE))
+                best = max(best, self.minimize_distance(start, missing=True), key=self.least)
+                best = max(
+                    self.minimize_distance(best, missing=False), best, key=lambda q: min(self.least(q), -GOAL_TOLERANCE)
+                )
         if self.least(best) >= -GOAL_TOLERANCE:
             return best
         words, met, _ = self.margins(best)
@@ -249,7 +251,7 @@ class _PlacementSearch:
         """Return the margin of what is met least."""
         return float(self.margins(q)[1].min())
 
-    def minimized(self, start: FloatArray, *, missing: bool) -> FloatArray:
+    def minimize_distance(self, start: FloatArray, *, missing: bool) -> FloatArray:
         """Return the nearest q that meets the goals, or with ``missing`` one that misses them least."""
         minimize: Any = optimize.minimize
 
@@ -346,7 +348,7 @@ def identified_parameters(
     request = Request.of("identified_parameters", linearization, options)
     varied, w = VariedModel(model, point, parameters, request), as_numbers(frequencies, "One of the frequencies")
     start = varied.linear({})
-    measured, weight = _measured(start, w, response, weights)
+    measured, weight = _arrange_response(start, w, response, weights)
 
     def differences(q: FloatArray) -> FloatArray:
         return _flat((_response(varied.linear(varied.values(q), derivatives=False), w)[0] - measured) * weight)
@@ -377,22 +379,31 @@ def identified_parameters(
     return IdentifiedParameters(chosen, deviations, varied.linear(chosen), float(np.sqrt(2 * best.cost / count)))
 
 
-def _measured(linear: LinearModel, w: FloatArray, response: ArrayLike, weights: ArrayLike | None) -> tuple[Any, Any]:
+def _arrange_response(
+    linear: LinearModel, w: FloatArray, response: ArrayLike, weights: ArrayLike | None
+) -> tuple[Any, Any]:
     """Return the response and its weights, (k, ny, nu)."""
-    shape, given = (len(linear.outputs), len(linear.inputs), w.size), np.asarray(response, dtype=np.complex128)
-    if w.ndim != 1 or given.shape not in (shape, shape[2:] if shape[:2] == (1, 1) else shape) or not given.size:
+    shape = len(linear.outputs), len(linear.inputs), w.size
+    response_values = np.asarray(response, dtype=np.complex128)
+    if (
+        w.ndim != 1
+        or response_values.shape not in (shape, shape[2:] if shape[:2] == (1, 1) else shape)
+        or not response_values.size
+    ):
         raise UsageError(
-            f"A response of shape {given.shape} does not fit {shape[0]} outputs, {shape[1]} inputs and {w.size} "
-            "frequencies, in this order. Choose what was measured with model.with_interface(inputs, outputs)."
+            f"A response of shape {response_values.shape} does not fit {shape[0]} outputs, {shape[1]} inputs and "
+            f"{w.size} frequencies, in this order. Choose what was measured with model.with_interface(inputs, outputs)."
         )
     if not (np.isfinite(w).all() and (w > 0).all()):
         raise UsageError("The frequencies are positive and finite, in rad/s.")
     with np.errstate(divide="ignore"):
-        size = 1 / np.abs(given) if weights is None else as_numbers(weights, "One of the weights")
-    size = np.where(given == 0, 0.0, size) if weights is None else size
-    if size.shape != given.shape or not (np.isfinite(given).all() and np.isfinite(size).all() and size.any()):
+        size = 1 / np.abs(response_values) if weights is None else as_numbers(weights, "One of the weights")
+    size = np.where(response_values == 0, 0.0, size) if weights is None else size
+    if size.shape != response_values.shape or not (
+        np.isfinite(response_values).all() and np.isfinite(size).all() and size.any()
+    ):
         raise UsageError("Response and weights are finite numbers of one shape, and not all weights are zero.")
-    return np.moveaxis(given.reshape(shape), -1, 0), np.moveaxis(size.reshape(shape), -1, 0)
+    return np.moveaxis(response_values.reshape(shape), -1, 0), np.moveaxis(size.reshape(shape), -1, 0)
 
 
 def _response(linear: LinearModel, w: FloatArray) -> tuple[Any, list[Any]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.composition.linear_member import LinearLaw, linear_from_control
 from fmilin.design.estimation.estimator import Estimator
-from fmilin.design.hidden_modes import UncertainPair, find_hidden_modes, right_direction, sampled_errors
+from fmilin.design.hidden_modes import UncertainPair, compute_sampled_errors, find_hidden_modes, right_direction
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
 from fmilin.diagnostics import Remark
@@ -94,22 +94,24 @@ class KalmanRegulator(TableRepr, Savable):
         if not D.any():
             step, u = (np.delete(part, np.s_[P : P + k], axis=1) for part in (step[:P], u))
         n = step.shape[1] - m
-        drives = _starting(plant.inputs, plant.point.inputs, self.drives)
-        kept = [Signal(f"predicted.{x.name}", x.unit, start=float(v)) for x, v in zip(s.states, s.y0, strict=True)]
-        kept += [replace(x, name=f"before.{x.name}", aliases=()) for x in drives][: n - P]
-        signals = Signals(kept), _starting(plant.outputs, plant.point.outputs), drives
+        drives = _set_starts(plant.inputs, plant.point.inputs, self.drives)
+        state_signals = [
+            Signal(f"predicted.{x.name}", x.unit, start=float(v)) for x, v in zip(s.states, s.y0, strict=True)
+        ]
+        state_signals += [replace(x, name=f"before.{x.name}", aliases=()) for x in drives][: n - P]
+        signals = Signals(state_signals), _set_starts(plant.outputs, plant.point.outputs), drives
         f0 = np.concatenate((s.f0, np.zeros(n - P)))
         return linear_law(
             "regulator", plant, (step[:, :n], step[:, n:], u[:, :n], u[:, n:]), signals, s.sample_time, f0
         )
 
-    def limited(self) -> FloatArray:
+    def compute_limit_response(self) -> FloatArray:
         """Return how the states move with what limits take from the outputs, shape (P, outputs)."""
         s = self.filter.sampled
         rows = [s.B[:, self._columns], *([np.eye(len(self.drives))] if s.D[:, self._columns].any() else [])]
         return np.vstack(rows)
 
-    def measured_angles(self) -> MeasuredAngles | None:
+    def find_measured_angles(self) -> MeasuredAngles | None:
         """Return the measured angles with their predictions from the states of :meth:`linear_model`."""
         s, turns = self.filter.sampled, self.filter.linear.outputs.turns
         rows = np.flatnonzero(turns)
@@ -229,7 +231,7 @@ class StateFeedback(FunctionRegulator, Savable):
         if not linear.sample_time:
             columns = [linear.inputs.index_of(name, "an input of the linear model") for name in drives]
             _require_honest_stability(linear, discretize(linear, sample_time), self.gain, columns)
-        self._outputs = _starting(linear.inputs, linear.point.inputs, drives)
+        self._outputs = _set_starts(linear.inputs, linear.point.inputs, drives)
         super().__init__(self._feedback, linear.states.names, drives, sample_time)
 
     def with_turns(self, turns: Sequence[float | None]) -> StateFeedback:
@@ -282,7 +284,7 @@ def state_feedback(
     return StateFeedback(linear, gain, sample_time, tuple(linear.inputs.names if drives is None else drives))
 
 
-def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
+def build_regulator(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
     """Return what the user gave as a regulator; a linear one works in deviations from ``y0``, ``u0`` (by name)."""
     if all(hasattr(source, name) for name in ("reads", "drives", "sample_time", "answer")):
         return source  # type: ignore[return-value]
@@ -299,7 +301,7 @@ def regulator_of(source: object, y0: Callable[[str], float], u0: Callable[[str],
     return LinearRegulator(replace(linear, point=point))
 
 
-def _starting(signals: Signals, values: Mapping[str, float], names: Sequence[str] | None = None) -> Signals:
+def _set_starts(signals: Signals, values: Mapping[str, float], names: Sequence[str] | None = None) -> Signals:
     """Return signals, those of ``names``, that start at values by name."""
     chosen = signals if names is None else [signals[signals.index_of(name)] for name in names]
     return Signals(s.starting_at(values[s.name]) for s in chosen)
@@ -314,13 +316,16 @@ def _require_honest_stability(
     mode alone is the user's choice.
     """
     B, rows = sampled.B[:, list(columns)], list(columns)
-    A_error, B_error = sampled_errors(linear, sampled.sample_time)
+    A_error, B_error = compute_sampled_errors(linear, sampled.sample_time)
     system = UncertainPair(sampled.A, sampled.C, A_error, np.zeros_like(sampled.C), sampled=True)
     for mode in find_hidden_modes(system.transpose(B, B_error[:, rows])):
         named = right_direction(sampled.A, mode)
-        left, right = np.abs(mode.direction), np.abs(named.direction)
+        left_sizes, right_sizes = np.abs(mode.direction), np.abs(named.direction)
         along = max(abs(complex(mode.direction @ named.direction)), 1e-300)
-        if mode.may_stay and left @ B_error[:, rows] @ (np.abs(gain) @ right) > MAX_UNCERTAIN_EIGENVALUE_CHANGE * along:
+        if (
+            mode.may_stay
+            and left_sizes @ B_error[:, rows] @ (np.abs(gain) @ right_sizes) > MAX_UNCERTAIN_EIGENVALUE_CHANGE * along
+        ):
             scales = linear.states.scales(linear.y0)
             raise NumericalError(
                 "There is no stabilizing regulator: a mode that does not decay is moved by "

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from fmilin.design.hidden_modes import balancing_scales
+from fmilin.design.hidden_modes import compute_equilibrating_scales
 from fmilin.errors import NumericalError
 from fmilin.reduction.modal import split_into_blocks
 from fmilin.signals import FloatArray
@@ -99,7 +99,7 @@ def _solve_in_modes(system: NoisySystem) -> SteadyFilter | None:
     if len(system.A) > LARGEST_IN_MODES:
         return None
     try:
-        blocks = split_into_blocks(system.A, balancing_scales(system.A))
+        blocks = split_into_blocks(system.A, compute_equilibrating_scales(system.A))
         V = np.column_stack([block.V for block in blocks])
         W = np.linalg.inv(V)
         absolute = np.abs(W) @ (system.A_error + EPS * np.abs(system.A)) @ np.abs(V)
@@ -197,7 +197,7 @@ def _innovation(system: NoisySystem, before: FloatArray) -> FloatArray:
 
 def _solve_by_doubling(system: NoisySystem) -> FloatArray:
     """Return S by structured doubling, in balanced coordinates."""
-    scales = balancing_scales(system.A)
+    scales = compute_equilibrating_scales(system.A)
     A = system.A * scales / scales[:, None]
     C, G = system.C * scales, system.G / scales[:, None]
     N = C @ G + system.H
@@ -205,9 +205,9 @@ def _solve_by_doubling(system: NoisySystem) -> FloatArray:
     C_white, N_white = np.linalg.solve(factor, C), np.linalg.solve(factor, N)
     closed = A - A @ G @ N_white.T @ C_white
     R_factor = np.linalg.cholesky(system.R) if len(C) else factor
-    seen = np.linalg.solve(R_factor, N)
-    left = np.linalg.cholesky(np.eye(N.shape[1]) + seen.T @ seen)
-    noise = np.linalg.solve(left, (A @ G).T).T  # times its transpose: A G (I - N' (R + N N')^-1 N) G' A'
+    N_weighted = np.linalg.solve(R_factor, N)
+    inner_factor = np.linalg.cholesky(np.eye(N.shape[1]) + N_weighted.T @ N_weighted)
+    noise = np.linalg.solve(inner_factor, (A @ G).T).T  # times its transpose: A G (I - N' (R + N N')^-1 N) G' A'
     forward, measured, solution = closed.T, C_white.T @ C_white, noise @ noise.T
     identity = np.eye(len(A))
     with np.errstate(all="ignore"):

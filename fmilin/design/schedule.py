@@ -88,7 +88,7 @@ class Schedule(TableRepr, Savable):
         self._now: dict[str, FloatArray] = {}
         self._y: FloatArray | None = None  # what was read last, or estimated now; with an estimator then predicted
         self._u = np.zeros(len(self.drives))
-        self.left = 0  # steps outside the range or in a hole since then
+        self.steps_outside = 0  # steps outside the range or in a hole since then
 
     def step(self, at: Mapping[str, float] | RealArrayLike, read: RealArrayLike) -> FloatArray:
         """Return the inputs of the plant, shape (k,), absolute values; they are taken to be applied as they are.
@@ -118,9 +118,9 @@ class Schedule(TableRepr, Savable):
         """Return u, shape (n,), for ``at``, shape (k,), and what is measured, ``y``, shape (m,); not yet applied."""
         p = self._now = self.parts.of(self._row(at))
         if self.estimates:
-            kept = p["y0"] if self._y is None else self._y
-            innovation = y - p["m0"] - p["C"] @ (kept - p["y0"])
-            y = kept + p["L"] @ wrap_differences(innovation, self._turns)
+            predicted = p["y0"] if self._y is None else self._y
+            innovation = y - p["m0"] - p["C"] @ (predicted - p["y0"])
+            y = predicted + p["L"] @ wrap_differences(innovation, self._turns)
         u0, y0 = (p["u0"], p["y0"]) if self.form == "trim" or self._y is None else (self._u, self._y)
         deviation = y - y0 if self.estimates else wrap_differences(y - y0, self._turns)
         u = u0 - p["K"] @ deviation
@@ -150,17 +150,17 @@ class Schedule(TableRepr, Savable):
         if self.outside == "refuse":
             return self.table.row(at)
         inside = self.table.nearest(at)
-        whole = self.table.good[list(self.table.corners(inside))].all()
-        self.left += not (whole and (inside == at).all())
-        self._at = inside if whole else self.table.first if self._at is None else self._at
+        is_complete = self.table.good[list(self.table.corners(inside))].all()
+        self.steps_outside += not (is_complete and (inside == at).all())
+        self._at = inside if is_complete else self.table.first if self._at is None else self._at
         return self.table.row(self._at)
 
-    def along(self, values: Mapping[str, float | Callable[[float], float]]) -> Along:
+    def along(self, values: Mapping[str, float | Callable[[float], float]]) -> ScheduleAlong:
         """Return the regulator with scheduling variables that are not read from the plant.
 
         ``values`` are constants, or functions of time in seconds: the reference that the plant follows, a parameter.
         """
-        return Along(self, values)
+        return ScheduleAlong(self, values)
 
     @kinds_checked
     @implemented_in("fmilin.export.c_file:save_schedule")
@@ -197,15 +197,15 @@ class Schedule(TableRepr, Savable):
             raise UsageError(f"A schedule is linear at one point: give {', '.join(self.over)}.")
         values = self._values(at)
         p = self.parts.of(self.table.row(values))
-        outputs, K = _starting(self._driven, p["u0"]), p["K"]
-        measured = _starting(self.measured, p["m0"] if self.estimates else p["y0"])
+        outputs, K = _set_starts(self._driven, p["u0"]), p["K"]
+        measured = _set_starts(self.measured, p["m0"] if self.estimates else p["y0"])
         states, matrices, f0 = Signals(), (np.zeros((0, 0)), np.zeros((0, K.shape[1])), np.zeros((len(K), 0)), -K), None
         if self.estimates:
             L, closed = p["L"], p["A"] - p["B"] @ K
-            kept = np.eye(len(L)) - L @ p["C"]
-            matrices, f0 = (closed @ kept, closed @ L, -K @ kept, -K @ L), p["f"]
+            error_update = np.eye(len(L)) - L @ p["C"]
+            matrices, f0 = (closed @ error_update, closed @ L, -K @ error_update, -K @ L), p["f"]
             named = [Signal(f"predicted.{s.name}", s.unit) for s in self.states]
-            states = _starting(Signals(named), p["y0"])
+            states = _set_starts(Signals(named), p["y0"])
         template = self.family.linear_model(next(iter(self.table.weights(values))))
         law = linear_law("schedule", template, matrices, (states, measured, outputs), self.sample_time, f0)
         at_point = dict(zip(self.over, values.tolist(), strict=True))
@@ -229,16 +229,16 @@ class Schedule(TableRepr, Savable):
         return schedule_check.verdict(self, self._values(at))
 
 
-class Along(FunctionRegulator):
+class ScheduleAlong(FunctionRegulator):
     """A schedule whose scheduling variables are known otherwise; :meth:`Schedule.along` makes it."""
 
     def __init__(self, schedule: Schedule, values: Mapping[str, float | Callable[[float], float]]) -> None:
         schedule._values(dict.fromkeys(values, 0.0))  # refuses names
-        self.schedule, self._given = schedule, [values[name] for name in schedule.over]
+        self.schedule, self._variable_courses = schedule, [values[name] for name in schedule.over]
         super().__init__(self._at_time, schedule.measured.names, schedule.drives, schedule.sample_time)
 
     def _at_time(self, t: float, read: FloatArray) -> FloatArray:
-        at = [float(v(t)) if callable(v) else float(v) for v in self._given]
+        at = [float(v(t)) if callable(v) else float(v) for v in self._variable_courses]
         return self.schedule.respond(np.array(at), read)
 
     def restart(self) -> None:
@@ -374,7 +374,7 @@ class _Design:
                 f"coordinates {', '.join(self.states.names)} it needs {shapes['K']}"
                 + ("." if L is None else f", and the estimator one of {shapes['L']}, not {L.shape}.")
             )
-        at, sampled = linear.point, self._sampled(linear)
+        at, sampled = linear.point, self._sample(linear)
         values: dict[str, FloatArray | list[float]] = {
             "K": K, "u0": [at.inputs[n] for n in self.driven.names], "y0": linear.y0,
             "A": sampled.A, "B": sampled.B[:, self._columns], "f": sampled.f0,
@@ -389,26 +389,27 @@ class _Design:
         row = np.concatenate([np.ravel(values[name]) for name in shapes])
         return row if np.isfinite(row).all() else "The gains are infinite or no numbers there."
 
-    def _gain(self, given: KalmanFilter | RealArrayLike) -> FloatArray:
-        if not isinstance(given, KalmanFilter):
-            return np.asarray(given, dtype=np.float64)
-        self.sample_time = self.sample_time or given.sampled.sample_time
-        if self.sample_time != given.sampled.sample_time:
+    def _gain(self, filter_or_gain: KalmanFilter | RealArrayLike) -> FloatArray:
+        if not isinstance(filter_or_gain, KalmanFilter):
+            return np.asarray(filter_or_gain, dtype=np.float64)
+        self.sample_time = self.sample_time or filter_or_gain.sampled.sample_time
+        if self.sample_time != filter_or_gain.sampled.sample_time:
             raise UsageError(
-                f"The filter runs every {given.sampled.sample_time:g} s and the schedule every {self.sample_time:g} s. "
+                f"The filter runs every {filter_or_gain.sampled.sample_time:g} s and the schedule every "
+                f"{self.sample_time:g} s. "
                 "Choose one sample time."
             )
-        turns = given.linear.outputs.turns
+        turns = filter_or_gain.linear.outputs.turns
         if self._turns_of_filters is not None and not np.array_equal(turns, self._turns_of_filters):
             raise UsageError(
                 "The filters take different outputs for angles that wrap. Name the same ones at all points: "
                 "kalman_filter(..., wrapped_outputs=)."
             )
         self._turns_of_filters = turns
-        self.measured = given.linear.outputs
-        return given.gain
+        self.measured = filter_or_gain.linear.outputs
+        return filter_or_gain.gain
 
-    def _sampled(self, linear: LinearModel) -> LinearModel:
+    def _sample(self, linear: LinearModel) -> LinearModel:
         return linear if linear.sample_time or not self.sample_time else discretize(linear, self.sample_time)
 
 
@@ -429,5 +430,5 @@ def _check(family: LinearFamily, over: Sequence[str], form: str, outside: str, *
         raise UsageError("The velocity form reads coordinates and has no estimator: leave one of the two out.")
 
 
-def _starting(signals: Signals, values: FloatArray) -> Signals:
+def _set_starts(signals: Signals, values: FloatArray) -> Signals:
     return Signals(s.starting_at(v) for s, v in zip(signals, values.tolist(), strict=True))

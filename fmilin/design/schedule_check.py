@@ -122,8 +122,8 @@ class ScheduleTable:
     def between(self, most: int = 4000) -> FloatArray:
         """Return values to look at, shape (points, k): those of the grid and the middles, fewer of very many."""
         lines = [np.sort(np.concatenate((a, (a[1:] + a[:-1]) / 2))) for a in self.axes]
-        every = np.array(list(product(*lines)))
-        return every[:: -(-len(every) // most)]
+        all_values = np.array(list(product(*lines)))
+        return all_values[:: -(-len(all_values) // most)]
 
 
 Schedule = Any  # fmilin.design.schedule.Schedule, whose module imports this one
@@ -185,13 +185,17 @@ def report(schedule: Schedule) -> ScheduleReport:
 def verdict(schedule: Schedule, at: FloatArray) -> ScheduleVerdict:
     """Return what the interpolated loop does at the scheduling variables, shape (k,)."""
     numbers = list(schedule.table.weights(at))
-    p, E = schedule.parts.of(schedule.table.row(at)), errors_at(schedule, numbers)
-    M, dM = _estimating(p, E) if schedule.estimates else (p["A"] - p["B"] @ p["K"], E["A"] + E["B"] @ np.abs(p["K"]))
+    p, E = schedule.parts.of(schedule.table.row(at)), find_largest_errors(schedule, numbers)
+    M, dM = (
+        _close_estimator_loop(p, E)
+        if schedule.estimates
+        else (p["A"] - p["B"] @ p["K"], E["A"] + E["B"] @ np.abs(p["K"]))
+    )
     decay, worst = _slowest(M, dM, schedule.sample_time)
     kind: Kind = "unstable" if decay <= 0 else "stable" if worst > 0 else "uncertain"
     measured = decay
     if schedule.form == "trim":
-        measured = np.nan if schedule.estimates else _measured(schedule, at, p, numbers)
+        measured = np.nan if schedule.estimates else _compute_measured_decay(schedule, at, p, numbers)
     return ScheduleVerdict(kind, decay, decay - worst, measured)
 
 
@@ -205,13 +209,15 @@ def errors_of_points(schedule: Schedule) -> dict[str, FloatArray]:
     parts = [schedule.parts.of(row) for row in table.rows]
     names = [name for name in ("A", "B", "C") if name in parts[0]]
     stacks: dict[str, FloatArray] = {name: np.array([p[name] for p in parts]) for name in names}
-    whole = (slice(None),) * len(shape)
+    all_indices = (slice(None),) * len(shape)
     grids = {name: stack.reshape(*shape, *stack.shape[1:]) for name, stack in stacks.items()}
-    errors = {name: errors_of_neighbours(given, table.grid, kinds, whole) for name, given in grids.items()}
+    errors = {
+        name: errors_of_neighbours(grid_values, table.grid, kinds, all_indices) for name, grid_values in grids.items()
+    }
     return {name: errors[name].reshape(stack.shape) for name, stack in stacks.items()}
 
 
-def errors_at(schedule: Schedule, numbers: Sequence[int]) -> dict[str, FloatArray]:
+def find_largest_errors(schedule: Schedule, numbers: Sequence[int]) -> dict[str, FloatArray]:
     """Return the largest of these errors at some points, each the shape of its matrix; zero at a point of the grid."""
     errors = {}
     for name, stack in schedule.interpolation_errors.items():
@@ -226,10 +232,10 @@ def errors_at(schedule: Schedule, numbers: Sequence[int]) -> dict[str, FloatArra
 def _slowest(M: FloatArray, dM: FloatArray, sample_time: float) -> tuple[float, float]:
     """Return the decay of the slowest motion, and of the slowest one when M is off by dM; NaN where that is unknown."""
     parts: tuple[Any, ...] = eig(M, left=True, right=True)
-    values, left, right = parts
-    moved = np.einsum("ik,ij,jk->k", np.abs(left), dM, np.abs(right))
+    values, left_vectors, right_vectors = parts
+    moved = np.einsum("ik,ij,jk->k", np.abs(left_vectors), dM, np.abs(right_vectors))
     with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.where(moved == 0, 0.0, moved / np.abs(np.einsum("ik,ik->k", left.conj(), right)))
+        moved = np.where(moved == 0, 0.0, moved / np.abs(np.einsum("ik,ik->k", left_vectors.conj(), right_vectors)))
         if sample_time:
             decays = [-np.log(np.abs(values) + d) / sample_time for d in (0.0, moved)]
         else:
@@ -237,17 +243,19 @@ def _slowest(M: FloatArray, dM: FloatArray, sample_time: float) -> tuple[float, 
     return float(decays[0].min()), float(decays[1].min())
 
 
-def _estimating(p: dict[str, FloatArray], E: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
+def _close_estimator_loop(p: dict[str, FloatArray], E: dict[str, FloatArray]) -> tuple[FloatArray, FloatArray]:
     """Return the loop of the plant and what the estimator predicts, and how far it is off where the plant is."""
     A, B, C, K, L = (p[name] for name in "ABCKL")
-    kept, closed = np.eye(len(A)) - L @ C, A - B @ K
-    M = np.block([[A - B @ K @ L @ C, -B @ K @ kept], [closed @ L @ C, closed @ kept]])
-    own = E["A"] + np.abs(B @ K @ L) @ E["C"] + E["B"] @ np.abs(K @ L @ C)
+    error_update, closed = np.eye(len(A)) - L @ C, A - B @ K
+    M = np.block([[A - B @ K @ L @ C, -B @ K @ error_update], [closed @ L @ C, closed @ error_update]])
+    state_error = E["A"] + np.abs(B @ K @ L) @ E["C"] + E["B"] @ np.abs(K @ L @ C)
     read = np.abs(closed @ L) @ E["C"]
-    return M, np.block([[own, E["B"] @ np.abs(K @ kept)], [read, np.zeros_like(A)]])
+    return M, np.block([[state_error, E["B"] @ np.abs(K @ error_update)], [read, np.zeros_like(A)]])
 
 
-def _measured(schedule: Schedule, at: FloatArray, p: dict[str, FloatArray], numbers: Sequence[int]) -> float:
+def _compute_measured_decay(
+    schedule: Schedule, at: FloatArray, p: dict[str, FloatArray], numbers: Sequence[int]
+) -> float:
     """Return the decay with scheduling variables that are read from the plant; NaN where none is a variable of it.
 
     As many motions as such variables are left out: with them trim values follow the plant, every s is at rest, and what
@@ -270,8 +278,8 @@ def _measured(schedule: Schedule, at: FloatArray, p: dict[str, FloatArray], numb
     z = np.linalg.eigvals(p["A"] - p["B"] @ (p["K"] - (u0 + p["K"] @ y0) @ c))
     with np.errstate(divide="ignore"):
         rates = np.log(z.astype(complex)) / schedule.sample_time if schedule.sample_time else z
-    others = rates[np.argsort(np.abs(rates))][np.linalg.matrix_rank(c) :]
-    return float(-others.real.max()) if c.any() and len(others) else float("nan")
+    remaining_rates = rates[np.argsort(np.abs(rates))][np.linalg.matrix_rank(c) :]
+    return float(-remaining_rates.real.max()) if c.any() and len(remaining_rates) else float("nan")
 
 
 def _remarks(schedule: Schedule, verdicts: Sequence[ScheduleVerdict]) -> Iterator[str]:

@@ -188,8 +188,8 @@ class _Loops:
         for A, B, C, D in self.plants:
             u = np.linalg.solve(np.eye(len(D)) + c.D @ D, np.hstack([-c.D @ C, c.C]))  # of (x, states of C)
             y = np.hstack([C, np.zeros((len(C), c.nstates))]) + D @ u
-            own = np.block([[A, np.zeros((len(A), c.nstates))], [np.zeros((c.nstates, len(A))), c.A]])
-            poles = np.linalg.eigvals(own + np.vstack([B @ u, -c.B @ y]))
+            closed_matrix = np.block([[A, np.zeros((len(A), c.nstates))], [np.zeros((c.nstates, len(A))), c.A]])
+            poles = np.linalg.eigvals(closed_matrix + np.vstack([B @ u, -c.B @ y]))
             size = np.log(max(np.abs(poles).max(), 1e-300)) / self.dt if self.dt else poles.real.max()
             worst = max(worst, float(size))
         return worst
@@ -208,12 +208,12 @@ class _Loops:
             disks.append(compute_disk_margin(loop))
         return np.array(disks)
 
-    def measured(self, regulator: Any) -> tuple[FloatArray, FloatArray, float]:
+    def measure_loops(self, regulator: Any) -> tuple[FloatArray, FloatArray, float]:
         """Return disk margins and bandwidths, and the largest effort, of stable loops."""
-        own = regulator(self.s)
-        S = 1 / (1 + self.answers * own)
+        regulator_response = regulator(self.s)
+        S = 1 / (1 + self.answers * regulator_response)
         bandwidths = np.array([self._interpolate_bandwidth(row) for row in np.abs(S)])
-        return 1 / np.abs(S - 0.5).max(axis=1), bandwidths, float(np.abs(own * S).max())
+        return 1 / np.abs(S - 0.5).max(axis=1), bandwidths, float(np.abs(regulator_response * S).max())
 
     def _interpolate_bandwidth(self, sensitivity: FloatArray) -> float:
         """Return the first frequency at which |S| of one loop on the grid reaches 1 / sqrt(2), between its points."""
@@ -233,10 +233,10 @@ class _Loops:
         """Return the bandwidth of each loop in rad/s, by root finding between points of the grid, shape (plants,)."""
         from scipy.optimize import brentq
 
-        own = regulator(self.s)
+        regulator_response = regulator(self.s)
         bandwidths = []
         for system, answer in zip(self.systems, self.answers, strict=True):
-            k, excess = self._find_bandwidth(np.abs(1 / (1 + answer * own)))
+            k, excess = self._find_bandwidth(np.abs(1 / (1 + answer * regulator_response)))
 
             def measure_excess(w: float, system: Any = system) -> float:
                 s = np.exp(1j * w * self.dt) if self.dt else 1j * w
@@ -259,5 +259,5 @@ class _Loops:
         growth = self.growth(regulator)
         if growth >= 0:
             return UNSTABLE_LOOP_WEIGHT + growth
-        margins, bandwidths, effort = self.measured(regulator)
+        margins, bandwidths, effort = self.measure_loops(regulator)
         return float(100 * max(0.0, np.log(self.ratio(margins, bandwidths, growth))) + np.log(effort))

@@ -77,8 +77,8 @@ def save_law(
     """Write a filter or a regulator in the format of the suffix."""
     linear = law.linear_model()
     suffix = require_codec(path, "linear model").suffix
-    bounds = convert_limits(linear, limits, law.limited()) if limits else None
-    angles = law.measured_angles()
+    bounds = convert_limits(linear, limits, law.compute_limit_response()) if limits else None
+    angles = law.find_measured_angles()
     if suffix == ".fmu" and (bounds or angles):
         made = component(linear, Writing(NAME, precision=precision), bounds, angles)
         inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]

@@ -197,11 +197,11 @@ def test_outside_the_range_it_refuses_or_takes_the_nearest() -> None:
             made.step([at], [0.0, 0.0])
     near = fl.design.schedule(family_over("theta"), lqr, outside="nearest")
     assert near.step([2.1], [0.3, 0.0]) == pytest.approx(made.step([2.0], [0.3, 0.0]))
-    assert near.left == 1
+    assert near.steps_outside == 1
     kept = fl.design.schedule(family_over("theta", "L"), holed, outside="nearest")
     inside = kept.step([-0.2, 0.9], [0.3, 0.1])
     assert kept.step([0.9, 0.9], [0.3, 0.1]) == pytest.approx(inside)
-    assert kept.left == 1
+    assert kept.steps_outside == 1
     kept.restart()
     assert kept.step([0.9, 0.9], [0.3, 0.1]) == pytest.approx(kept.step([-2.0, 0.8], [0.3, 0.1]))
 

@@ -28,7 +28,7 @@ def test_c_equals_python(every: Mapping[str, Schedule], kind: str, tmp_path: Pat
     made.save(tmp_path / "free.c")
     code = CCode(tmp_path / "free.c")
     assert code.run(rows) == pytest.approx(answers(made, rows), rel=1e-12, abs=1e-12)
-    assert code.memory[len(made.over)] == made.left > 10
+    assert code.memory[len(made.over)] == made.steps_outside > 10
     assert code.sample_time == SAMPLE
     made.save(tmp_path / "limited.c", limits=LIMITS)
     limited = answers(made, rows, LIMITS["torque"])

@@ -15,7 +15,7 @@ from fmilin.design.estimation.motion import ManifoldStepper, triangular
 from fmilin.design.estimation.slopes import visits_of
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
 from fmilin.design.estimation.turn_search import search_turns
-from fmilin.design.measurement import factor_of, initial_factor, measurement_covariance, process_directions
+from fmilin.design.measurement import factor_covariance, initial_factor, measurement_covariance, process_directions
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.operating_points import model_at, operating_point
@@ -125,7 +125,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
     R = measurement_covariance(model.outputs, measurement_noise)
     measured = choose_turns(model.wrapped_outputs, wrapped_outputs)
-    noise = process_directions(model, process_noise, augment, held=held)
+    noise = process_directions(model, process_noise, augment, holds_noise=held)
     white = noise[0], 0 * noise[1] if held else noise[1]
     motion = _motion(model, point, white, substeps, sample_time, (further, None, measured.turns))
     if wrapped_outputs is None:
@@ -180,7 +180,7 @@ def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, Float
     """Return the model with the noise of inputs as states, and a factor of the covariance of this noise."""
     noisy = np.flatnonzero(directions.any(axis=1))
     covariance = directions @ directions.T
-    factor = factor_of(covariance[np.ix_(noisy, noisy)], len(noisy), "The variance of the process noise")
+    factor = factor_covariance(covariance[np.ix_(noisy, noisy)], len(noisy), "The variance of the process noise")
     return add_noise_states(model, [model.inputs.names[i] for i in noisy]), triangular(factor.T)
 
 

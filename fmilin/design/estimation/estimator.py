@@ -356,7 +356,7 @@ class Estimator(TableRepr):
         done = len(part.times)
         if not done:
             return None
-        self._turns.pass_over(part.innovations)
+        self._turns.record_unwrapped(part.innovations)
         self._at, self._u = belief, u[done - 1]
         is_skipped = np.isnan(valid[:done]) & ~np.isnan(y[:done])
         self._skipped.update(np.nonzero(is_skipped)[1].tolist())

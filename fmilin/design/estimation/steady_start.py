@@ -9,7 +9,7 @@ from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceVisits
 from fmilin.design.hidden_modes import UncertainPair, exponential_errors, find_hidden_modes, right_direction
 from fmilin.design.kalman import sampled_noise
-from fmilin.design.measurement import factor_of
+from fmilin.design.measurement import factor_covariance
 from fmilin.design.riccati import NoisySystem, solve_steady_filter
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
@@ -47,7 +47,7 @@ def steady_factor(
     Phi, held_response = _sampled(A, B, sample_time)
     walk = motion.noise[0][kept]
     white = walk if held else B + walk
-    G = factor_of(sampled_noise(A, white, np.eye(white.shape[1]), sample_time), P, "The process noise")
+    G = factor_covariance(sampled_noise(A, white, np.eye(white.shape[1]), sample_time), P, "The process noise")
     D = np.zeros((len(R), P))
     if held:
         G, D = np.hstack((held_response, G)), np.hstack((C[:, P:], D))
@@ -75,7 +75,7 @@ def steady_factor(
             )
     try:
         steady = solve_steady_filter(NoisySystem(Phi, C, G, D, R, Phi_error, C_error))
-        return factor_of(steady.covariance, P, "The steady covariance")
+        return factor_covariance(steady.covariance, P, "The steady covariance")
     except (np.linalg.LinAlgError, NumericalError, UsageError) as error:
         raise NumericalError(f"No steady covariance exists at the point to begin with. {error} {advice}") from None
 
