@@ -396,8 +396,7 @@ class _Design:
         if self.sample_time != filter_or_gain.sampled.sample_time:
             raise UsageError(
                 f"The filter runs every {filter_or_gain.sampled.sample_time:g} s and the schedule every "
-                f"{self.sample_time:g} s. "
-                "Choose one sample time."
+                f"{self.sample_time:g} s. Choose one sample time."
             )
         turns = filter_or_gain.linear.outputs.turns
         if self._turns_of_filters is not None and not np.array_equal(turns, self._turns_of_filters):

@@ -16,7 +16,7 @@ from fmilin.errors import FmilinError
 from fmilin.identification.discrete_models import Continuous, sample_model
 from fmilin.identification.experiments import Experiments, relative_change
 from fmilin.identification.step_size import IDEAL_STEP_ANGLE, round_step
-from fmilin.identification.validation import PART, STEPS, measure_solver_noise, run_held_out
+from fmilin.identification.validation import PART, STEPS, measure_solver_noise, run_holdout
 from fmilin.identification.way import Way, inputs_that_may_jump
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.capabilities import read_products
@@ -81,17 +81,17 @@ class ReadDerivatives(Way):
         if not self.experiments.affords("responses", *self.experiments.attempt, step):
             findings.unmeasured = "that takes too long"
             return
-        held = run_held_out(self.experiments, step)
-        if held is None:
+        holdout = run_holdout(self.experiments, step)
+        if holdout is None:
             return
-        errors = [held.errors(sample_model(model, step, reading)) for reading in ("at once", "end of step")]
+        errors = [holdout.errors(sample_model(model, step, reading)) for reading in ("at once", "end of step")]
         worst = [float(np.max(e, initial=0.0)) for e in errors]
-        best = int(worst[0] > PREDICTION_ERROR_TOLERANCE and worst[0] > 10 * worst[1])
-        findings.note_fit(errors[best], step, held.noise)
+        best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
+        findings.note_fit(errors[best], step, holdout.noise)
         findings.reading = ("at once", "end of step")[best]
-        if findings.error > OTHER_STEPS_ERROR_TOLERANCE:
-            noise = measure_solver_noise(self.experiments, held)
-            if findings.error <= COARSE_SOLVER_FACTOR * noise:
+        if findings.error > CONFIRMED:
+            noise = measure_solver_noise(self.experiments, holdout)
+            if findings.error <= COARSE_SOLVER * noise:
                 findings.coarse_solver = f"its responses change by {100 * noise:.2g}% when a step is taken as two"
 
     def _state_coarse_solver(self) -> None:

@@ -193,14 +193,14 @@ def find_observed_rows(model: Sampled) -> OutputRows:
     visible = np.flatnonzero(sizes > RANK_MEASURED * np.max(sizes, initial=0.0))
     distinct: list[int] = []
     for i in visible.tolist():
-        if all(sine_between(np.append(C[i], D[i]), np.append(C[j], D[j])) > RANK_MEASURED for j in distinct):
+        if all(compute_sine(np.append(C[i], D[i]), np.append(C[j], D[j])) > RANK_MEASURED for j in distinct):
             distinct.append(i)
     C, D = C[distinct[:MAX_ROWS]], D[distinct[:MAX_ROWS]]
     small = np.abs(D) <= RELATION_TOLERANCE * np.max(np.abs(D), axis=1, initial=0.0)[:, None]
     return OutputRows(C, np.where(small, 0.0, D), choose_independent(C, n))
 
 
-def sine_between(one: FloatArray, other: FloatArray) -> float:
+def compute_sine(one: FloatArray, other: FloatArray) -> float:
     """Return the sine of the angle between two vectors."""
     a, b = (vector / np.linalg.norm(vector) for vector in (one, other))
     return float(np.linalg.norm(a - (a @ b) * b))

@@ -17,7 +17,7 @@ from fmilin.identification.discrete_models import Continuous, Sampled, compute_e
 from fmilin.identification.integrator_choice import IntegratorCandidate
 from fmilin.identification.integrators import EXACT, join_step_matrix, step_plant
 from fmilin.identification.step_size import explain_by_integrator, find_fitting_step, has_halves, read_given_step
-from fmilin.identification.validation import run_held_out
+from fmilin.identification.validation import run_holdout
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.builder import IndependentCoordinates
 from fmilin.linear_model.model import LinearModel
@@ -91,11 +91,11 @@ class DisplacedStates(MeasuredWay):
         runs = RUN_COUNT_PER_DIRECTION * (len(frame.selection.signals) + len(self.experiments.scales))
         step = self._choose_step(frame, runs)
         sampled, errors = self._difference_step(frame, step)
-        held = run_held_out(self.experiments, step)
+        holdout = run_holdout(self.experiments, step)
         findings = self.findings
         findings.step, findings.reading = sampled.step, sampled.reading
-        if held is not None:
-            findings.note_fit(held.errors(sampled), sampled.step, held.noise)
+        if holdout is not None:
+            findings.note_fit(holdout.errors(sampled), sampled.step, holdout.noise)
         chosen = frame.selection
         coordinates = IndependentCoordinates(
             chosen.signals, self.model.states, frame.y0, sampled.T, errors.T, chosen.kind, chosen.condition_number,
@@ -194,8 +194,8 @@ class DisplacedStates(MeasuredWay):
             if not self.stepping.lifted:
                 self._confirm_by_half_step(frame, sampled, find_continuous_model(sampled), runs)
                 self.findings.integrator = EXACT
-            held = run_held_out(self.experiments, step)
-            return sampled, float("nan") if held is None else held.error(sampled)
+            holdout = run_holdout(self.experiments, step)
+            return sampled, float("nan") if holdout is None else holdout.error(sampled)
 
         return find_fitting_step(attempt, self.experiments, read_given_step(self.stepping, self.experiments), runs)
 
@@ -204,7 +204,7 @@ class DisplacedStates(MeasuredWay):
         other = model
         if self._affords_half_step(step, runs):
             try:
-                other = self.continuous_like(self._difference_step(frame, step / 2)[0])
+                other = self.convert_to_continuous(self._difference_step(frame, step / 2)[0])
             except FmilinError:
                 other = model
         off = compute_entry_differences(model, other)

@@ -48,7 +48,7 @@ class Experiments:
         self.stepped: Stepped = model
         self.cadence = model.cadence  # with the solver's own step, once that is known
         self.scales = model.inputs.scales(point.inputs)
-        self._given, self.budget, self._begun, self._until = amplitude, budget, clock(), 0.0
+        self._requested_amplitude, self.budget, self._begun, self._until = amplitude, budget, clock(), 0.0
         self.left_out: dict[str, float] = {}  # what did not fit into the budget, and the seconds that it would take
         self._amplitudes: dict[float, FloatArray] = {}
         self._made: dict[object, Any] = {}
@@ -158,8 +158,8 @@ class Experiments:
 
     def choose_amplitudes(self, step: float) -> FloatArray:
         """Find the amplitudes for runs with this step, shape (nu,), by halving and superposition."""
-        if step not in self._amplitudes and self._given is not None:
-            self._amplitudes[step] = np.full_like(self.scales, self._given)
+        if step not in self._amplitudes and self._requested_amplitude is not None:
+            self._amplitudes[step] = np.full_like(self.scales, self._requested_amplitude)
         if step not in self._amplitudes:
             twice = self._amplitudes.get(2 * step)  # answers to what is held for half as long are not larger
             self._amplitudes[step] = self._suitable(step) if twice is None else twice
@@ -170,7 +170,7 @@ class Experiments:
 
     def reduce_amplitudes(self, step: float, part: float) -> bool:
         """Take a part of the amplitudes for this step; False where the user has said how far inputs are moved."""
-        if self._given is not None:
+        if self._requested_amplitude is not None:
             return False
         self._amplitudes[step] = part * self.choose_amplitudes(step)
         self._made.pop(("held out", step), None)
@@ -180,7 +180,7 @@ class Experiments:
         chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
         halving = max((change for _, change in chosen), default=0.0)
         amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
-        together = self._superposed(amplitudes, step, max(10 * halving, 1e-6))
+        together = self._reduce_to_superposition(amplitudes, step, max(10 * halving, 1e-6))
         # Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
         pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN_STEPS, len(together)))
         smaller = together
@@ -188,10 +188,10 @@ class Experiments:
             if not self.affords("smaller moves of the inputs", 4, 4 * LONG_RUN_STEPS, step):
                 break
             try:
-                whole, half = (join(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
+                full, half = (join(self.odd(part * smaller * pattern, step)) for part in (1, 0.5))
             except FmilinError:  # beyond what the model can do
                 return together
-            if not relative_change(2 * half, whole) > NONLINEAR_RESPONSE_RATIO:
+            if not relative_change(2 * half, full) > NONLINEAR_RESPONSE_RATIO:
                 if smaller is not together:
                     self.reduced = float(np.max(smaller / self.scales))
                 return smaller
@@ -239,13 +239,13 @@ class Experiments:
 
     def _change(self, j: int, a: float, step: float) -> tuple[float, float]:
         """Return how much the response changes with half the amplitude, and how large that response is."""
-        whole, half = self.pulse(j, a, step, SHORT_RUN_STEPS), self.pulse(j, a / 2, step, SHORT_RUN_STEPS)
-        one, other = join(whole), join(half)
+        full, half = self.pulse(j, a, step, SHORT_RUN_STEPS), self.pulse(j, a / 2, step, SHORT_RUN_STEPS)
+        one, other = join(full), join(half)
         size = float(np.linalg.norm(other))
         larger = float(np.linalg.norm(one))
         return (float(np.linalg.norm(one - other)) / size if size > 0 else float(larger > 0)), size
 
-    def _superposed(self, amplitudes: FloatArray, step: float, allowed: float) -> FloatArray:
+    def _reduce_to_superposition(self, amplitudes: FloatArray, step: float, allowed: float) -> FloatArray:
         """Reduce all amplitudes while the inputs together do not show the sum of their responses."""
         if len(amplitudes) < 2:
             return amplitudes

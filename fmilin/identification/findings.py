@@ -161,10 +161,12 @@ class Findings:
 
     def _describe_order(self) -> str:
         s = self.singular_values
-        kept = ", ".join(f"{v:.2e}" for v in s[max(0, self.order - MAX_SINGULAR_VALUES) : self.order])
+        values = ", ".join(f"{v:.2e}" for v in s[max(0, self.order - MAX_SINGULAR_VALUES) : self.order])
         out = ", ".join(f"{v:.2e}" for v in s[self.order : self.order + 3]) or "none"
         etc = "..., " if self.order > MAX_SINGULAR_VALUES else ""
-        return f"The order {self.order} was chosen from the singular values {etc}{kept} (kept) | {out}, ... (left out)."
+        return (
+            f"The order {self.order} was chosen from the singular values {etc}{values} (kept) | {out}, ... (left out)."
+        )
 
     def _describe_reading(self) -> str:
         words = _READINGS[self.reading]

@@ -114,9 +114,9 @@ def _find_cadence(experiments: Experiments, begin: float) -> tuple[Cadence, str]
     if not experiments.affords("responses", *experiments.attempt, begin):
         return cadence, ""
     experiments.looked = True
-    if len(experiments.scales) and (whole := find_whole_step(experiments, first)):
+    if len(experiments.scales) and (whole_step := find_whole_step(experiments, first)):
         experiments.takes_whole_steps = True
-        return replace(cadence, internal=whole), "takes whole steps, whatever length it is told, of"
+        return replace(cadence, internal=whole_step), "takes whole steps, whatever length it is told, of"
     internal = find_solver_step(experiments, begin)
     if internal:
         return replace(cadence, internal=internal), "stands still between its own steps of"
@@ -168,7 +168,7 @@ def _take_responses(setting: Setting) -> Way:
 
 def _take_first_that_works(setting: Setting) -> tuple[Way, LinearModel]:
     """Read derivatives where responses confirm them; else displace states; else measure responses."""
-    left: list[str] = []
+    failures: list[str] = []
     derivatives = ReadDerivatives(setting)
     ways: list[Way] = []
     if len(setting.model.states):
@@ -179,19 +179,19 @@ def _take_first_that_works(setting: Setting) -> tuple[Way, LinearModel]:
             linear, reason = _try(way)
             if linear is not None:
                 # what is said of directional derivatives holds why states were not set
-                way.findings.left_methods += [] if way.reads_derivatives else left
+                way.findings.left_methods += [] if way.reads_derivatives else failures
                 return way, linear
-            left.append(reason)
+            failures.append(reason)
         elif way is derivatives:  # that the others are not possible is no news
-            left.append(why_not)
+            failures.append(why_not)
         if setting.model.constraints.prescribing:
             raise NumericalError(
-                f"The inputs prescribe a motion, so only derivatives can be read, and they cannot be. {left[0]} "
+                f"The inputs prescribe a motion, so only derivatives can be read, and they cannot be. {failures[0]} "
                 "Take model exchange (interface='me')."
             )
     logger.info("trying: responses to pulses on the inputs")
     way = _take_responses(setting)
-    way.findings.left_methods += left
+    way.findings.left_methods += failures
     try:
         return way, way.identify()
     except NumericalError as error:

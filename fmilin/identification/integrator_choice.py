@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.identification.discrete_models import Continuous, OutputRows, Sampled, find_observed_rows, sine_between
+from fmilin.identification.discrete_models import Continuous, OutputRows, Sampled, compute_sine, find_observed_rows
 from fmilin.identification.integrators import (
     EXACT,
     INTEGRATORS,
@@ -127,15 +127,17 @@ def _take_integrator(candidates: list[IntegratorCandidate], name: str, errors: F
 
 def leave_integrator_open(model: Sampled, exact: Continuous, errors: FloatArray | None = None) -> Identified:
     """Return the plant by logarithm, with those of all integrators as its rivals."""
-    others = [c for c in find_candidates(model, exact) if c.integrator is not EXACT]
-    usual, unusual = (tuple(c for c in others if c.integrator.is_usual == is_usual) for is_usual in (True, False))
+    other_candidates = [c for c in find_candidates(model, exact) if c.integrator is not EXACT]
+    usual, unusual = (
+        tuple(c for c in other_candidates if c.integrator.is_usual == is_usual) for is_usual in (True, False)
+    )
     return Identified(None, exact, 0, usual, (), unusual, errors)
 
 
 def find_candidates(model: Sampled, exact: Continuous) -> list[IntegratorCandidate]:
     """Return the integrators that have a plant, the most usual first."""
-    first, *others = INTEGRATORS
-    integrators = [first, *find_semi_implicit(model), *others]
+    first, *other_integrators = INTEGRATORS
+    integrators = [first, *find_semi_implicit(model), *other_integrators]
     candidates = []
     for integrator in integrators:
         try:
@@ -194,8 +196,8 @@ def _spread(A: FloatArray, errors: FloatArray | None) -> float:
 def _eigenvalue_distance(stated: FloatArray, true: FloatArray) -> float:
     from scipy.optimize import linear_sum_assignment
 
-    values, others = np.linalg.eigvals(stated), np.linalg.eigvals(true)
-    distances = np.abs(values[:, None] - others)
+    values, true_values = np.linalg.eigvals(stated), np.linalg.eigvals(true)
+    distances = np.abs(values[:, None] - true_values)
     rows, columns = linear_sum_assignment(distances)
     return float(np.max(distances[rows, columns], initial=0.0))
 
@@ -231,7 +233,7 @@ def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
         power, terms = A @ power, np.abs(A) @ terms
     # the rate of a position is its speed, and the speed of the point in f0
     B, D = plant.B, rows.D
-    shown = np.hstack((C, D))
+    output_matrix = np.hstack((C, D))
     terms = np.abs(C) @ np.abs(B)
     moved_at_once = np.abs(C @ B) > MIN_RELATION_RATIO * np.where(terms > 0, terms, 1.0)
     slow = proper & ~moved_at_once.any(axis=1)  # rows that have a second rate
@@ -240,16 +242,16 @@ def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
             for j in range(len(C)):
                 if i != j:
                     zero = not rates[i].any()
-                    residuals.append(1.0 if zero or not has_rate[i] else sine_between(rates[i], shown[j]))
+                    residuals.append(1.0 if zero or not has_rate[i] else compute_sine(rates[i], output_matrix[j]))
     values = np.linalg.eigvals(A)
     oscillating = sorted(values[values.imag > 0.1 * np.abs(values)].tolist(), key=lambda s: s.imag)
     damping = [abs(s.real) / abs(s) for s in oscillating[: n // 2]]
     residuals += damping + [1.0] * (n // 2 - len(damping))
     if rows.square is not None:
         square = rows.square / np.linalg.norm(rows.square, axis=1, keepdims=True)
-        own = square @ A @ np.linalg.inv(square)
-        sizes = np.max(np.abs(own), axis=1, keepdims=True)
-        residuals += (np.abs(own) / np.where(sizes > 0, sizes, 1.0)).ravel().tolist()
+        transformed = square @ A @ np.linalg.inv(square)
+        sizes = np.max(np.abs(transformed), axis=1, keepdims=True)
+        residuals += (np.abs(transformed) / np.where(sizes > 0, sizes, 1.0)).ravel().tolist()
         residuals += _relate_written_entries(plant, rows.square)
     return np.array(residuals)
 

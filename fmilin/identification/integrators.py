@@ -46,7 +46,7 @@ class OneStepMethod:
     is_usual: bool = True  # whether tools export it: others are named beside a usual one, and do not outweigh it
     evaluated: float = 0.5  # where in a step rates are taken, on average: 0 at its beginning, 1 at its end
 
-    def plant_of(self, model: Sampled) -> FloatArray:
+    def recover_plant(self, model: Sampled) -> FloatArray:
         """Return M = [A B f0; 0 0 0; 0 0 0] of the plant that this method steps as ``model`` does."""
         P = join_step_matrix(model)
         with np.errstate(all="ignore"):
@@ -60,7 +60,7 @@ class OneStepMethod:
             raise NumericalError(f"No plant is stepped so by {self.name}.")
         return Z / model.step
 
-    def step_of(self, M: FloatArray, step: float, order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def compute_step(self, M: FloatArray, step: float, order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return Phi, Gamma and the drift over a step of ``step`` seconds."""
         with np.errstate(all="ignore"):
             P = self.step_matrix(M * step)
@@ -187,7 +187,7 @@ def semi_implicit_euler(first: FloatArray, *, positions_first: bool = False) -> 
 def find_plant_of_integrator(integrator: OneStepMethod, model: Sampled, exact: Continuous) -> Continuous:
     """Return the plant that an integrator steps as ``model`` does; C, D and T are those of ``exact``."""
     n = model.order
-    M = integrator.plant_of(model)
+    M = integrator.recover_plant(model)
     return replace(exact, A=M[:n, :n], B=M[:n, n:-1], f0=M[:n, -1])
 
 
@@ -196,7 +196,7 @@ def step_plant(integrator: OneStepMethod, model: Continuous, step: float, readin
     n, k = model.B.shape
     M = np.zeros((n + k + 1, n + k + 1))
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.f0
-    A, B, drift = integrator.step_of(M, step, n)
+    A, B, drift = integrator.compute_step(M, step, n)
     C, D = model.C, model.D
     if reading == "end of step":
         C, D = model.C @ A, model.C @ B + model.D
@@ -300,10 +300,10 @@ def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: b
     q = choose_independent(positions, count) if count else None
     if q is None or choose_independent(positions, count + 1) is not None:
         return None
-    shown = q @ free
-    if np.linalg.svd(shown, compute_uv=False)[-1] <= RANK_MEASURED:
+    free_positions = q @ free
+    if np.linalg.svd(free_positions, compute_uv=False)[-1] <= RANK_MEASURED:
         return None
-    on_positions = np.asarray(free @ np.linalg.solve(shown, q))
+    on_positions = np.asarray(free @ np.linalg.solve(free_positions, q))
     first = on_positions if positions_first else np.eye(step_map.order) - on_positions
     return semi_implicit_euler(first, positions_first=positions_first)
 
@@ -323,21 +323,21 @@ def _of_modes(step_map: _Map, *, positions_first: bool) -> OneStepMethod | None:
     one = np.eye(step_map.order)
     difference = step_map.A - one if positions_first else one - step_map.back
     positions: list[FloatArray] = []
-    others: list[FloatArray] = []
+    other_rows: list[FloatArray] = []
     begin = 0
     for basis, has_position in bases:
         part = slice(begin, begin + basis.shape[1])
         begin = part.stop
         if not has_position:
-            others += list(L[part])
+            other_rows += list(L[part])
             continue
         U, sizes, _ = np.linalg.svd(moved_by[part])
         if not sizes[0] or (len(sizes) > 1 and sizes[1] > INPUT_EFFECT_TOLERANCE * sizes[0]):
             return None
         q = U[:, 1] @ L[part]
         positions.append(q)
-        others.append(q @ difference / step_map.step)
-    S = _normalize_rows(np.array([*positions, *others]))
+        other_rows.append(q @ difference / step_map.step)
+    S = _normalize_rows(np.array([*positions, *other_rows]))
     if not positions or not _is_regular(S):
         return None
     return _method(S, slice(0, len(positions)), positions_first=positions_first)

@@ -174,16 +174,16 @@ def _realize_short_records(
     constant = round(1.0 / (fastest * step)) if fastest else count  # steps of a time constant
     starts = [min(max(count, part * constant), MAX_STEPS_BEFORE) for part in (1, 2)] if later else [count]
     try:
-        others = [
+        later_models = [
             align_models(_realize(experiments, amplitudes, step, order, first=first), model, count * step)
             for first in starts
         ]
-        change = max(measure_difference(model, other, count * step) for other in others)
+        change = max(measure_difference(model, other, count * step) for other in later_models)
     except FmilinError:
         raise _moves_too_fast(float("nan")) from None
     if not change <= MAX_ENTRY_ERROR:
         raise _moves_too_fast(change)
-    off = largest_differences(model, others)
+    off = largest_differences(model, later_models)
     errors = {name: np.maximum(getattr(off, name), change * _largest_of_rows(getattr(model, name))) for name in "ABC"}
     return ModelAtPoint(model, replace(off, **errors), step, change, None)
 

@@ -17,7 +17,7 @@ from fmilin.identification.discrete_models import Sampled
 from fmilin.identification.pulse_responses import RealizedWay
 from fmilin.identification.realization import MAX_ORDER, Realized, align_realization, find_reading
 from fmilin.identification.step_size import read_given_step
-from fmilin.identification.validation import run_held_out
+from fmilin.identification.validation import run_holdout
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
 
@@ -66,9 +66,9 @@ class Multisines(RealizedWay):
         G = np.swapaxes(np.linalg.solve(excited[None], np.swapaxes(answered, 2, 3)), 2, 3)
         error = np.std(G, axis=0) / np.sqrt(periods - 1)
         frequencies = _Frequencies(np.mean(G, axis=0), np.mean(G[: max(1, periods // 2)], axis=0), error)
-        held = run_held_out(self.experiments, step)
+        holdout = run_holdout(self.experiments, step)
         realized = self._fit(frequencies, step, reading)
-        self.note_realization(realized, held)
+        self.note_realization(realized, holdout)
         return self.make_linear(realized, "multisine")
 
     def _periods(self, w: FloatArray, step: float, reading: str, settling: int, periods: int) -> tuple[FloatArray, int]:
@@ -77,9 +77,11 @@ class Multisines(RealizedWay):
         up, down = self.experiments.run(deviations, step), self.experiments.run(-deviations, step)
         outputs = [(r.at_once if reading == "at once" else r.after) for r in (up, down)]
         states = [np.vstack((np.tile(self.point.states, (1, 1)), r.states[:-1])) for r in (up, down)]
-        shown = [np.hstack(pair).reshape(settling + periods, LENGTH, -1) for pair in zip(outputs, states, strict=True)]
-        answers = (shown[0] - shown[1]) / 2
-        self._require_periodic(answers[settling:], (shown[0] + shown[1])[settling:] / 2)
+        responses = [
+            np.hstack(pair).reshape(settling + periods, LENGTH, -1) for pair in zip(outputs, states, strict=True)
+        ]
+        answers = (responses[0] - responses[1]) / 2
+        self._require_periodic(answers[settling:], (responses[0] + responses[1])[settling:] / 2)
         apart = np.linalg.norm(answers - answers[-1], axis=1)
         settled = apart <= 2 * np.max(apart[settling:], axis=0) + 1e-3 * PERIODICITY_TOLERANCE * np.linalg.norm(
             answers[-1], axis=0
@@ -124,15 +126,15 @@ class Multisines(RealizedWay):
                 break
         best = fits[int(np.argmin([fit.criterion for fit in fits]))]
 
-        def sampled(fit: _Fit) -> Sampled:
+        def build_sampled(fit: _Fit) -> Sampled:
             A, B, C, D = fit.matrices
             C, D = C * rows[:, None], D * rows[:, None] / columns[None, :]
             return Sampled(A, B / columns[None, :], C[:ny], D[:ny], step, reading, C[ny:], np.zeros(len(A)))
 
         G_half = frequencies.half / rows[:, None] * columns[None, :]
         half = _subspace(G_half, _column_space(G_half)[0], len(best.matrices[0]), weights)
-        model = sampled(best)
-        return Realized(model, align_realization(sampled(half), model), s[: MAX_ORDER + 1], float("nan"))
+        model = build_sampled(best)
+        return Realized(model, align_realization(build_sampled(half), model), s[: MAX_ORDER + 1], float("nan"))
 
 
 @dataclass(frozen=True)
@@ -192,9 +194,10 @@ def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> _Fit
     B, D, loss = np.empty((n, nu)), np.empty((ny, nu)), 0.0
     for j in range(nu):
         W = weights[:, :, j].reshape(-1, 1)
-        left = regressor.reshape(M * ny, n + ny) * W
-        right = G[:, :, j].reshape(-1) * W[:, 0]
-        stacked, target = np.vstack((left.real, left.imag)), np.concatenate((right.real, right.imag))
+        weighted_regressor = regressor.reshape(M * ny, n + ny) * W
+        weighted_target = G[:, :, j].reshape(-1) * W[:, 0]
+        stacked = np.vstack((weighted_regressor.real, weighted_regressor.imag))
+        target = np.concatenate((weighted_target.real, weighted_target.imag))
         solution = np.linalg.lstsq(stacked, target, rcond=None)[0]
         B[:, j], D[:, j] = solution[:n], solution[n:]
         loss += float(np.sum((target - stacked @ solution) ** 2))

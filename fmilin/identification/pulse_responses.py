@@ -20,7 +20,7 @@ from fmilin.identification.realization import (
 )
 from fmilin.identification.repeatability import require_equal_steps
 from fmilin.identification.step_size import find_fitting_step, read_given_step
-from fmilin.identification.validation import HeldOut, run_held_out
+from fmilin.identification.validation import HeldOut, run_holdout
 from fmilin.identification.way import MeasuredWay
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
@@ -42,13 +42,13 @@ class RealizedWay(MeasuredWay):
             return f"'{self.model.info.name}' has no {' and no '.join(missing)}, so there are no responses to inputs."
         return ""
 
-    def note_realization(self, realized: Realized, held: HeldOut | None) -> None:
+    def note_realization(self, realized: Realized, holdout: HeldOut | None) -> None:
         """Note the order, what it was chosen from, and how well responses are predicted."""
         findings = self.findings
         findings.step, findings.reading = realized.model.step, realized.model.reading
         findings.order, findings.singular_values = realized.model.order, realized.singular_values
-        if held is not None:
-            findings.note_fit(held.errors(realized.model), held.step, held.noise)
+        if holdout is not None:
+            findings.note_fit(holdout.errors(realized.model), holdout.step, holdout.noise)
         if realized.significant is not None and realized.model.order > realized.significant:
             text = (
                 f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
@@ -76,16 +76,14 @@ class RealizedWay(MeasuredWay):
         up, down = (self.experiments.run(sign * deviations, model.step) for sign in (1.0, -1.0))
         part = "at_once" if model.reading == "at once" else "after"
         one, other = getattr(up, part), getattr(down, part)
-        answer, whole = np.linalg.norm(one - other), np.linalg.norm(one)
-        if (
-            not np.isfinite(whole) or answer <= ROUNDING_TOLERANCE * whole / OTHER_STEPS_ERROR_TOLERANCE
-        ):  # the point has run away by then
+        answer, total = np.linalg.norm(one - other), np.linalg.norm(one)
+        if not np.isfinite(total) or answer <= ROUNDING * total / CONFIRMED:  # the point has run away by then
             return 0.0
         return relative_change(model.response(deviations), (one - other) / 2)
 
     def _estimate_errors(self, model: Continuous, half: Sampled) -> Continuous:
         try:
-            other = self.continuous_like(half)
+            other = self.convert_to_continuous(half)
         except FmilinError:
             other = replace(model, A=np.zeros_like(model.A), B=np.zeros_like(model.B))
         off = compute_entry_differences(model, other)
@@ -135,8 +133,8 @@ class PulseResponses(RealizedWay):
         what = f"runs of {LONG_RUN_STEPS} steps, which show slower motions"
         count = LONG_RUN_STEPS if experiments.affords(what, 4 * nu, 4 * nu * LONG_RUN_STEPS, step) else SHORT_RUN_STEPS
         self.findings.seconds = count * step
-        realized, held = self._realize(step, count, errors=True)
-        self.note_realization(realized, held)
+        realized, holdout = self._realize(step, count, errors=True)
+        self.note_realization(realized, holdout)
         return self.make_linear(realized, "responses")
 
     def _choose_step(self) -> float:
@@ -170,10 +168,10 @@ class PulseResponses(RealizedWay):
                 "point, or a smaller step=."
             )
         markov = before_growth(markov)
-        held = run_held_out(experiments, step)
-        error = None if held is None else held.error
+        holdout = run_holdout(experiments, step)
+        error = None if holdout is None else holdout.error
         amplitudes = experiments.choose_amplitudes(step)
-        return realize(markov, len(model.outputs), error, self.stepping.order, amplitudes), held
+        return realize(markov, len(model.outputs), error, self.stepping.order, amplitudes), holdout
 
 
 def _root_mean_square(matrix: FloatArray) -> float:

@@ -75,11 +75,11 @@ def measure_pulses(
             else:
                 record.append(experiments.respond_to_pulse(j, amplitude / part, step, count, first))
     reading = find_reading(experiments, step, responses[-1])
-    whole, *smaller = (_align(record, reading, step) for record in responses)
+    full_record, *smaller = (_align(record, reading, step) for record in responses)
     if not smaller:
-        return whole
-    differences = np.abs(whole.Y - smaller[0].Y)
-    return replace(whole, errors=differences, half=replace(smaller[0], errors=differences))
+        return full_record
+    differences = np.abs(full_record.Y - smaller[0].Y)
+    return replace(full_record, errors=differences, half=replace(smaller[0], errors=differences))
 
 
 def _respond_together(experiments: Experiments, amplitudes: FloatArray, step: float, count: int) -> Response | None:

@@ -76,7 +76,7 @@ class SampledModel(Model, Stepped):
             )
         K, ny = len(inputs), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, len(self.states)))
-        x, first = self._begun(point, step)
+        x, first = self._advance_to_first_event(point, step)
         t = first
         for k, u in enumerate(inputs):
             end = first + (k + 1) * step
@@ -84,7 +84,7 @@ class SampledModel(Model, Stepped):
             t = due if due is not None and abs(due - t) <= SIMULTANEOUS_TIME_TOLERANCE * step else t
             x = self.hybrid.pass_event(t, x, u).states
             at_once[k] = self.source.evaluate(t, x, u).outputs
-            x = self._moved(t, x, u, end, step)
+            x = self._advance(t, x, u, end, step)
             t = end
             after[k] = self.source.evaluate(t, x, u).outputs
             states[k] = x
@@ -103,15 +103,15 @@ class SampledModel(Model, Stepped):
         """Say the same."""
         return self.why_not_direct(point)
 
-    def _begun(self, point: OperatingPoint, step: float) -> tuple[FloatArray, float]:
+    def _advance_to_first_event(self, point: OperatingPoint, step: float) -> tuple[FloatArray, float]:
         """Return the states at the first event in time that is due within a step, and that time; else the start."""
         self.hybrid.restart()
         due = self.hybrid.next_event_time()
         if due is None or not point.time < due <= point.time + step * (1 + SIMULTANEOUS_TIME_TOLERANCE):
             return point.states.copy(), point.time
-        return self._moved(point.time, point.states.copy(), point.inputs, due, step), due
+        return self._advance(point.time, point.states.copy(), point.inputs, due, step), due
 
-    def _moved(self, t: float, x: FloatArray, u: FloatArray, end: float, step: float) -> FloatArray:
+    def _advance(self, t: float, x: FloatArray, u: FloatArray, end: float, step: float) -> FloatArray:
         """Return the states at ``end``, just before what is due there."""
         for _ in range(MAX_EVENTS):
             due = self.hybrid.next_event_time()

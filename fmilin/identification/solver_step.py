@@ -17,7 +17,7 @@ from fmilin.identification.integrator_choice import (
     leave_integrator_open,
 )
 from fmilin.identification.integrators import EXACT, step_plant
-from fmilin.identification.validation import run_held_out
+from fmilin.identification.validation import run_holdout
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import LinearModel, relative_error
 from fmilin.numerics.eigenvalue_errors import sort_eigenvalues
@@ -130,7 +130,7 @@ def _is_same(one: FloatArray, other: FloatArray) -> bool:
 
 def with_solver_step(
     linear: LinearModel,
-    own: float,
+    solver_step: float,
     *,
     what: str,
     integrator: str | None = None,
@@ -145,36 +145,36 @@ def with_solver_step(
     hidden = linear.full_states is linear.states
     T = np.zeros((0, len(linear.A))) if hidden else linear.T
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, T, 0.0)
-    discrete = sample_model(exact, own, "at once")
+    discrete = sample_model(exact, solver_step, "at once")
     # relations tell integrators apart where they hold to rounding: entries that are less certain show none
     certain = integrator is not None or max(linear.accuracy.A, linear.accuracy.B) <= MIN_RELATION_RATIO
     if certain:
         identified = identify_integrator(discrete, exact, linear.errors.A, integrator)
     else:
         identified = leave_integrator_open(discrete, exact, linear.errors.A)
-    if max(identified.difference, identified.unusual_difference) > MAX_ENTRY_ERROR and not keep:
-        raise _ambiguous(identified, own)
+    if max(identified.difference, identified.unusual_difference) > TOO_INACCURATE and not keep:
+        raise _ambiguous(identified, solver_step)
     evaluated = 1.0 if identified.integrator is None else identified.integrator.evaluated
     moved = evaluated * change_in_step
     if moved > MAX_ENTRY_ERROR and not keep:
         raise NumericalError(
-            f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {own:.6g} s: which "
-            "of these values belong to the point cannot be determined. Let it come to rest first "
+            f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {solver_step:.6g} "
+            "s: which of these values belong to the point cannot be determined. Let it come to rest first "
             "(fl.snapshots(model, times=[T])), choose another point, or take the discrete model "
             "(fl.Stepping(lifted=True))."
         )
-    return replace(_with_plant(linear, identified, own, what, moved), discrete=discrete_model(linear, discrete))
+    return replace(_with_plant(linear, identified, solver_step, what, moved), discrete=discrete_model(linear, discrete))
 
 
-def _ambiguous(identified: Identified, own: float) -> NumericalError:
+def _ambiguous(identified: Identified, solver_step: float) -> NumericalError:
     """Return the error of steps that belong to different plants."""
     chosen = IntegratorCandidate(identified.integrator or EXACT, identified.plant)
     rival = max((*identified.rivals, *identified.unusual), key=identified.measure)
     one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
     return NumericalError(
-        f"The steps of {own:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator that is "
-        "inside (fl.Stepping(integrator='NAME')), add outputs (speeds beside positions, rates), or take the discrete "
-        "model (fl.Stepping(lifted=True))."
+        f"The steps of {solver_step:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator "
+        "that is inside (fl.Stepping(integrator='NAME')), add outputs (speeds beside positions, rates), or take the "
+        "discrete model (fl.Stepping(lifted=True))."
     )
 
 
@@ -202,13 +202,13 @@ def with_integrator(linear: LinearModel, experiments: Experiments, findings: Fin
     reading = findings.reading or "at once"
     worst = findings.half_error
     for part in PARTS:
-        held = (
-            run_held_out(experiments, step / part)
+        holdout = (
+            run_holdout(experiments, step / part)
             if experiments.affords("shorter steps of the solver", 6, 360, step / part)
             else None
         )
-        if held is not None:
-            worst = max(worst, held.error(step_plant(integrator, plant, step / part, reading)))
+        if holdout is not None:
+            worst = max(worst, holdout.error(step_plant(integrator, plant, step / part, reading)))
     by_logarithm = sample_model(plant, step, "at once")
     discrete = step_plant(integrator, plant, step, "at once")
     off = relative_error(np.abs(discrete.A - by_logarithm.A), discrete.A)
@@ -231,26 +231,28 @@ def with_integrator(linear: LinearModel, experiments: Experiments, findings: Fin
 def discrete_model(linear: LinearModel, discrete: Sampled) -> LinearModel:
     """Return the discrete linear model in the same coordinates; its errors are those of the plant over a step."""
     errors = replace(linear.errors, A=discrete.step * linear.errors.A, B=discrete.step * linear.errors.B)
-    own = replace(
+    discrete_linear = replace(
         linear, A=discrete.A, B=discrete.B, C=discrete.C, D=discrete.D, f0=discrete.drift, sample_time=discrete.step
     )
-    return with_errors(own, errors)
+    return with_errors(discrete_linear, errors)
 
 
-def _with_plant(linear: LinearModel, identified: Identified, own: float, what: str, moved: float) -> LinearModel:
+def _with_plant(
+    linear: LinearModel, identified: Identified, solver_step: float, what: str, moved: float
+) -> LinearModel:
     plant = identified.plant
     off = max(identified.difference, identified.unusual_difference, moved)
     size = {name: float(np.max(np.abs(getattr(plant, name)), initial=0.0)) for name in "AB"}
     # Phi is known to rounding at best, and A from Phi - 1 to that over the step: this spreads a double zero
-    rounding = EPS / own
+    rounding = EPS / solver_step
     errors = replace(
         linear.errors,
         A=np.maximum(linear.errors.A, max(off * size["A"], rounding)),
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
     named = max((identified.measure(rival) for rival in (*identified.unusual, *identified.longer)), default=0.0)
-    kind = "accuracy" if max(off, named) > INACCURATE_ENTRY_ERROR else "integrator"
-    text = f"The model {what} {own:.6g} s. {integrator_words(identified, linear)}"
+    kind = "accuracy" if max(off, named) > INACCURATE else "integrator"
+    text = f"The model {what} {solver_step:.6g} s. {integrator_words(identified, linear)}"
     if moved:
         text += (
             f" The solver takes rates after the beginning of a step, and A and B change by {moved:.1e} until there "
@@ -281,13 +283,13 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
             f"the steps do not tell it from {names}, whose plant has as many and differs by up to "
             f"{identified.difference:.1e} (entries, eigenvalues, transfer functions)"
         )
-    told = (
+    statement = (
         f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the plant"
     )
     if not identified.relations:
-        told, sure = f"Its solver was said to be {identified.integrator.name}", "nothing else was compared"
+        statement, sure = f"Its solver was said to be {identified.integrator.name}", "nothing else was compared"
     return (
-        f"{told}, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
+        f"{statement}, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
         f"{by_logarithm:.1e}. {_unusual_words(identified)}The discrete model is lin.discrete "
         "(fl.Stepping(lifted=True))."
     )

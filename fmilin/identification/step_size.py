@@ -14,7 +14,7 @@ from fmilin.identification.discrete_models import Continuous, Sampled, find_cont
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.integrator_choice import IntegratorCandidate, find_candidates
 from fmilin.identification.integrators import EXACT, OneStepMethod, step_plant
-from fmilin.identification.validation import run_held_out
+from fmilin.identification.validation import run_holdout
 from fmilin.model.stepping import Cadence
 from fmilin.options import Stepping
 from fmilin.tolerances import (
@@ -47,7 +47,7 @@ class ConfirmedModel:
 def confirm_at_half_step(sampled: Sampled, experiments: Experiments, held_out_error: float) -> ConfirmedModel:
     """Return the continuous model, confirmed at half the step: by the logarithm, or as an integrator's plant."""
     model = find_continuous_model(sampled)
-    half = run_held_out(experiments, sampled.step / 2) if has_halves(sampled.step, experiments.cadence) else None
+    half = run_holdout(experiments, sampled.step / 2) if has_halves(sampled.step, experiments.cadence) else None
     if half is None:
         return ConfirmedModel(model, float("nan"))
     error = half.error(sample_model(model, sampled.step / 2, sampled.reading))
@@ -107,14 +107,14 @@ def find_usable_step(experiments: Experiments) -> float:
 
 
 def find_fitting_step(
-    attempt: Attempt, experiments: Experiments, given: float | None = None, runs_of_a_step: int = 0
+    attempt: Attempt, experiments: Experiments, fixed_step: float | None = None, runs_of_a_step: int = 0
 ) -> float:
-    """Find a step, in seconds, unless it is ``given``; an attempt takes so many runs of one step beside responses."""
-    step, cadence = given or find_usable_step(experiments), experiments.cadence
+    """Find a step, in seconds, unless it is ``fixed_step``; an attempt takes ``runs_of_a_step`` beside responses."""
+    step, cadence = fixed_step or find_usable_step(experiments), experiments.cadence
     runs, steps = (count + runs_of_a_step for count in experiments.attempt)
     experiments.require(runs, steps, step)
-    if given:
-        return given
+    if fixed_step:
+        return fixed_step
     longest = MAX_STEP_RATIO * step
     reason: FmilinError | None = None
     tried: dict[float, int] = {}

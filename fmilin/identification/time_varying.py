@@ -80,9 +80,9 @@ def _choose_limit(limits: list[tuple[Continuous, float]], rows: tuple[int, ...])
     return best
 
 
-def largest_differences(model: Continuous, others: Sequence[Continuous]) -> Continuous:
+def largest_differences(model: Continuous, other_models: Sequence[Continuous]) -> Continuous:
     """Return by how much entries of others differ from those of a model at most."""
-    differences = [compute_entry_differences(model, other) for other in others]
+    differences = [compute_entry_differences(model, other) for other in other_models]
     matrices = {name: np.max([getattr(off, name) for off in differences], axis=0) for name in "ABCDT"}
     return replace(differences[0], **matrices)
 
@@ -165,9 +165,9 @@ class _ResponsesToLaterPulses:
         candidates.sort(key=lambda candidate: candidate[0])
         _, model, neighbours = candidates[0]
         # The least of many differences is small by luck: the second best model counts, too.
-        others = [*neighbours, *(second for _, second, _ in candidates[1:2])]
-        change = max(measure_difference(model, other, self.step) for other in others)
-        errors = largest_differences(model, others)
+        compared_models = [*neighbours, *(second for _, second, _ in candidates[1:2])]
+        change = max(measure_difference(model, other, self.step) for other in compared_models)
+        errors = largest_differences(model, compared_models)
         return ModelAtPoint(model, errors, self.step, change, tuple(rows), self._change_in_step(rows, maps))
 
     def _change_in_step(self, rows: list[int], maps: Sequence[FloatArray]) -> float:

@@ -50,15 +50,15 @@ class HeldOut:
         return float(np.max(self.errors(model), initial=0.0))
 
 
-def run_held_out(experiments: Experiments, step: float) -> HeldOut | None:
+def run_holdout(experiments: Experiments, step: float) -> HeldOut | None:
     """Return the held-out experiment in steps of ``step``, which is run once.
 
     Returns None without inputs or outputs, and where the model does not take such steps.
     """
-    return experiments.once(("held out", step), lambda: _run_held_out(experiments, step))
+    return experiments.once(("held out", step), lambda: _run_holdout(experiments, step))
 
 
-def _run_held_out(experiments: Experiments, step: float) -> HeldOut | None:
+def _run_holdout(experiments: Experiments, step: float) -> HeldOut | None:
     nu, ny = len(experiments.scales), len(experiments.model.outputs)
     if not nu or not ny:
         return None
@@ -76,11 +76,11 @@ def _run_held_out(experiments: Experiments, step: float) -> HeldOut | None:
     return HeldOut(inputs, at_once, after, step, relative)
 
 
-def measure_solver_noise(experiments: Experiments, held: HeldOut) -> float:
+def measure_solver_noise(experiments: Experiments, holdout: HeldOut) -> float:
     """Return how much held-out responses change when each step is taken as two; 0 where that is not possible."""
-    inputs = np.repeat(held.inputs, 2, axis=0)
+    inputs = np.repeat(holdout.inputs, 2, axis=0)
     try:
-        change = relative_change(experiments.odd(inputs, held.step / 2).after[1::2], held.after)
+        change = relative_change(experiments.odd(inputs, holdout.step / 2).after[1::2], holdout.after)
     except FmilinError:
         return 0.0
     return change if np.isfinite(change) else 0.0
@@ -110,22 +110,22 @@ def measure_solver_error(experiments: Experiments, step: float) -> SolverError |
     random = np.random.default_rng(12).uniform(-1.0, 1.0, (STEPS_IN_PARTS, nu))
     try:
         deviations = random * experiments.choose_amplitudes(step) * PART
-        whole, again = (_respond_in_parts(experiments, deviations, step, 1) for _ in range(2))
+        undivided, again = (_respond_in_parts(experiments, deviations, step, 1) for _ in range(2))
     except FmilinError:
         return None
-    if not whole.any():
+    if not undivided.any():
         return None
-    largest = _compare_parts(experiments, deviations, step, whole, again)
+    largest = _compare_parts(experiments, deviations, step, undivided, again)
     tolerance = experiments.stepped.solver_tolerance
     if tolerance is not None:
         try:
             change = relative_change(
-                _respond_in_parts(experiments, deviations, step, 1, TIGHTER_TOLERANCE_FACTOR * tolerance), whole
+                _respond_in_parts(experiments, deviations, step, 1, TIGHTER_TOLERANCE_FACTOR * tolerance), undivided
             )
         except FmilinError:  # it does not know such a tolerance
             change = 0.0
-        noise = relative_change(again, whole)
-        if change > max(NOISE_FACTOR * noise, PREDICTION_ERROR_TOLERANCE, largest.change if largest else 0.0):
+        noise = relative_change(again, undivided)
+        if change > max(NOISE_FACTOR * noise, PREDICTED, largest.change if largest else 0.0):
             used, compared = (
                 f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER_TOLERANCE_FACTOR * tolerance)
             )
@@ -134,7 +134,7 @@ def measure_solver_error(experiments: Experiments, step: float) -> SolverError |
 
 
 def _compare_parts(
-    experiments: Experiments, deviations: FloatArray, step: float, whole: FloatArray, again: FloatArray
+    experiments: Experiments, deviations: FloatArray, step: float, undivided: FloatArray, again: FloatArray
 ) -> SolverError | None:
     """Return the largest change of responses when steps are divided; ``again``: an equal run, which shows noise."""
     largest: SolverError | None = None
@@ -148,11 +148,11 @@ def _compare_parts(
             response = _respond_in_parts(experiments, deviations[:count], step, parts)
         except FmilinError:  # it takes no such steps
             break
-        change = relative_change(response, whole[:count])
+        change = relative_change(response, undivided[:count])
         if not np.isfinite(change):
             break
-        noise = relative_change(again[:count], whole[:count])
-        if change <= max(NOISE_FACTOR * noise, PREDICTION_ERROR_TOLERANCE):
+        noise = relative_change(again[:count], undivided[:count])
+        if change <= max(NOISE_FACTOR * noise, PREDICTED):
             change = 0.0
         if largest is None or change > largest.change:
             largest = SolverError(change, f"in steps of {step:g} s", f"in steps of {short:g} s")

@@ -214,7 +214,7 @@ class MeasuredWay(Way):
         self.findings.nyquist = confirmation.model.nyquist
         return confirmation.model
 
-    def continuous_like(self, sampled: Sampled) -> Continuous:
+    def convert_to_continuous(self, sampled: Sampled) -> Continuous:
         """Return the continuous model of another discrete one, for the integrator that was confirmed."""
         exact = find_continuous_model(sampled)
         integrator = self.findings.integrator
