@@ -34,7 +34,9 @@ class DeviationIntegrator:
         self.noise, self.output_noise = _noise(reduced)
         """Of y', in sizes of the coordinates per second, shape (P,); of the outputs, in their units, shape (ny,)."""
 
-    def solved(self, rate: Rates, start: FloatArray, times: FloatArray, *, unit: float, tolerance: float) -> FloatArray:
+    def integrate(
+        self, rate: Rates, start: FloatArray, times: FloatArray, *, unit: float, tolerance: float
+    ) -> FloatArray:
         """Return y (nt, P) from ``start`` (P,); ``unit`` is the expected deviation in sizes of the coordinates."""
         if not len(start):
             return np.zeros((len(times), 0))
@@ -44,7 +46,7 @@ class DeviationIntegrator:
         tolerance = float(np.clip(max(tolerance, floor), 1e-13, 1e-2))
         count = 0
 
-        def scaled_rate(t: float, eta: FloatArray) -> FloatArray:
+        def compute_scaled_rate(t: float, eta: FloatArray) -> FloatArray:
             nonlocal count
             count += 1
             if count > MOST_EVALUATIONS:
@@ -62,7 +64,7 @@ class DeviationIntegrator:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a run that diverges: its end says so
             solution = solve_ivp(
-                scaled_rate,
+                compute_scaled_rate,
                 (float(times[0]), float(times[-1])),
                 (start - y0) / sizes,
                 method="LSODA" if self._fastest * horizon > STIFFNESS_RATIO else "DOP853",
@@ -80,10 +82,10 @@ def _noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
     p, nothing = len(reduced.y0), (np.zeros(len(reduced.y0)), np.zeros(len(reduced.out0)))
     line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
     try:
-        visits = [reduced.visited(reduced.y0 + s * line, reduced.u0) for s in range(POINTS)]
+        evaluations = [reduced.evaluate(reduced.y0 + s * line, reduced.u0) for s in range(POINTS)]
     except REFUSALS:
         return nothing
-    values = np.array([np.concatenate((rates, outputs)) for rates, _, outputs in visits])
+    values = np.array([np.concatenate((rates, outputs)) for rates, _, outputs in evaluations])
     if not p or not np.isfinite(values).all():
         return nothing
     noise = noise_from_table(values)
@@ -107,38 +109,42 @@ def drift_channel(linear: LinearModel, integrator: DeviationIntegrator, horizon:
     """Follow the undisturbed motion and compare it with what the linear model predicts, f0 and A f0."""
     channel = partial(Channel, "drift", "time", "s", None, SHORT_HORIZON_FRACTION * horizon)
     try:
-        smallest = _slope_error_over(linear, integrator, SHORT_HORIZON_FRACTION * horizon, 1.0)
+        smallest = _measure_slope_error(linear, integrator, SHORT_HORIZON_FRACTION * horizon, 1.0)
         for k in range(1, TRIES):
             if smallest[0] <= VERIFIED_DRIFT_TOLERANCE:
                 break
             part = SHORTENING_FACTOR**-k
-            shorter = _slope_error_over(linear, integrator, part * SHORT_HORIZON_FRACTION * horizon, part)
+            shorter = _measure_slope_error(linear, integrator, part * SHORT_HORIZON_FRACTION * horizon, part)
             if shorter[0] > 0.9 * smallest[0]:
                 break
             smallest = shorter
         error, worst = smallest
-        validity, trace = _followed(linear, integrator, horizon)
+        validity, trace = _follow_motion(linear, integrator, horizon)
     except ResponseError as failure:
         return channel(np.inf, np.nan, VERIFIED_DRIFT_TOLERANCE, str(failure))
     valid = validity if error <= VERIFIED_DRIFT_TOLERANCE else None
     return channel(error, np.nan, VERIFIED_DRIFT_TOLERANCE, linear.states.names[worst], valid, trace)
 
 
-def _slope_error_over(linear: LinearModel, integrator: DeviationIntegrator, h: float, part: float) -> tuple[float, int]:
+def _measure_slope_error(
+    linear: LinearModel, integrator: DeviationIntegrator, h: float, part: float
+) -> tuple[float, int]:
     """Return the same from the motion over h, ``part`` of the longest."""
     r = integrator.reduced
     t0 = r.point.time
     times = t0 + h * np.array([0.0, 0.25, 0.5, 1.0])
     unit = max(h * float(np.max(np.abs(r.f0) / r.y_sizes)), 1e-12)
-    real = integrator.solved(r.moving_rate, r.y0, times, unit=unit, tolerance=1e-12) - r.y0
-    predicted = predicted_motion(linear, times - t0)
+    real = integrator.integrate(r.evaluate_rate, r.y0, times, unit=unit, tolerance=1e-12) - r.y0
+    predicted = predict_motion(linear, times - t0)
     s = np.array([0.25, 0.5, 1.0])
     deviation = (real - predicted)[1:] / r.y_sizes
     e = np.linalg.solve(np.stack((s, s**2, s**3), axis=1), deviation)  # e1 s + e2 s^2 + e3 s^3
     first = np.abs(e[0]) / unit
-    bend = h * h / 2 * float(np.max(np.abs(linear.A @ linear.f0) / r.y_sizes))
+    curvature = h * h / 2 * float(np.max(np.abs(linear.A @ linear.f0) / r.y_sizes))
     second = (
-        np.abs(e[1]) / max(bend, 1e-3 * part * unit) if not _depends_on_time(integrator, h) else np.zeros(len(r.y0))
+        np.abs(e[1]) / max(curvature, 1e-3 * part * unit)
+        if not _depends_on_time(integrator, h)
+        else np.zeros(len(r.y0))
     )
     error = np.maximum(first, second)
     return float(np.max(error)), int(np.argmax(error))
@@ -147,38 +153,38 @@ def _slope_error_over(linear: LinearModel, integrator: DeviationIntegrator, h: f
 def _depends_on_time(integrator: DeviationIntegrator, h: float) -> bool:
     r = integrator.reduced
     try:
-        later = r.moving_rate(r.point.time + h, r.y0)
+        later = r.evaluate_rate(r.point.time + h, r.y0)
     except REFUSALS:
         return True
     return bool(np.max(np.abs(later - r.f0) / r.y_sizes) > 1e-9 * np.max(np.abs(r.f0) / r.y_sizes))
 
 
-def _followed(linear: LinearModel, integrator: DeviationIntegrator, horizon: float) -> tuple[Validity, Trace]:
+def _follow_motion(linear: LinearModel, integrator: DeviationIntegrator, horizon: float) -> tuple[Validity, Trace]:
     r = integrator.reduced
     duration, real = horizon, None
     for _ in range(8):
         times = np.linspace(0.0, duration, SAMPLES)
         unit = max(duration * float(np.max(np.abs(r.f0) / r.y_sizes)), 1e-12)
         try:
-            real = integrator.solved(r.moving_rate, r.y0, r.point.time + times, unit=unit, tolerance=1e-6) - r.y0
+            real = integrator.integrate(r.evaluate_rate, r.y0, r.point.time + times, unit=unit, tolerance=1e-6) - r.y0
             break
         except ResponseError:
             duration /= 4
     if real is None:
         raise ResponseError("The motion cannot be followed.")
-    predicted = predicted_motion(linear, times)
+    predicted = predict_motion(linear, times)
     size = np.maximum.accumulate(np.max(np.abs(predicted) / r.y_sizes, axis=1))
     apart = np.abs(real - predicted) / r.y_sizes
     off = np.flatnonzero(apart.max(axis=1) > ACCEPTED_DEVIATION_RATIO * size)
     last = int(off[0]) - 1 if len(off) else len(times) - 1
     limiting = linear.states.names[int(np.argmax(apart[last + 1]))] if len(off) else ""
-    shown = int(np.argmax(np.max(np.abs(predicted) / r.y_sizes, axis=0)))
-    signal = linear.states[shown]
-    trace = Trace(signal.name, signal.unit, duration, times, predicted[:, shown], real[:, shown])
+    strongest = int(np.argmax(np.max(np.abs(predicted) / r.y_sizes, axis=0)))
+    signal = linear.states[strongest]
+    trace = Trace(signal.name, signal.unit, duration, times, predicted[:, strongest], real[:, strongest])
     return Validity(float(times[max(last, 0)]), at_least=not len(off), limited_by=limiting), trace
 
 
-def predicted_motion(linear: LinearModel, times: FloatArray) -> FloatArray:
+def predict_motion(linear: LinearModel, times: FloatArray) -> FloatArray:
     """Return y - y0 of ``y' = f0 + A (y - y0)`` at ``times`` from the start, shape (nt, P)."""
     P = len(linear.f0)
     M = np.zeros((P + 1, P + 1))

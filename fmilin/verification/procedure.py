@@ -24,17 +24,17 @@ from fmilin.tolerances import (
     VERIFIED_DERIVATIVE_TOLERANCE,
 )
 from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel
-from fmilin.verification.reduced import ReducedModel, reduced_model
+from fmilin.verification.reduced import ReducedModel, reduce_model
 from fmilin.verification.relaxation import (
     Excitation,
     Relaxation,
     ResponseError,
+    choose_horizon,
     excitations,
     fastest_period,
-    horizon_of,
     slowest_period,
 )
-from fmilin.verification.validity import Comparison, Sizes, compare_slopes, trace_at, validity_of
+from fmilin.verification.validity import ExcitationComparison, SignalSizes, compare_slopes, compute_trace, find_validity
 
 MAX_EVALUATIONS, EVALUATIONS_PER_SIGNAL = 5000, 200
 """Evaluations of the nonlinear model: in all, and in addition for each state and input. Evaluations that the verdict
@@ -45,7 +45,7 @@ CHANNEL_BUDGET_FRACTION, DRIFT_BUDGET_FRACTION = 0.9, 0.7
 """Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
 
 PREFERRED_NODE_COUNT, MIN_NODE_COUNT, MAX_NODE_COUNT = 24, 12, 400
-"""Intervals between visits on the way of a response: wanted at least, put up with, and at most."""
+"""Intervals between evaluations on the way of a response: wanted at least, put up with, and at most."""
 
 PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
 SWEEP_COUNT = 11  # along each response, for the verdict and the limit
@@ -118,7 +118,7 @@ def verify(
     shortened = False
     while True:
         try:
-            return _verified(model, linear, horizon, progress, stop)
+            return _verify(model, linear, horizon, progress, stop)
         except _LostInRoundingError as lost:
             if horizon is not None and not shortened:
                 raise UsageError(
@@ -136,55 +136,57 @@ class _LostInRoundingError(FmilinError):
         self.duration = duration
 
 
-def _verified(
+def _verify(
     model: Model,
     linear: LinearModel,
     horizon: float | None,
     progress: Callable[[float], None],
     stop: Callable[[], bool],
 ) -> Verification:
-    reduced = reduced_model(model, linear)
-    duration = horizon if horizon is not None else horizon_of(linear, reduced.y_sizes)
+    reduced = reduce_model(model, linear)
+    duration = horizon if horizon is not None else choose_horizon(linear, reduced.y_sizes)
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
     integrator = DeviationIntegrator(reduced, float(-np.min(rates, initial=0.0)))
     rests = at_rest(linear, reduced.y_sizes)
     budget = (MAX_EVALUATIONS + EVALUATIONS_PER_SIGNAL * (len(model.states) + len(linear.inputs))) * (
         CHANNEL_BUDGET_FRACTION if rests else DRIFT_BUDGET_FRACTION
     )
-    wanted = excitations(linear, duration)
-    before = reduced.evaluations  # a visit takes several where a model needs them to find the states
+    all_excitations = excitations(linear, duration)
+    before = reduced.evaluations  # an evaluation takes several where a model needs them to find the states
     with contextlib.suppress(NumericalError, ModelError):
-        reduced.visited(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
+        reduced.evaluate(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
     cost = float(max(reduced.evaluations - before, 1))
-    nodes, resolved = _nodes(linear, duration, budget / (SWEEP_COUNT * cost * max(len(wanted), 1)))
+    nodes, resolved = _nodes(linear, duration, budget / (SWEEP_COUNT * cost * max(len(all_excitations), 1)))
     if horizon is None and resolved < 1.0:
         duration *= resolved
-        wanted = excitations(linear, duration)
+        all_excitations = excitations(linear, duration)
     relaxation = Relaxation(reduced, linear, duration, nodes, cost)
-    responses = [relaxation.linear_response(excitation) for excitation in wanted]
-    sizes = _sizes(reduced, linear, wanted, responses, integrator.output_noise)
+    responses = [relaxation.linear_response(excitation) for excitation in all_excitations]
+    sizes = _sizes(reduced, linear, all_excitations, responses, integrator.output_noise)
     channels = [_point_channel(reduced, linear)]
-    for done, (excitation, response) in enumerate(zip(wanted, responses, strict=True)):
-        end = reduced.evaluations + (budget - reduced.evaluations) / (len(wanted) - done)
+    for done, (excitation, response) in enumerate(zip(all_excitations, responses, strict=True)):
+        end = reduced.evaluations + (budget - reduced.evaluations) / (len(all_excitations) - done)
         if done >= FORECAST_CHANNEL_COUNT:
-            _require_affordable(reduced.evaluations / done, len(wanted), duration)
-        channels.append(_channel(Comparison(excitation, response, relaxation, sizes), linear, integrator.noise, end))
-        progress((done + 1) / len(wanted))
+            _require_affordable(reduced.evaluations / done, len(all_excitations), duration)
+        channels.append(
+            _channel(ExcitationComparison(excitation, response, relaxation, sizes), linear, integrator.noise, end)
+        )
+        progress((done + 1) / len(all_excitations))
         if stop():
             break
     else:
         channels += [] if rests else [drift_channel(linear, integrator, duration)]
-    left = len(wanted) + 1 + (not rests) - len(channels)
-    remarks = (*reduced.remarks, *_remarks(linear, duration, left))
+    omitted = len(all_excitations) + 1 + (not rests) - len(channels)
+    remarks = (*reduced.remarks, *_remarks(linear, duration, omitted))
     return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
 
 
 def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
-    """Return in how many intervals the nonlinear model is visited, and the part of the duration that they resolve."""
+    """Return in how many intervals the nonlinear model is evaluated, and the part of the duration that they resolve."""
     period = fastest_period(linear)
-    wanted = max(PREFERRED_NODE_COUNT, PER_PERIOD * duration / period if period > 0 else 0.0)
-    nodes = int(np.clip(np.ceil(min(wanted, max(affordable, MIN_NODE_COUNT))), MIN_NODE_COUNT, MAX_NODE_COUNT))
-    return nodes, min(1.0, 2 * nodes / wanted)
+    preferred = max(PREFERRED_NODE_COUNT, PER_PERIOD * duration / period if period > 0 else 0.0)
+    nodes = int(np.clip(np.ceil(min(preferred, max(affordable, MIN_NODE_COUNT))), MIN_NODE_COUNT, MAX_NODE_COUNT))
+    return nodes, min(1.0, 2 * nodes / preferred)
 
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:
@@ -199,10 +201,10 @@ def _require_affordable(each: float, channels: int, duration: float) -> None:
     )
 
 
-def _remarks(linear: LinearModel, duration: float, left: int) -> Iterator[Remark]:
+def _remarks(linear: LinearModel, duration: float, omitted: int) -> Iterator[Remark]:
     """Say what was left out, and where the responses are too short to show the slowest modes."""
-    if left:
-        yield Remark("interrupted", f"The comparison was interrupted: channels that were not looked at: {left}.")
+    if omitted:
+        yield Remark("interrupted", f"The comparison was interrupted: channels that were not looked at: {omitted}.")
     period = slowest_period(linear)
     if duration < 0.5 * period:
         yield Remark(
@@ -213,7 +215,7 @@ def _remarks(linear: LinearModel, duration: float, left: int) -> Iterator[Remark
         )
 
 
-def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end: float) -> Channel:
+def _channel(comparison: ExcitationComparison, linear: LinearModel, noise: FloatArray, end: float) -> Channel:
     excitation, sizes = comparison.excitation, comparison.sizes
     signal = (linear.states if excitation.kind == "offset" else linear.inputs)[excitation.index]
     natural = _natural(comparison.relaxation.reduced, excitation)
@@ -232,22 +234,24 @@ def _channel(comparison: Comparison, linear: LinearModel, noise: FloatArray, end
     validity: Validity | None = None
     deviations: Mapping[float, FloatArray] = {}
     if check.error <= allowed:
-        validity, deviations = validity_of(comparison, check, end)
-    shown = check.amplitude if validity is None else validity.limit
+        validity, deviations = find_validity(comparison, check, end)
+    amplitude = check.amplitude if validity is None else validity.limit
     more = validity is not None and not validity.at_least
-    trace = trace_at(comparison, shown, deviations, sweeps=comparison.relaxation.affordable(end) if more else 0)
+    trace = compute_trace(
+        comparison, amplitude, deviations, sweeps=comparison.relaxation.affordable(end) if more else 0
+    )
     worst, checked = sizes.names[check.worst] if sizes.names else "", (check.amplitude, check.error, check.order)
     return Channel(excitation.kind, signal.name, signal.unit, frequency, *checked, allowed, worst, validity, trace)
 
 
-def _tolerance(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+def _tolerance(linear: LinearModel, comparison: ExcitationComparison, noise: FloatArray) -> float:
     """Return what a slope error may be: more where the matrices are less accurate, or the model is noisy."""
     matrices = max(getattr(linear.accuracy, name) for name in "ABCDT")
     noisy = float(np.max(noise, initial=0.0)) * 1e3 * comparison.times[-1]
     return float(min(VERIFIED_DERIVATIVE_TOLERANCE + 100 * matrices + 100 * noisy, MAX_VERIFIED_DERIVATIVE_ERROR))
 
 
-def _rounding(linear: LinearModel, comparison: Comparison, noise: FloatArray) -> float:
+def _rounding(linear: LinearModel, comparison: ExcitationComparison, noise: FloatArray) -> float:
     """Return what rounding of the rates makes of a slope error at amplitude one, at most."""
     # The linear model follows it; the extrapolation from three amplitudes takes it some ten times, as the smallest is a
     # quarter of the first, and three are for what the sizes of rows hide.
@@ -267,29 +271,29 @@ def _natural(reduced: ReducedModel, excitation: Excitation) -> float:
 def _sizes(
     reduced: ReducedModel,
     linear: LinearModel,
-    wanted: Sequence[Excitation],
+    all_excitations: Sequence[Excitation],
     responses: Sequence[FloatArray],
     output_noise: FloatArray,
-) -> Sizes:
+) -> SignalSizes:
     """Return the size of each signal: its largest linear response to excitations of natural sizes."""
     p, n, ny = len(reduced.y0), len(reduced.x0), len(reduced.out0)
     largest = np.zeros(p + n + ny)
-    for excitation, response in zip(wanted, responses, strict=True):
+    for excitation, response in zip(all_excitations, responses, strict=True):
         natural = _natural(reduced, excitation)
         largest = np.maximum(largest, natural * np.max(np.abs(response), axis=0, initial=0.0))
     visible = (linear.C, linear.errors.C), (linear.D, linear.errors.D)
     C, D = (np.where(np.abs(matrix) > 10 * error, np.abs(matrix), 0.0) for matrix, error in visible)
     outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
     outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
-    own = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
-    responds = largest > MIN_RESPONSE_FRACTION * own
+    natural_sizes = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
+    responds = largest > RESPONDS * natural_sizes
     counts = responds.copy()
     counts[p : p + n] = False
     signals = [*linear.states, *linear.full_states, *linear.outputs]
     names, units = (tuple(getattr(signal, part) for signal in signals) for part in ("name", "unit"))
-    sizes = np.where(responds, largest, own)
+    sizes = np.where(responds, largest, natural_sizes)
     noise = np.concatenate((np.spacing(np.abs(reduced.y0)), np.spacing(np.abs(reduced.x0)), output_noise))
-    return Sizes(sizes, counts, names, units, noise / sizes)
+    return SignalSizes(sizes, counts, names, units, noise / sizes)
 
 
 def verify_linear_model(linear: LinearModel, model: Model, *, horizon: float | None = None) -> Verification:
@@ -303,8 +307,8 @@ def _point_channel(reduced: ReducedModel, linear: LinearModel) -> Channel:
     declared = [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
     # Modes and other forms of the states count from wherever they like: y0 is no value of the model.
-    own = all(linear.full_states.has(name) for name in linear.states.names)
-    counts = own or linear.method.coordinates in ("named", "tangent")
+    are_states = all(linear.full_states.has(name) for name in linear.states.names)
+    counts = are_states or linear.method.coordinates in ("named", "tangent")
     gaps = counts * np.abs(linear.y0 - reduced.y0), np.abs(linear.f0 - reduced.f0), np.abs(declared - reduced.out0)
     sizes = reduced.y_sizes, speed, reduced.out_sizes
     errors = np.concatenate([gap / size for gap, size in zip(gaps, sizes, strict=True)])

@@ -58,15 +58,15 @@ class ReducedModel:
         f = self.evaluator.evaluate(self.point.time, x, u).derivatives
         return self.psi.coordinates.jacobian(x) @ f - self.f0
 
-    def moving_rate(self, t: float, y: FloatArray) -> FloatArray:
+    def evaluate_rate(self, t: float, y: FloatArray) -> FloatArray:
         """Return the real y' at a time, inputs held, shape (P,)."""
         x = self.psi.psi(y, time=t, inputs=self.u0)
         return self.psi.coordinates.jacobian(x) @ self.evaluator.evaluate(t, x, self.u0).derivatives
 
-    def visited(
+    def evaluate(
         self, y: FloatArray, u: FloatArray, near: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one visit."""
+        """Return the frozen y', all x, where ``near`` may be a guess of them, and the outputs from one evaluation."""
         x = self.psi.psi(y, inputs=u, near=near)
         values = self.evaluator.evaluate(self.point.time, x, u)
         outputs = self._angles.unwrap(values.outputs.copy(), lambda: self._outputs_close_to_point(y, u))
@@ -81,7 +81,7 @@ class ReducedModel:
         return self.evaluator.evaluate(self.point.time, x, near).outputs
 
 
-def reduced_model(model: Model, linear: LinearModel) -> ReducedModel:
+def reduce_model(model: Model, linear: LinearModel) -> ReducedModel:
     """Return ``model`` in the coordinates and at the point of ``linear``."""
     _require_comparable(model, linear)
     remarks: tuple[Remark, ...] = ()
@@ -175,8 +175,8 @@ def _coordinates(frame: Frame, linear: LinearModel) -> Coordinates:
     if all(linear.full_states.has(name) for name in linear.states.names):
         chosen = [linear.full_states.positions[name] for name in linear.states.names]
         unit = np.eye(N)
-        others = [i for i in range(N) if i not in set(chosen)]
-        return LinearCoordinates(unit[chosen], unit[:, chosen].copy(), unit[:, others])
+        dependent = [i for i in range(N) if i not in set(chosen)]
+        return LinearCoordinates(unit[chosen], unit[:, chosen].copy(), unit[:, dependent])
     R_frame = frame.coordinates.R
     turn = R_frame @ T  # y of the frame = turn (y of the linear model)
     if not T.shape[1]:

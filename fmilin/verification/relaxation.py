@@ -61,7 +61,7 @@ class Excitation:
         return du
 
 
-def horizon_of(linear: LinearModel, y_sizes: FloatArray) -> float:
+def choose_horizon(linear: LinearModel, y_sizes: FloatArray) -> float:
     """Return how long to look, in seconds: two periods of the slowest mode that counts, unless others end it."""
     A = linear.A * y_sizes / y_sizes[:, None]
     norm = float(np.linalg.norm(A, 2)) if A.size else 0.0
@@ -118,11 +118,11 @@ def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
 def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[float]:
     """Return a few frequencies around the model's own: those of its modes, half the lowest and twice the highest."""
     counting, _ = _modes(eigenvalues)
-    whole = 2 * np.pi / horizon
-    own = counting[(counting > 0.25 * whole) & (counting < MOST_PERIODS * whole)]
-    distinct = [w for i, w in enumerate(own) if i == 0 or w > 1.1 * own[i - 1]]
+    base_frequency = 2 * np.pi / horizon
+    mode_frequencies = counting[(counting > 0.25 * base_frequency) & (counting < MOST_PERIODS * base_frequency)]
+    distinct = [w for i, w in enumerate(mode_frequencies) if i == 0 or w > 1.1 * mode_frequencies[i - 1]]
     if not distinct:
-        return [2 * whole]
+        return [2 * base_frequency]
     if len(distinct) > MOST_FREQUENCIES - 2:
         spread = np.linspace(0, len(distinct) - 1, MOST_FREQUENCIES - 2).round().astype(int)
         distinct = [distinct[i] for i in spread]
@@ -167,12 +167,12 @@ class Deviation:
 
 
 class Relaxation:
-    """Responses of the reduced model around those of the linear one; a visit is ``cost`` evaluations of the model."""
+    """Responses of the reduced model around those of the linear one; a point takes ``cost`` evaluations."""
 
     def __init__(self, reduced: ReducedModel, linear: LinearModel, duration: float, nodes: int, cost: float) -> None:
         self.reduced, self.linear, self.cost = reduced, linear, cost
         self.times = np.linspace(0.0, duration, COMPARISON_POINTS_PER_NODE * nodes + 1)
-        self._some = slice(None, None, COMPARISON_POINTS_PER_NODE)
+        self._node_samples = slice(None, None, COMPARISON_POINTS_PER_NODE)
         p = len(linear.states)
         M = np.zeros((3 * p, 3 * p))
         M[:p, :p], M[:p, p : 2 * p], M[p : 2 * p, 2 * p :] = linear.A, np.eye(p), np.eye(p)
@@ -186,12 +186,12 @@ class Relaxation:
 
     def affordable(self, end: float) -> int:
         """Return how many sweeps may be made until so many evaluations of the model."""
-        return max(0, int((end - self.reduced.evaluations) // (self.visits * self.cost)))
+        return max(0, int((end - self.reduced.evaluations) // (self.sweep_points * self.cost)))
 
     @property
-    def visits(self) -> int:
-        """Visits of one sweep."""
-        return len(self.times[self._some])
+    def sweep_points(self) -> int:
+        """Number of points at which a sweep evaluates the model."""
+        return len(self.times[self._node_samples])
 
     def deviation(
         self,
@@ -209,40 +209,42 @@ class Relaxation:
         """
         r, linear = self.reduced, self.linear
         p = len(r.y0)
-        nodes, nu = self.times[self._some], len(r.u0)
-        L = amplitude * unit[self._some, :p]
+        nodes, nu = self.times[self._node_samples], len(r.u0)
+        L = amplitude * unit[self._node_samples, :p]
         du = amplitude * np.array([excitation.input_change(t, nu) for t in nodes]).reshape(len(nodes), nu)
         n = len(r.x0)
         e = np.zeros((len(self.times), p)) if first is None else first[:, :p]
-        bend = np.zeros((len(nodes), n))  # of x, beside its tangent
+        curvature = np.zeros((len(nodes), n))  # of x, beside its tangent
         if first is not None:
-            bend = (first[:, p : p + n] - e @ linear.T.T)[self._some]
+            curvature = (first[:, p : p + n] - e @ linear.T.T)[self._node_samples]
         size = float(np.max(np.abs(L) / r.y_sizes, initial=0.0)) or 1.0
         rest = np.zeros((len(nodes), 0))
         settled = False
         for _ in range(sweeps):
-            rest = np.array([self._rest(z, u, b) for z, u, b in zip(L + e[self._some], du, bend, strict=True)])
-            bend = rest[:, p : p + n]
+            rest = np.array(
+                [self._rest(z, u, b) for z, u, b in zip(L + e[self._node_samples], du, curvature, strict=True)]
+            )
+            curvature = rest[:, p : p + n]
             rest = CubicSpline(nodes, rest)(self.times)
-            new = self._driven(rest[:, :p])
+            new = self._integrate_driven(rest[:, :p])
             change = float(np.max(np.abs(new - e) / r.y_sizes, initial=0.0))
             e = new
             largest = float(np.max(np.abs(e) / r.y_sizes, initial=0.0))
             settled = change <= close * largest or largest == 0.0
             if settled or largest > MAX_DEVIATION_RATIO * size:
                 break
-        seen = np.hstack((e, e @ linear.T.T, e @ linear.C.T))
-        seen[:, p:] += rest[:, p:]
-        return Deviation(seen, settled)
+        signals = np.hstack((e, e @ linear.T.T, e @ linear.C.T))
+        signals[:, p:] += rest[:, p:]
+        return Deviation(signals, settled)
 
-    def marched(self, excitation: Excitation, amplitude: float) -> FloatArray:
+    def integrate_response(self, excitation: Excitation, amplitude: float) -> FloatArray:
         """Return the response (nt, P + N + ny) where sweeps would not settle, by Runge and Kutta: fit for a picture."""
-        r, nodes = self.reduced, self.times[self._some]
+        r, nodes = self.reduced, self.times[self._node_samples]
         h, nu = float(nodes[1]), len(r.u0)
         if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > RUNGE_KUTTA_STABILITY_LIMIT:
             raise ResponseError("The linear model is too stiff for these steps.")
 
-        def visit(t: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+        def evaluate(t: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
             du = amplitude * excitation.input_change(t, nu)
             rest = self._rest(z, du, np.zeros(len(r.x0)))
             p, linear = len(z), self.linear
@@ -251,21 +253,21 @@ class Relaxation:
             return rates_and_motion[:p], np.concatenate((z, rates_and_motion[p:]))
 
         z = amplitude * excitation.offset(len(r.y0))
-        seen = []
+        node_values = []
         for t in nodes:
-            k1, here = visit(t, z)
-            seen.append(here)
+            k1, here = evaluate(t, z)
+            node_values.append(here)
             if t == nodes[-1]:
                 break
-            z = runge_kutta_step(lambda s, y: visit(s, y)[0], t, z, h, k1)
-        return CubicSpline(nodes, np.array(seen))(self.times)
+            z = runge_kutta_step(lambda s, y: evaluate(s, y)[0], t, z, h, k1)
+        return CubicSpline(nodes, np.array(node_values))(self.times)
 
     def _rest(self, z: FloatArray, du: FloatArray, bend: FloatArray) -> FloatArray:
         """Return what the linear model leaves of y', x (``bend`` is a guess of it) and out, shape (P + N + ny,)."""
         r, linear = self.reduced, self.linear
         try:
             near = r.x0 + r.psi.derivative @ z + linear.T_u @ du + bend
-            rate, x, out = r.visited(r.y0 + z, r.u0 + du, near)
+            rate, x, out = r.evaluate(r.y0 + z, r.u0 + du, near)
         except REFUSALS as error:
             raise ResponseError(str(error)) from None
         remainder = np.concatenate(
@@ -279,7 +281,7 @@ class Relaxation:
             raise ResponseError("The model returns no number.")
         return remainder
 
-    def _driven(self, g: FloatArray) -> FloatArray:
+    def _integrate_driven(self, g: FloatArray) -> FloatArray:
         """Return e of e' = A e + g from rest, g straight between the fine times; shape (nt, P)."""
         e = np.zeros_like(g)
         push = g[:-1] @ self._constant.T + np.diff(g, axis=0) @ self._ramp.T

@@ -32,7 +32,7 @@ ROUNDING_DEVIATION_RATIO = (
 
 
 @dataclass(frozen=True, eq=False)
-class Sizes:
+class SignalSizes:
     """The sizes by which deviations are divided."""
 
     # (ns,), of y, x and out: the largest linear response to any excitation of a natural size, or the signal's own
@@ -45,22 +45,22 @@ class Sizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ExcitationComparison:
     """One excitation of both models."""
 
     excitation: Excitation
     linear: FloatArray  # (nt, ns), the response to amplitude one
     relaxation: Relaxation
-    sizes: Sizes
+    sizes: SignalSizes
 
     @property
     def times(self) -> FloatArray:
         """When responses are compared, in seconds."""
         return self.relaxation.times
 
-    def largest_of(self, some: slice | np.ndarray) -> float:
+    def find_largest(self, signals: slice | np.ndarray) -> float:
         """Return the largest linear response of some signals to amplitude one, in their sizes; one without any."""
-        size = float(np.max(np.abs(self.linear[:, some]) / self.sizes.signals[some], initial=0.0))
+        size = float(np.max(np.abs(self.linear[:, signals]) / self.sizes.signals[signals], initial=0.0))
         return size if size > 1e-12 else 1.0
 
     def own_responses(self, least: float = MIN_OWN_RESPONSE_FRACTION) -> FloatArray:
@@ -69,9 +69,9 @@ class Comparison:
         A signal that hardly responds to this excitation, by less than a part ``least`` of the largest response of any,
         is compared with that one, as the second-order part of its motion is all that there is.
         """
-        own = np.max(np.abs(self.linear), axis=0, initial=0.0) / self.sizes.signals
-        largest = self.largest_of(self.sizes.counts)
-        return np.asarray(np.where(own > least * largest, own, largest))
+        responses = np.max(np.abs(self.linear), axis=0, initial=0.0) / self.sizes.signals
+        largest = self.find_largest(self.sizes.counts)
+        return np.asarray(np.where(responses > least * largest, responses, largest))
 
     @property
     def effect(self) -> float:
@@ -109,15 +109,13 @@ class SlopeCheck:
     deviation: FloatArray  # (nt, ns), D(a)
 
 
-def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
+def compare_slopes(comparison: ExcitationComparison, natural: float) -> SlopeCheck:
     """Compare both responses at amplitudes small beside ``natural``, a size of the excited coordinate or input."""
     effect = comparison.effect
     a = FIRST_DEVIATION_SIZE / effect if effect > 0 else FIRST_DEVIATION_SIZE * natural
     a = float(2.0 ** np.round(np.log2(a)))
-    largest, previous = comparison.largest_of(slice(None)), np.inf
-    least = (
-        NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (MAX_VERIFIED_DERIVATIVE_ERROR * largest)
-    )
+    largest, previous = comparison.find_largest(slice(None)), np.inf
+    least = NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
     D1 = comparison.deviation(a)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
@@ -135,8 +133,11 @@ def compare_slopes(comparison: Comparison, natural: float) -> SlopeCheck:
     order = np.nan if ROUNDING_DEVIATION_RATIO * largest > E2 else float(np.log2(E1 / E2))
     counts = comparison.sizes.counts
     relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
-    own = c1 / comparison.own_responses(MIN_RESPONSE_FRACTION)
-    error, worst = float(np.max(own, initial=0.0)), int(np.argmax(own)) if own.size else 0
+    relative_errors = c1 / comparison.own_responses(RESPONDS)
+    error, worst = (
+        float(np.max(relative_errors, initial=0.0)),
+        int(np.argmax(relative_errors)) if relative_errors.size else 0,
+    )
     return SlopeCheck(a, error, order, worst, relative, D1)
 
 
@@ -155,7 +156,7 @@ STEPS = 24
 class _ValiditySearch:
     """The relative deviation by amplitude, both signs first, then the worse one, and what was found on the way."""
 
-    def __init__(self, comparison: Comparison, check: SlopeCheck, end: float) -> None:
+    def __init__(self, comparison: ExcitationComparison, check: SlopeCheck, end: float) -> None:
         self._comparison = comparison
         self._last, self._power = (check.amplitude, check.deviation), 1
         if np.isfinite(check.order):
@@ -209,17 +210,19 @@ class _ValiditySearch:
 
     @property
     def is_over(self) -> bool:
-        """Whether the visits that the search may make are made."""
+        """Whether the search has used up its evaluations."""
         return self._comparison.relaxation.affordable(self._end) < 2
 
 
-def validity_of(comparison: Comparison, check: SlopeCheck, end: float) -> tuple[Validity, Mapping[float, FloatArray]]:
+def find_validity(
+    comparison: ExcitationComparison, check: SlopeCheck, end: float
+) -> tuple[Validity, Mapping[float, FloatArray]]:
     """Return the largest amplitude with a deviation of 5 % or less, and the deviations looked at, by amplitude."""
     search = _ValiditySearch(comparison, check, end)
     return _limit(comparison, check, search), search.deviations
 
 
-def _limit(comparison: Comparison, check: SlopeCheck, search: _ValiditySearch) -> Validity:
+def _limit(comparison: ExcitationComparison, check: SlopeCheck, search: _ValiditySearch) -> Validity:
     farthest = (
         MAX_DEVIATION_SIZE / comparison.effect if comparison.effect > 0 else MAX_DEVIATION_SIZE * 1e3 * check.amplitude
     )
@@ -258,18 +261,20 @@ def _guess(low: float, low_value: float, high: float, power: float) -> float:
     return guess
 
 
-def trace_at(
-    comparison: Comparison, amplitude: float, deviations: Mapping[float, FloatArray], *, sweeps: int
+def compute_trace(
+    comparison: ExcitationComparison, amplitude: float, deviations: Mapping[float, FloatArray], *, sweeps: int
 ) -> Trace | None:
     """Return the strongest response at an amplitude, if any; ``sweeps`` left over look at four times the amplitude."""
     sizes = comparison.sizes
-    shown = np.where(sizes.counts, np.max(np.abs(comparison.linear), axis=0, initial=0.0) / sizes.signals, -1.0)
-    if not shown.size or shown.max() < 0:
+    strengths = np.where(sizes.counts, np.max(np.abs(comparison.linear), axis=0, initial=0.0) / sizes.signals, -1.0)
+    if not strengths.size or strengths.max() < 0:
         return None
     reduced = comparison.relaxation.reduced
     first = len(reduced.y0) + len(reduced.x0)
-    well = shown[first:].max(initial=0.0) > 0.3 * shown.max()  # an output if one responds well, else a coordinate
-    i = first + int(np.argmax(shown[first:])) if well else int(np.argmax(shown))
+    well = (
+        strengths[first:].max(initial=0.0) > 0.3 * strengths.max()
+    )  # an output if one responds well, else a coordinate
+    i = first + int(np.argmax(strengths[first:])) if well else int(np.argmax(strengths))
     try:
         D = deviations.get(amplitude)
         D = comparison.deviation(amplitude, sweeps=MAX_SWEEPS, close=SETTLED_CHANGE_TOLERANCE) if D is None else D
@@ -279,6 +284,6 @@ def trace_at(
     farther: FloatArray | None = None
     with suppress(ResponseError):
         if sweeps >= MARCHING_SWEEP_COUNT:
-            farther = comparison.relaxation.marched(comparison.excitation, 4 * amplitude)[:, i] / 4
+            farther = comparison.relaxation.integrate_response(comparison.excitation, 4 * amplitude)[:, i] / 4
     signal, linear = (sizes.names[i], sizes.units[i]), amplitude * comparison.linear[:, i]
     return Trace(*signal, amplitude, comparison.times, linear, nonlinear, farther)

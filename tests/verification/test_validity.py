@@ -16,8 +16,8 @@ from fmilin.linear_model.verification import Channel
 from fmilin.models import LagrangeModel, OdeModel, SymbolicConstraint
 from fmilin.systems import cartesian_pendulum, double_wishbone, four_bar, slider_crank
 from fmilin.verification import procedure as verifying
-from fmilin.verification.reduced import reduced_model
-from fmilin.verification.relaxation import Excitation, Relaxation, excitations, horizon_of, linear_response
+from fmilin.verification.reduced import reduce_model
+from fmilin.verification.relaxation import Excitation, Relaxation, choose_horizon, excitations, linear_response
 
 
 def channel_of(found: fl.Verification, kind: str) -> Channel:
@@ -102,16 +102,16 @@ def test_linear_responses_against_closed_forms() -> None:
 
 def test_horizons_and_frequencies_follow_the_modes() -> None:
     slow = fl.linearize(OdeModel("slow", {"x": "v", "v": "-0.25*x"}))
-    assert horizon_of(slow, np.ones(2)) == pytest.approx(2 * 2 * np.pi / 0.5)
+    assert choose_horizon(slow, np.ones(2)) == pytest.approx(2 * 2 * np.pi / 0.5)
     both = fl.linearize(OdeModel("both", {"x": "v", "v": "-x", "z": "w", "w": "-1e4*z"}))
-    assert horizon_of(both, np.ones(4)) == pytest.approx(40 * 2 * np.pi / 100)
+    assert choose_horizon(both, np.ones(4)) == pytest.approx(40 * 2 * np.pi / 100)
     growing = fl.linearize(OdeModel("growing", {"x": "3*x"}))
-    assert horizon_of(growing, np.ones(1)) == pytest.approx(np.log(20) / 3)
+    assert choose_horizon(growing, np.ones(1)) == pytest.approx(np.log(20) / 3)
     integrator = fl.linearize(OdeModel("integrator", {"x": "v", "v": "u"}, inputs=["u"]))
-    assert horizon_of(integrator, np.ones(2)) == pytest.approx(2 * np.pi)
+    assert choose_horizon(integrator, np.ones(2)) == pytest.approx(2 * np.pi)
     assert [e.frequency for e in excitations(integrator, 2.0) if e.kind == "sine"] == pytest.approx([2 * np.pi])
     still = fl.linearize(OdeModel("still", {"x": "0*x"}))
-    assert horizon_of(still, np.ones(1)) == 1.0
+    assert choose_horizon(still, np.ones(1)) == 1.0
     many = OdeModel("many", {f"x{i}": f"-{2**i}*x{i} + u" for i in range(6)}, inputs=["u"])
     sines = [e.frequency for e in excitations(fl.linearize(many), 10.0) if e.kind == "sine"]
     assert len(sines) == 5
@@ -155,7 +155,7 @@ def oscillators(*frequencies: float) -> OdeModel:
 def test_many_coordinates_are_followed_for_a_shorter_time_and_that_is_said() -> None:
     model = oscillators(1.0, *(100.0 + i for i in range(11)))
     linear = fl.linearize(model)
-    assert horizon_of(linear, np.ones(24)) == pytest.approx(300 / 24 * 2 * np.pi / 110)
+    assert choose_horizon(linear, np.ones(24)) == pytest.approx(300 / 24 * 2 * np.pi / 110)
     model = oscillators(1.0, 40.0)
     found = fl.linearize(model).verify(model, horizon=1.0)
     assert found.passed
@@ -201,7 +201,7 @@ def test_a_response_by_sweeps_is_that_of_the_equations() -> None:
     """x' = -x + x^2 from a: x = a e / (1 - a (1 - e)), e = exp(-t); a sweep leaves a power of a more."""
     model = OdeModel("bernoulli", {"x": "-x + x^2"})
     linear = fl.linearize(model)
-    relaxation = Relaxation(reduced_model(model, linear), linear, 3.0, 48, 1.0)
+    relaxation = Relaxation(reduce_model(model, linear), linear, 3.0, 48, 1.0)
     excitation, a = Excitation("offset", 0), 0.1
     unit = relaxation.linear_response(excitation)
     e = np.exp(-relaxation.times)
@@ -213,7 +213,7 @@ def test_a_response_by_sweeps_is_that_of_the_equations() -> None:
     assert left[0] < 0.2 * a * a
     assert left[1] < 0.2 * left[0]
     assert left[2] < 0.2 * left[1]
-    np.testing.assert_allclose(relaxation.marched(excitation, a)[:, 0], exact, rtol=1e-6)
+    np.testing.assert_allclose(relaxation.integrate_response(excitation, a)[:, 0], exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("rate", ["-x + 0.05*x^2 - x^3", "-x + 0.3*x^2 - x^5", "-sin(x)", "-x - 0.4*x^2"])
