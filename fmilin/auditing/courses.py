@@ -31,7 +31,7 @@ MAX_QUADRATURE_ERROR_RATIO = 0.1
 INTERPOLATION_ERROR_FRACTION = (
     0.1  # part of the difference of a line and a cubic through samples of an input, by which it may leave both
 )
-HELD = "inputs at single samples: they may jump there"
+UNCHECKED_INPUTS = "inputs at single samples: they may jump there"
 
 
 def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
@@ -39,7 +39,7 @@ def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
     unchecked = [
         "drift and energy: the run computed them",
         "events, switches and statistics: a record of the run",
-        HELD,
+        UNCHECKED_INPUTS,
     ]
     if model is None:
         unchecked.insert(0, "times, states, inputs and outputs: give the model (model=)")
@@ -52,11 +52,11 @@ def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
     if isinstance(model, Hybrid) and trajectory.events:
         unchecked.insert(0, "times, states, inputs and outputs: events changed the mode of the model during the run")
         return Audit("trajectory", model.info.name, (), tuple(unchecked))
-    shown = model.with_interface(None, trajectory.output_signals.names)
-    steps, are_coarse = _compare_steps(trajectory, shown)
+    view = model.with_interface(None, trajectory.output_signals.names)
+    steps, are_coarse = _compare_steps(trajectory, view)
     if are_coarse:
         unchecked.insert(0, "steps of the states between samples that are far apart: give a shorter step=")
-    return Audit("trajectory", model.info.name, (*_compare_outputs(trajectory, shown), *steps), tuple(unchecked))
+    return Audit("trajectory", model.info.name, (*_compare_outputs(trajectory, view), *steps), tuple(unchecked))
 
 
 def _choose_samples(count: int, extremes: FloatArray) -> list[int]:
@@ -131,11 +131,11 @@ def _list_input_courses(inputs: FloatArray, k: int) -> list[tuple[FloatArray, Fl
     """Return possible inputs at the beginning, the middle and the end of the step to sample ``k``."""
     before, after = inputs[k - 1], inputs[k]
     line = before, (before + after) / 2, after
-    held = [(before, before, before), (after, after, after)]
+    constant_courses = [(before, before, before), (after, after, after)]
     if not 1 < k < len(inputs) - 1:
-        return [line, *held]
+        return [line, *constant_courses]
     cubic = before, (9 * (before + after) - inputs[k - 2] - inputs[k + 1]) / 16, after
-    return [line, *held, cubic]
+    return [line, *constant_courses, cubic]
 
 
 def _measure_step(

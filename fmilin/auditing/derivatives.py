@@ -115,8 +115,8 @@ def _differentiate(linear: LinearModel, model: Model, name: str, step: float) ->
     """Return central differences of the matrices, of the rates and of the states."""
     value = float(model.parameters[name])
     h = step * (abs(value) or 1.0)
-    after, before = (_linearize_at(linear, model, name, side * h, moves=True) for side in (1.0, -1.0))
-    still = _linearize_at(linear, model, name, h, moves=False)
+    after, before = (_linearize_changed(linear, model, name, side * h, moves=True) for side in (1.0, -1.0))
+    still = _linearize_changed(linear, model, name, h, moves=False)
     matrices = {part: (getattr(after[0], part) - getattr(before[0], part)) / (2 * h) for part in "ABCD"}
     rates = (after[0].f0 - before[0].f0) / (2 * h)
     rate_sizes = np.abs(still[0].f0 - after[0].f0) / h
@@ -124,7 +124,7 @@ def _differentiate(linear: LinearModel, model: Model, name: str, step: float) ->
     return ParameterDerivatives(matrices, rates, rate_sizes + float(rate_sizes.max(initial=0.0)), states)
 
 
-def _linearize_at(
+def _linearize_changed(
     linear: LinearModel, model: Model, name: str, h: float, *, moves: bool
 ) -> tuple[LinearModel, FloatArray]:
     """Return the linear model with another value of a parameter, and its states, which close the loops."""
@@ -137,6 +137,6 @@ def _linearize_at(
         x, u = x + h * derivative.states, u + h * derivative.inputs
     point = OperatingPoint(linear.point.time, x, u, dict(changed.start.parameters))
     if len(changed.constraints):
-        kept = {state: float(x[changed.states.index_of(state)]) for state in linear.states.names}
-        point = assembled_from(PointEvaluator(changed), point.time, x, u, kept)
+        independent_values = {state: float(x[changed.states.index_of(state)]) for state in linear.states.names}
+        point = assembled_from(PointEvaluator(changed), point.time, x, u, independent_values)
     return linearize(changed, point, independent=linear.states.names, keep_inaccurate=True), point.states

@@ -23,13 +23,13 @@ STEP = 1e-4  # of central differences, in sizes of the variables; again with hal
 
 def compare_with_differences(linear: LinearModel, model: Model) -> Iterator[AuditRow]:
     """Compare A, B, C, D, T and f0 with the model's rates and outputs around the point."""
-    seen = model.with_interface(linear.inputs.names, linear.outputs.names)
+    view = model.with_interface(linear.inputs.names, linear.outputs.names)
     t = linear.point.time
-    x = np.array([linear.point.states[name] for name in seen.states.names])
-    u = np.array([linear.point.inputs[name] for name in seen.inputs.names])
-    if seen.states.names != linear.full_states.names:
+    x = np.array([linear.point.states[name] for name in view.states.names])
+    u = np.array([linear.point.inputs[name] for name in view.inputs.names])
+    if view.states.names != linear.full_states.names:
         return
-    at = seen.evaluate(t, x, u)
+    at = view.evaluate(t, x, u)
     values = np.array([linear.point.outputs[name] for name in linear.outputs.names])
     comparisons = [
         compare(f"output {name}", stated, second, "evaluation of the model", 1e-6 * max(abs(second), 1e-6))
@@ -45,14 +45,14 @@ def compare_with_differences(linear: LinearModel, model: Model) -> Iterator[Audi
             for i, name in enumerate(linear.states.names)
         ]
         yield from keep_worst(pairs)
-    yield from _compare_gradient(linear, seen, t, x, u)
+    yield from _compare_gradient(linear, view, t, x, u)
     if chosen is None:
         return
-    x_scales, u_scales = seen.states.scales(x), seen.inputs.scales(u)
+    x_scales, u_scales = view.states.scales(x), view.inputs.scales(u)
     slopes = {}
     for part in (1.0, 0.5):
         try:
-            slopes[part] = _differentiate(linear, seen, (t, x, u), (x_scales, u_scales), part * STEP)
+            slopes[part] = _differentiate(linear, view, (t, x, u), (x_scales, u_scales), part * STEP)
         except FmilinError:
             return
     for number, (name, matrix, error) in enumerate(

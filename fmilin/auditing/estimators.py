@@ -146,12 +146,12 @@ def _compare_correction(
     if motion.chart.kept != estimator.chart.kept:  # a correction may choose other coordinates
         return
     L = np.linalg.solve(S, C @ before).T
-    left = np.eye(len(before)) - L @ C
-    second = left @ before @ left.T + L @ settings.R @ L.T
+    error_update = np.eye(len(before)) - L @ C
+    second = error_update @ before @ error_update.T + L @ settings.R @ L.T
     stated = after.S @ after.S.T / DEVIATION_FACTOR**2
-    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDIT_SAMPLE_TOLERANCE, names)
-    kept = motion.chart.kept
-    moved = (after.x - start.x)[kept] / DEVIATION_FACTOR
+    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDITED_SAMPLE, names)
+    independent = motion.chart.kept
+    moved = (after.x - start.x)[independent] / DEVIATION_FACTOR
     deviations = np.sqrt(np.diag(before))
     yield from keep_worst(
         compare(f"correction of {name}", float(one), float(other), WAY, AUDIT_SAMPLE_TOLERANCE * float(deviation))
@@ -212,14 +212,14 @@ def _compare_kalman_filter(kalman: KalmanFilter) -> Iterator[AuditRow]:
     s, L = kalman.sampled, kalman.gain
     names, outputs = s.states.names, s.outputs.names
     yield from _compare_samples(kalman, discretize(kalman.linear, s.sample_time))
-    left = np.eye(len(s.A)) - L @ s.C
-    closed = left @ s.A
+    error_update = np.eye(len(s.A)) - L @ s.C
+    closed = error_update @ s.A
     radius = float(np.abs(np.linalg.eigvals(closed)).max(initial=0.0))
     yield compare_claim("filter is stable", "eigenvalues of the error's dynamics", holds=radius < 1)
     if radius >= 1:
         return
     G, H = kalman.noise, kalman.feedthrough
-    through = left @ G - L @ H
+    through = error_update @ G - L @ H
     noise = through @ through.T + L @ kalman.R @ L.T
     second = np.asarray(solve_discrete_lyapunov(closed, noise), dtype=np.float64)
     way = "Lyapunov's equation of the error"

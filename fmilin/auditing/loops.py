@@ -130,8 +130,8 @@ def _compare_disk(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
         S = np.linalg.inv(np.eye(m) - L)
         largest = max(largest, float(np.linalg.svd(S - 0.5 * np.eye(m), compute_uv=False)[0]))
     if not loop.sample_time:
-        far = np.linalg.inv(np.eye(m) - loop.D) - 0.5 * np.eye(m)
-        largest = max(largest, float(np.linalg.norm(far, 2)))
+        at_infinity = np.linalg.inv(np.eye(m) - loop.D) - 0.5 * np.eye(m)
+        largest = max(largest, float(np.linalg.norm(at_infinity, 2)))
     second = 1 / largest if largest else math.inf
     yield compare(
         "disk margin",
@@ -185,8 +185,8 @@ def _compare_delay(margins: Margins, loop: StateSpace) -> Iterator[AuditRow]:
     if loop.sample_time:
         samples = delay / loop.sample_time
         last = min(LONGEST_DELAY, math.ceil(samples - 1e-9) - 1) if math.isfinite(samples) else LONGEST_DELAY
-        kept = all(_measure(_delay_by_samples(loop, k), 1.0) > 0 for k in range(1, last + 1))
-        yield compare_claim(f"stable with 1 to {last} samples of delay", "eigenvalues with the delay", holds=kept)
+        is_stable = all(_measure(_delay_by_samples(loop, k), 1.0) > 0 for k in range(1, last + 1))
+        yield compare_claim(f"stable with 1 to {last} samples of delay", "eigenvalues with the delay", holds=is_stable)
         return
     if not 0 < delay < math.inf:
         return

@@ -35,11 +35,11 @@ def audit_point(point: OperatingPoint, model: Model | None) -> Audit:
     """Return the audit of an operating point or a trimmed one."""
     if model is None:
         raise UsageError("A point does not know its model: fl.audit(point, model=model).")
-    seen = model.with_parameters(point.parameters) if point.parameters else model
-    rows = list(_compare_constraints(point, seen))
+    changed_model = model.with_parameters(point.parameters) if point.parameters else model
+    rows = list(_compare_constraints(point, changed_model))
     if isinstance(point, TrimmedPoint):
-        rows += _compare_rates(point, seen)
-        rows += _compare_newton_step(point, seen)
+        rows += _compare_rates(point, changed_model)
+        rows += _compare_newton_step(point, changed_model)
     if not isinstance(point, TrimmedPoint):
         return Audit("operating point", model.info.name, tuple(rows), UNCHECKED)
     return Audit("trimmed point", model.info.name, tuple(rows), (*UNCHECKED, *UNCHECKED_REPORT))
@@ -91,7 +91,7 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
     request = point.request
     if request is None:
         return
-    values = _known_values(point, model)
+    values = _collect_values(point, model)
     targets = {name: value for name, value in request.fixed.items() if name in values}
     comparisons = [
         compare(f"{name}, fixed", values[name], float(target), "request", 1e-9 * max(abs(float(target)), 1.0))
@@ -100,7 +100,7 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
     yield from keep_worst(comparisons)
 
 
-def _known_values(point: OperatingPoint, model: Model) -> dict[str, float]:
+def _collect_values(point: OperatingPoint, model: Model) -> dict[str, float]:
     states = dict(zip(model.states.names, point.states.tolist(), strict=True))
     inputs = dict(zip(model.inputs.names, point.inputs.tolist(), strict=True))
     return {**states, **inputs, **point.parameters}

@@ -197,8 +197,8 @@ def _compare_designs(schedule: Schedule) -> Iterator[AuditRow]:
 
 def _move_by_turns(values: FloatArray, near: FloatArray, turns: FloatArray) -> FloatArray:
     """Return values of angles by whole turns nearest to others: the schedule goes on beyond half a turn."""
-    whole = np.where(turns > 0, turns, 1.0)
-    return np.asarray(values + np.where(turns > 0, np.round((near - values) / whole) * turns, 0.0))
+    sizes = np.where(turns > 0, turns, 1.0)
+    return np.asarray(values + np.where(turns > 0, np.round((near - values) / sizes) * turns, 0.0))
 
 
 def _compare_decays(schedule: Schedule, report: ScheduleReport) -> Iterator[AuditRow]:

@@ -32,8 +32,8 @@ class AuditRow:
         """Return the row as a JSON object; a complex number is a pair of numbers, what is not finite null."""
         numbers = {"stated": self.stated, "second_way": self.second_way, "difference": self.difference}
         written = {name: _write(value) for name, value in numbers.items()}
-        others = {"method": self.method, "tolerance": _write(self.tolerance), "agrees": self.agrees}
-        return {"quantity": self.quantity, **written, **others}
+        verdict = {"method": self.method, "tolerance": _write(self.tolerance), "agrees": self.agrees}
+        return {"quantity": self.quantity, **written, **verdict}
 
 
 @dataclass(frozen=True, repr=False)
