@@ -134,10 +134,8 @@ def compare_slopes(comparison: ExcitationComparison, natural: float) -> SlopeChe
     counts = comparison.sizes.counts
     relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
     relative_errors = c1 / comparison.own_responses(RESPONDS)
-    error, worst = (
-        float(np.max(relative_errors, initial=0.0)),
-        int(np.argmax(relative_errors)) if relative_errors.size else 0,
-    )
+    error = float(np.max(relative_errors, initial=0.0))
+    worst = int(np.argmax(relative_errors)) if relative_errors.size else 0
     return SlopeCheck(a, error, order, worst, relative, D1)
 
 
