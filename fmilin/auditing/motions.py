@@ -17,7 +17,7 @@ from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.fourier import Interpolant
 from fmilin.periodic.linearize import linearize_periodic
 from fmilin.periodic.model import PeriodicModel
-from fmilin.periodic.orbit import PeriodicOrbit, simulated
+from fmilin.periodic.orbit import PeriodicOrbit, simulate_motion
 from fmilin.signals import FloatArray
 from fmilin.simulation.method import Method
 from fmilin.tolerances import AUDIT_CLOSURE_TOLERANCE, AUDIT_MULTIPLIER_TOLERANCE, AUDITED_STEP, CLEAR_OF_LIMIT
@@ -53,7 +53,7 @@ def _compare_closure(orbit: PeriodicOrbit) -> Iterator[AuditRow]:
     other = "DOP853" if used == "Radau" else "Radau"
     run = replace(orbit.run, method=Method(other, 1e-10))
     stated = orbit.states()
-    again = simulated(orbit.model, start, start.time + np.linspace(0.0, orbit.period, len(stated)), run).states
+    again = simulate_motion(orbit.model, start, start.time + np.linspace(0.0, orbit.period, len(stated)), run).states
     end = again[-1]
     gap = (end - start.states - orbit.shift) / scales
     tolerance = AUDIT_CLOSURE_TOLERANCE + 10 * float(np.abs(gap).max())

@@ -139,16 +139,16 @@ def _compute_orbit(
     model: Model, request: CommandRequest, search: _OrbitSearch, points: int | None
 ) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
-    from fmilin.periodic.linearize import linearize_periodic_as
-    from fmilin.periodic.search import orbit_as
+    from fmilin.periodic.linearize import linearize_orbit
+    from fmilin.periodic.search import find_orbit
     from fmilin.trimming.points import point_of
 
-    closed = orbit_as(model, search.request(point_of(model, request.point.completed()), request.point.time))
+    closed = find_orbit(model, search.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
-    periodic = linearize_periodic_as(model, closed, request.how, count)
+    periodic = linearize_orbit(model, closed, request.how, count)
     while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
         count *= 2
-        finer = linearize_periodic_as(model, closed, request.how, count)
+        finer = linearize_orbit(model, closed, request.how, count)
         if _error(finer) > 0.5 * _error(periodic):
             break
         periodic = finer
@@ -158,13 +158,13 @@ def _compute_orbit(
 def _compute_chart(
     model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
-    from fmilin.periodic.chart import chart_as
+    from fmilin.periodic.chart import compute_chart
     from fmilin.trimming.points import point_of
 
     start = point_of(model, request.point.completed())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
         orbit_request = search.request(start, request.point.time)
-        return chart_as(
+        return compute_chart(
             model, vary, orbit_request, request.how, points or 64, lambda done, count: progress(done / count)
         )
 

@@ -61,7 +61,7 @@ class OrbitEquations:
         self._arcs: dict[bytes, tuple[list[Arc], Shot]] = {}
         self._values: dict[bytes, FloatArray] = {}
         self._shots: dict[bytes, Shot] = {}
-        self.arcs = self._resolved_arcs()
+        self.arcs = self._resolve_arcs()
         self.column_sizes, self.row_sizes = shooting.sizes(shot, self.arcs)
         self.conditions = self._conditions()
         self.unknowns = UnboundedUnknowns(len(self.column_sizes))
@@ -72,11 +72,11 @@ class OrbitEquations:
         self.first_order = np.zeros(len(self.J), dtype=bool)
         self.displaced: tuple[FloatArray, FloatArray] | None = None  # where slopes were taken last, the monodromy there
 
-    def _resolved_arcs(self) -> list[Arc]:
+    def _resolve_arcs(self) -> list[Arc]:
         """Return the arcs with so many points that their transitions are exact enough to tell a singular Jacobian."""
         shooting = self.shooting
         while True:
-            arcs = [shooting.arc_of(self.shot, points) for points in shooting.ends(self.shot)]
+            arcs = [shooting.linearize_arc(self.shot, points) for points in shooting.ends(self.shot)]
             self.blur = max(arc.transition_error for arc in arcs)
             if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MOST_POINTS:
                 return arcs
@@ -97,10 +97,10 @@ class OrbitEquations:
         """Return rows (k, n): what is held at the start stays; else the phase does where the period is found."""
         problem, n, order = self.shooting.problem, len(self.column_sizes), self.order
         first = self.arcs[0].path
-        if problem.held:
-            rows = np.zeros((len(problem.held), n))
-            scales = self.shooting.scales[list(problem.held)]
-            rows[:, :order] = first.T[0][list(problem.held)] * self.column_sizes[:order] / scales[:, None]
+        if problem.fixed_states:
+            rows = np.zeros((len(problem.fixed_states), n))
+            scales = self.shooting.scales[list(problem.fixed_states)]
+            rows[:, :order] = first.T[0][list(problem.fixed_states)] * self.column_sizes[:order] / scales[:, None]
         elif problem.finds_period:
             rows = np.zeros((1, n))
             rows[0, :order] = first.f0[0] / self.column_sizes[:order]
@@ -120,13 +120,13 @@ class OrbitEquations:
         """The smallest singular value of the Jacobian over the largest, rows and columns in comparable sizes."""
         return balanced(self.J, self.sizes).regularity
 
-    def shot_at(self, z: FloatArray) -> Shot:
+    def move_shot(self, z: FloatArray) -> Shot:
         """Return the shot at displacements z (n,)."""
         if not z.any():
             return self.shot
         key = z.tobytes()
         if key not in self._shots:
-            shot = self.shooting.moved(self.shot, self.arcs, z * self.column_sizes)
+            shot = self.shooting.move_shot(self.shot, self.arcs, z * self.column_sizes)
             self._shots = {**dict(list(self._shots.items())[-2:]), key: shot}
         return self._shots[key]
 
@@ -143,10 +143,10 @@ class OrbitEquations:
             return nothing
         try:
             with np.errstate(over="ignore", invalid="ignore"):
-                shot = self.shot_at(z)
+                shot = self.move_shot(z)
                 if not SHORTEST_PERIOD * self.shot.period < shot.period < LONGEST_PERIOD * self.shot.period:
                     return nothing
-                gaps = self.shooting.gaps_of(shot, self.shooting.ends(shot, 1))
+                gaps = self.shooting.compute_gaps(shot, self.shooting.ends(shot, 1))
         except REFUSALS:
             return nothing
         r = self.shooting.residual(self.arcs, gaps) / self.row_sizes
@@ -156,16 +156,16 @@ class OrbitEquations:
         """Return the slopes of :meth:`values` at z (n,), and whether they are exact."""
         if not z.any():
             return self.J, exact
-        arcs, shot = self.arcs_at(z)
+        arcs, shot = self.linearize_arcs(z)
         self.displaced = z, self.monodromy(arcs)
         return self._in_sizes(self.shooting.jacobian(shot, arcs, self.arcs)), exact
 
-    def arcs_at(self, z: FloatArray) -> tuple[list[Arc], Shot]:
+    def linearize_arcs(self, z: FloatArray) -> tuple[list[Arc], Shot]:
         """Return the arcs of the shot at z (n,), and the shot."""
         key = z.tobytes()
         if key not in self._arcs:
-            shot = self.shot_at(z)
-            arcs = [self.shooting.arc_of(shot, points) for points in self.shooting.ends(shot)]
+            shot = self.move_shot(z)
+            arcs = [self.shooting.linearize_arc(shot, points) for points in self.shooting.ends(shot)]
             self._arcs = {**dict(list(self._arcs.items())[-1:]), key: (arcs, shot)}  # where it is, and a place nearby
         return self._arcs[key]
 
@@ -198,9 +198,9 @@ def certify_orbit(shooting: ShootingEquations, shot: Shot) -> CertifiedOrbit:
     regularity = equations.regularity
     if not zero.is_near(equations.unknowns.sizes(zero.z)):
         raise NumericalError(_no_orbit(problem, equations, zero.step, zero.distance, regularity))
-    certified = equations.shot_at(zero.z) if zero.z.any() else shot
+    certified = equations.move_shot(zero.z) if zero.z.any() else shot
     ends = shooting.ends(certified)
-    gaps = shooting.gaps_of(certified, ends)
+    gaps = shooting.compute_gaps(certified, ends)
     gap = shooting.measure(gaps)
     distance = zero.distance * equations.column_sizes
     if problem.finds_period:
@@ -246,7 +246,7 @@ def _integration_error(problem: OrbitProblem, equations: OrbitEquations) -> Floa
     loose = ShootingEquations(problem.with_run(replace(run, method=other)))
     shot = equations.shot
     try:
-        gaps = loose.gaps_of(shot, loose.ends(shot, 1))
+        gaps = loose.compute_gaps(shot, loose.ends(shot, 1))
     except REFUSALS:
         return least
     r = loose.residual(equations.arcs, gaps) / equations.row_sizes
@@ -334,24 +334,24 @@ def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatAr
     if not largest > 0:
         return np.zeros((len(T), len(T)))
     magnified = max(1.0, PROBE_DISTANCE / largest)
-    M: FloatArray = equations.monodromy(equations.arcs_at(z)[0] if z.any() else base)
-    change = _known_change(equations, z, M, largest)
+    M: FloatArray = equations.monodromy(equations.linearize_arcs(z)[0] if z.any() else base)
+    change = _bound_change(equations, z, M, largest)
     if change is not None:
         return np.asarray(np.abs(T) @ change @ np.abs(R))
     random = np.random.default_rng(1883)
     worst = np.zeros_like(M)
     for _ in range(1 if equations.shooting.measured else DIRECTION_COUNT):  # measured slopes take many runs
         aside = magnified * distance * random.choice((-1.0, 1.0), len(distance))
-        other = _monodromy_at(equations, z + aside)
+        other = _compute_monodromy(equations, z + aside)
         if other is None:
-            other = _monodromy_at(equations, z - aside)
+            other = _compute_monodromy(equations, z - aside)
         change = np.full_like(M, np.inf) if other is None else np.abs(other - M) / magnified
         worst = np.maximum(worst, change)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nan_to_num(np.abs(T) @ worst @ np.abs(R), nan=0.0, posinf=np.inf))
 
 
-def _known_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
+def _bound_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
     """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
 
     That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
@@ -368,9 +368,9 @@ def _known_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, dista
     return 3 * change if bool((10 * change <= matters).all()) else None
 
 
-def _monodromy_at(equations: OrbitEquations, z: FloatArray) -> FloatArray | None:
+def _compute_monodromy(equations: OrbitEquations, z: FloatArray) -> FloatArray | None:
     try:
-        M = equations.monodromy(equations.arcs_at(z)[0])
+        M = equations.monodromy(equations.linearize_arcs(z)[0])
     except REFUSALS:
         return None
     return M if np.isfinite(M).all() else None

@@ -19,9 +19,9 @@ from fmilin.options import Linearization
 from fmilin.options.functions import CoordinateOptions, takes_linearization
 from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.fourier import ComplexArray
-from fmilin.periodic.linearize import linearize_periodic_as
+from fmilin.periodic.linearize import linearize_orbit
 from fmilin.periodic.orbit import OrbitRequest
-from fmilin.periodic.search import ORBIT_METHOD, orbit_as
+from fmilin.periodic.search import ORBIT_METHOD, find_orbit
 from fmilin.signals import FloatArray, RealArray
 from fmilin.simulation.inputs import Inputs
 from fmilin.simulation.run import RunRequest
@@ -123,10 +123,10 @@ def floquet_chart(
     """
     run = RunRequest(inputs=inputs, method=ORBIT_METHOD)
     request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, run=run)
-    return chart_as(model, vary, request, Request.of("floquet_chart", linearization, options), points)
+    return compute_chart(model, vary, request, Request.of("floquet_chart", linearization, options), points)
 
 
-def chart_as(
+def compute_chart(
     model: Model,
     vary: Mapping[str, Sequence[float] | RealArray],
     request: OrbitRequest,
@@ -142,12 +142,12 @@ def chart_as(
     first: FmilinError | None = None
     for number in range(grid.size):
         before = grid.before(number)
-        own = replace(request, fixed={**request.fixed, **grid.values(number)})
+        point_request = replace(request, fixed={**request.fixed, **grid.values(number)})
         near = ends.get(before) if before is not None else None
         for start in (near, request.start) if near is not None else (request.start,):
             try:
-                orbit = orbit_as(model, replace(own, start=start), points)
-                results[number] = linearize_periodic_as(model, orbit, how, points).floquet()
+                orbit = find_orbit(model, replace(point_request, start=start), points)
+                results[number] = linearize_orbit(model, orbit, how, points).floquet()
             except (NumericalError, ArithmeticError, ValueError) as error:
                 if not isinstance(error, FmilinError) or (first is None and number == 0 and error.exit_status == 2):
                     raise
@@ -175,7 +175,7 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
         before = grid.before(number)
         sort = np.arange(order)
         if before is not None and before in shapes:
-            sort = _continued(values[1:, before], shapes[before], result)
+            sort = _match_modes(values[1:, before], shapes[before], result)
         rows = result.multipliers, result.exponents, result.frequencies
         for part, row in zip(values, rows, strict=True):
             part[number] = row[sort]
@@ -193,7 +193,7 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
     )  # fmt: skip
 
 
-def _continued(before: ComplexArray, shapes: ComplexArray, result: Floquet) -> NDArray[np.intp]:
+def _match_modes(before: ComplexArray, shapes: ComplexArray, result: Floquet) -> NDArray[np.intp]:
     """Return which modes continue those of the point before: by exponents modulo a turn, where seen, and by shapes."""
     turn, (exponents, frequencies) = 2 * np.pi / result.period, before
     gaps = exponents[:, None] - result.exponents

@@ -13,7 +13,13 @@ from scipy.optimize import linear_sum_assignment
 
 from fmilin.diagnostics import Remark
 from fmilin.periodic.fourier import ComplexArray, Interpolant, harmonics, with_upper_harmonics_mistaken
-from fmilin.periodic.transition import TRANSITION_TOLERANCE, condensed, factors, logarithms_of_multipliers, product
+from fmilin.periodic.transition import (
+    TRANSITION_TOLERANCE,
+    condense_factors,
+    factors,
+    logarithms_of_multipliers,
+    product,
+)
 from fmilin.periodic.verdict import FloquetVerdict, doubt_neutrality, judge_multipliers
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
@@ -40,7 +46,7 @@ class Periodic:
     transitions: FloatArray | None = None  # (m, P, P), from each sample to the next, where A does not say it
     monodromy_error: FloatArray | None = None  # (P, P), what the error of the orbit itself changes after a period
 
-    def balanced(self) -> tuple[Periodic, FloatArray]:
+    def equilibrate(self) -> tuple[Periodic, FloatArray]:
         """Return the same in coordinates of comparable sizes, y = D z, and the diagonal of D, shape (P,)."""
         size = np.abs(self.A).mean(axis=0) * self.period + np.abs(self.jump)
         D = matrix_balance(size, permute=False, separate=True)[1][0]
@@ -48,10 +54,10 @@ class Periodic:
         symmetries = {name: vector / D for name, vector in self.symmetries.items()}
         measured = None if self.transitions is None else self.transitions * ratio
         off = None if self.monodromy_error is None else self.monodromy_error * ratio
-        balanced = Periodic(
+        equilibrated = Periodic(
             self.A * ratio, self.period, self.jump * ratio, self.error * ratio, symmetries, measured, off
         )
-        return balanced, D
+        return equilibrated, D
 
     def steps(self) -> FloatArray:
         """Return factors of the transition matrix from 0 to T, shape (n, P, P), the jump left out; n as they need."""
@@ -65,7 +71,7 @@ class Periodic:
         both = Interpolant(np.concatenate((samples, again)))
         return factors(lambda phases: both(phases / 2), self.period, len(samples))
 
-    def moved(self, steps: FloatArray, by: FloatArray) -> FloatArray:
+    def perturb_factors(self, steps: FloatArray, by: FloatArray) -> FloatArray:
         """Return what factors become, to first order, when A changes by (m, P, P)."""
         n = len(steps)
         return np.asarray(steps + steps @ np.repeat(by, n // len(by), axis=0) * (self.period / n))
@@ -104,8 +110,8 @@ class Floquet(TableRepr):
     @cached_property
     def margin(self) -> float:
         """Largest real part of the exponents in 1/s, those of symmetries left out: negative where deviations die."""
-        own = [k for k in range(len(self.exponents)) if k not in self.unit.values()]
-        return float(self.exponents.real[own].max(initial=-np.inf))
+        free_modes = [k for k in range(len(self.exponents)) if k not in self.unit.values()]
+        return float(self.exponents.real[free_modes].max(initial=-np.inf))
 
     @cached_property
     def participation(self) -> FloatArray:
@@ -132,7 +138,7 @@ class Floquet(TableRepr):
 
 def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (), *, name: str = "") -> Floquet:
     """Return multipliers, exponents and modes of a system with periodic coefficients."""
-    periodic, D = periodic.balanced()
+    periodic, D = periodic.equilibrate()
     steps = periodic.steps()
     logarithms, unit = _logarithms(periodic, steps)
     order = np.lexsort((logarithms.imag.round(9), -logarithms.real.round(9)))
@@ -194,26 +200,26 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
     """Return log(mu) of all multipliers, and which of them belong to symmetries."""
     # A symmetry leads to a multiplier 1, often in a Jordan block with another one, and rounding splits such a pair by
     # the root of itself. Taken out with its own direction, neither of them suffers.
-    few: FloatArray = condensed(steps)
-    kept = _returning(periodic, few)
-    if not kept or len(few) > 1:
+    few: FloatArray = condense_factors(steps)
+    returning = _find_returning(periodic, few)
+    if not returning or len(few) > 1:
         logarithms = logarithms_of_multipliers(few, periodic.jump)
-        nearest = np.argsort(np.abs(logarithms))[: len(kept)]
+        nearest = np.argsort(np.abs(logarithms))[: len(returning)]
         logarithms[nearest] = 0.0
-        return logarithms, dict(zip(kept, nearest.tolist(), strict=True))
-    M, k = periodic.jump @ few[0], len(kept)
-    Q = np.linalg.qr(np.array(list(kept.values())).T, mode="complete")[0]
+        return logarithms, dict(zip(returning, nearest.tolist(), strict=True))
+    M, k = periodic.jump @ few[0], len(returning)
+    Q = np.linalg.qr(np.array(list(returning.values())).T, mode="complete")[0]
     rest = np.linalg.eigvals(Q[:, k:].T @ M @ Q[:, k:]).astype(np.complex128)
     with np.errstate(divide="ignore"):
-        return np.concatenate((np.zeros(k, dtype=np.complex128), np.log(rest))), {t: i for i, t in enumerate(kept)}
+        return np.concatenate((np.zeros(k, dtype=np.complex128), np.log(rest))), {t: i for i, t in enumerate(returning)}
 
 
-def _returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray]:
+def _find_returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray]:
     """Return the directions of the symmetries that come back as they are."""
-    kept: dict[str, FloatArray] = {}
+    returning: dict[str, FloatArray] = {}
     for text, direction in periodic.symmetries.items():
         length = float(np.linalg.norm(direction))
-        S = np.array([*kept.values(), direction / (length or 1.0)]).T
+        S = np.array([*returning.values(), direction / (length or 1.0)]).T
         end = S[:, -1]
         for step in (*few, periodic.jump):
             end = step @ end
@@ -222,13 +228,13 @@ def _returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray]:
             np.linalg.norm(end - S[:, -1]) <= RETURN_TOLERANCE * size
             and np.linalg.svd(S, compute_uv=False)[-1] > RETURN_TOLERANCE
         ):
-            kept[text] = S[:, -1]
-    return kept
+            returning[text] = S[:, -1]
+    return returning
 
 
 def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> FloquetVerdict:
     """Return the verdict on the multipliers, with all errors that are known."""
-    few = condensed(steps)
+    few = condense_factors(steps)
     with np.errstate(over="ignore", invalid="ignore"):
         M = periodic.jump @ product(few)
         # The steps of the integration are halved until the product stays within this part of it.
@@ -236,11 +242,11 @@ def _judge(periodic: Periodic, steps: FloatArray, logarithms: ComplexArray) -> F
         error = part * (np.linalg.norm(M) + np.prod(np.linalg.norm(few, axis=(1, 2))))
         off = np.full(M.shape, float(np.nan_to_num(error, nan=np.inf)))
         for samples in _mistaken(periodic):
-            changed = periodic.jump @ product(periodic.moved(steps, samples - periodic.A))
+            changed = periodic.jump @ product(periodic.perturb_factors(steps, samples - periodic.A))
             off += _spread(np.nan_to_num(np.abs(changed - M), nan=np.inf))
     if periodic.monodromy_error is not None:
         off = off + periodic.monodromy_error
-    return judge_multipliers(M, off, list(_returning(periodic, few).values()), logarithms)
+    return judge_multipliers(M, off, list(_find_returning(periodic, few).values()), logarithms)
 
 
 def _spread(change: FloatArray) -> FloatArray:
@@ -265,7 +271,7 @@ def _errors(periodic: Periodic, logarithms: ComplexArray, steps: FloatArray) -> 
     for samples in _mistaken(periodic):
         if np.array_equal(samples, periodic.A):
             continue
-        other = _logarithms(periodic, periodic.moved(steps, samples - periodic.A))[0]
+        other = _logarithms(periodic, periodic.perturb_factors(steps, samples - periodic.A))[0]
         a, b = np.exp(logarithms), np.exp(other)
         size = np.maximum(np.abs(a), 1.0)
         gaps = np.abs(a[:, None] - b) / size[:, None]
@@ -291,12 +297,12 @@ def _modes(periodic: Periodic, steps: FloatArray, exponents: ComplexArray) -> Co
         distance = np.abs(values - mu)
         distance[used] = np.inf
         used.append(int(np.argmin(distance)))
-        mode[:, :, j] = _carried(parts, periodic, vectors[:, used[-1]], exponent)
+        mode[:, :, j] = _propagate_vector(parts, periodic, vectors[:, used[-1]], exponent)
     length = np.sqrt(np.mean(np.sum(np.abs(mode) ** 2, axis=1), axis=0))
     return np.asarray(mode / np.maximum(length, 1e-300))
 
 
-def _carried(parts: FloatArray, periodic: Periodic, vector: ComplexArray, exponent: complex) -> ComplexArray:
+def _propagate_vector(parts: FloatArray, periodic: Periodic, vector: ComplexArray, exponent: complex) -> ComplexArray:
     decay = np.exp(-exponent * periodic.period / len(parts))
     if exponent.real * periodic.period > -np.log(FAST_DECAY_RATIO):
         columns = [vector]

@@ -81,13 +81,13 @@ def harmonic_matrix(samples: FloatArray, count: int) -> FloatArray:
     blocks = np.block([[matrix_of_harmonic(samples, j - k) for k in orders] for j in orders])
     r, c = samples.shape[1:]
     blocks = blocks.reshape(r * len(orders), c * len(orders))
-    return np.asarray((_mixed(count, r, inverse=True) @ blocks @ _mixed(count, c)).real)
+    return np.asarray((_compute_mixing(count, r, inverse=True) @ blocks @ _compute_mixing(count, c)).real)
 
 
-def turning(order: int, count: int, speed: float) -> FloatArray:
+def compute_rotation_terms(order: int, count: int, speed: float) -> FloatArray:
     """Return what the turning of the harmonics adds to A, real: -i j W in the complex coefficients."""
     complex_part = np.diag(np.repeat(-1j * speed * np.arange(-count, count + 1), order))
-    return np.asarray((_mixed(count, order, inverse=True) @ complex_part @ _mixed(count, order)).real)
+    return np.asarray((_compute_mixing(count, order, inverse=True) @ complex_part @ _compute_mixing(count, order)).real)
 
 
 def harmonic_signals(signals: Signals, count: int) -> Signals:
@@ -96,7 +96,7 @@ def harmonic_signals(signals: Signals, count: int) -> Signals:
     return Signals(Signal(f"{signal.name}.{label}", signal.unit) for label in labels for signal in signals)
 
 
-def _mixed(count: int, size: int, *, inverse: bool = False) -> ComplexArray:
+def _compute_mixing(count: int, size: int, *, inverse: bool = False) -> ComplexArray:
     """Return how complex coefficients -n ... n follow from mean, cosines and sines, for ``size`` signals each."""
     U = np.zeros((2 * count + 1, 2 * count + 1), dtype=np.complex128)
     U[count, 0] = 1.0

@@ -26,9 +26,9 @@ from fmilin.options.functions import PeriodicOptions, takes_linearization
 from fmilin.periodic.floquet import Periodic
 from fmilin.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken
 from fmilin.periodic.model import PeriodicModel
-from fmilin.periodic.orbit import PeriodicOrbit, samples_at
+from fmilin.periodic.orbit import PeriodicOrbit, sample_orbit_times
 from fmilin.periodic.path import LinearizedPath, linearize_stretch, measure_transitions
-from fmilin.periodic.transition import NODES, factors_of, product
+from fmilin.periodic.transition import NODES, compute_factors, product
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course
 from fmilin.simulation.time_breaks import find_time_breaks
@@ -89,20 +89,20 @@ def linearize_periodic(
     True
     """
     request = Request.of("linearize_periodic", linearization, options)
-    return linearize_periodic_as(model, orbit, request, points)
+    return linearize_orbit(model, orbit, request, points)
 
 
-def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, points: int = 64) -> PeriodicModel:
+def linearize_orbit(model: Model, orbit: PeriodicOrbit, request: Request, points: int = 64) -> PeriodicModel:
     """Return the linear models that a request describes; see :func:`linearize_periodic`."""
     if points < MIN_POINTS:
         raise UsageError(f"A period needs {MIN_POINTS} points at least, not {points}.")
-    own = orbit.model if orbit.model.states.names == model.states.names else model
-    samples = orbit.sampled(points)
+    orbit_model = orbit.model if orbit.model.states.names == model.states.names else model
+    samples = orbit.sample(points)
     if orbit.measured:
-        path, transitions = measure_transitions(replace(orbit, model=own), samples, request)
+        path, transitions = measure_transitions(replace(orbit, model=orbit_model), samples, request)
     else:
-        path, transitions = linearize_stretch(own, samples, request, closed=True), None
-    chosen = [own.inputs.positions[name] for name in path.inputs.names]
+        path, transitions = linearize_stretch(orbit_model, samples, request, closed=True), None
+    chosen = [orbit_model.inputs.positions[name] for name in path.inputs.names]
     diagnostics = summarize_diagnostics(path.diagnostics)
     jump = np.eye(len(path.states))
     if path.carried:
@@ -110,14 +110,14 @@ def linearize_periodic_as(model: Model, orbit: PeriodicOrbit, request: Request, 
     if not orbit.measured and np.allclose(jump, np.eye(len(jump))):
         path, transitions = _refine_between_samples(path, orbit, samples, request)
     symmetries = {"the motion itself": path.f0[0]}  # deviations that may come back as they are
-    symmetries |= {f"shift of {own.states.names[i]}": path.R[0][:, i] for i in np.flatnonzero(orbit.shift)}
+    symmetries |= {f"shift of {orbit_model.states.names[i]}": path.R[0][:, i] for i in np.flatnonzero(orbit.shift)}
     return PeriodicModel(
         path.A[:-1], path.B[:-1], path.C[:-1], path.D[:-1], path.T[:-1],
         period=orbit.period, times=path.times[:-1],
         points=tuple(replace(point, inputs=point.inputs[chosen]) for point in samples[:-1]),
-        states=path.states, full_states=own.states,
+        states=path.states, full_states=orbit_model.states,
         inputs=path.inputs, outputs=path.outputs,
-        error=path.error[:-1], jump=jump, info=own.info, closure=orbit.closure,
+        error=path.error[:-1], jump=jump, info=orbit_model.info, closure=orbit.closure,
         symmetries=symmetries, remarks=(*orbit.remarks, *diagnostics), f0=path.f0[:-1], transitions=transitions,
         monodromy_error=_monodromy_error(orbit, path),
     )  # fmt: skip
@@ -195,7 +195,7 @@ def _refine_between_samples(
 ) -> tuple[LinearizedPath, FloatArray | None]:
     """Return the path with what its samples leave open in its error, or transitions (m, P, P) that leave nothing."""
     A, period, P = path.A[:-1], orbit.period, len(path.states)
-    D = Periodic(A, period, np.eye(P), path.error[:-1]).balanced()[1]
+    D = Periodic(A, period, np.eye(P), path.error[:-1]).equilibrate()[1]
     ratio = D / D[:, None]
     tail = np.abs(ratio * (with_upper_harmonics_mistaken(A, np.ones((P, P))) - A)).max(initial=0.0)
     phases = (
@@ -268,9 +268,9 @@ def _halve_steps(
         # The last node of a step that ends at a knot belongs to what is before it.
         nodes = starts[:, None] + lengths[:, None] * NODES * (1 - KNOT_GAP_FRACTION)
         times = orbit.start.time + orbit.period * nodes.ravel()
-        points = samples_at(orbit.model, orbit.nodes, times, orbit.period, orbit.run)[0]
+        points = sample_orbit_times(orbit.model, orbit.nodes, times, orbit.period, orbit.run)[0]
         A = linearize_stretch(orbit.model, points, how).A.reshape(-1, len(NODES), P, P)
-        return factors_of(A, lengths * orbit.period)
+        return compute_factors(A, lengths * orbit.period)
 
     inside = knots[np.abs(knots * m - np.round(knots * m)) > KNOT_GAP_FRACTION]
     starts = np.union1d(np.arange(m) / m, inside)

@@ -23,8 +23,8 @@ from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, 
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.floquet import Floquet, Periodic, floquet, mismatch
-from fmilin.periodic.fourier import harmonic_matrix, harmonic_signals, turning
-from fmilin.periodic.transition import Matrices, lifted_matrices, lifted_signals
+from fmilin.periodic.fourier import compute_rotation_terms, harmonic_matrix, harmonic_signals
+from fmilin.periodic.transition import Matrices, lift_matrices, lift_signals
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
@@ -136,7 +136,7 @@ class PeriodicModel(TableRepr):
             raise UsageError(f"{len(self.A)} phases tell {most} harmonics, not {count}: take more (points=).")
         self.require_closed("A harmonic state space")
         A, B, C, D = (harmonic_matrix(matrix, count) for matrix in self._matrices)
-        A += turning(len(self.states), count, 2 * np.pi / self.period)
+        A += compute_rotation_terms(len(self.states), count, 2 * np.pi / self.period)
         signals = [harmonic_signals(group, count) for group in (self.states, self.inputs, self.outputs)]
         return self._constant((A, B, C, D), signals)
 
@@ -151,8 +151,8 @@ class PeriodicModel(TableRepr):
         if count < 1:
             raise UsageError(f"A period has one part at least, not {count}.")
         self.require_closed("A lifted model")
-        signals = [self.states, *(lifted_signals(group, count) for group in (self.inputs, self.outputs))]
-        return self._constant(lifted_matrices(self._matrices, self.period, count), signals, self.period)
+        signals = [self.states, *(lift_signals(group, count) for group in (self.inputs, self.outputs))]
+        return self._constant(lift_matrices(self._matrices, self.period, count), signals, self.period)
 
     def multiblade(self, groups: Mapping[str, Sequence[str] | str], *, azimuth: str | None = None) -> PeriodicModel:
         """Return the model in Coleman's multiblade coordinates, in which rotors of equal blades are constant.
@@ -238,11 +238,11 @@ class PeriodicModel(TableRepr):
 
         y = build_transformation(self.states, groups, psi, speed, self._rates())
         u, z = (build_transformation(signals, groups, psi, speed) for signals in (self.inputs, self.outputs))
-        inverse, seen = np.linalg.inv(y.L), np.linalg.inv(z.L)
+        inverse, output_inverse = np.linalg.inv(y.L), np.linalg.inv(z.L)
         points = [replace(p, inputs=np.linalg.solve(L, p.inputs)) for p, L in zip(self.points, u.L, strict=True)]
         return replace(
-            self, A=inverse @ (self.A @ y.L - y.rate), B=inverse @ self.B @ u.L, C=seen @ self.C @ y.L,
-            D=seen @ self.D @ u.L, T=self.T @ y.L, error=np.abs(inverse) @ self.error @ np.abs(y.L),
+            self, A=inverse @ (self.A @ y.L - y.rate), B=inverse @ self.B @ u.L, C=output_inverse @ self.C @ y.L,
+            D=output_inverse @ self.D @ u.L, T=self.T @ y.L, error=np.abs(inverse) @ self.error @ np.abs(y.L),
             states=y.signals, inputs=u.signals, outputs=z.signals, f0=None, points=tuple(points),
             symmetries={name: inverse[0] @ vector for name, vector in self.symmetries.items()},
             monodromy_error=None if self.monodromy_error is None

@@ -78,32 +78,32 @@ class PeriodicOrbit(TableRepr):
         """Where it begins."""
         return self.points[0]
 
-    def sampled(self, points: int) -> tuple[OperatingPoint, ...]:
+    def sample(self, points: int) -> tuple[OperatingPoint, ...]:
         """Return points + 1 samples of one period, equally spaced."""
         if len(self.points) == points + 1:
             return self.points
-        return samples_of(self.model, self.nodes, self.period, self.run, points)[0]
+        return sample_orbit(self.model, self.nodes, self.period, self.run, points)[0]
 
     def states(self) -> FloatArray:
         """All states along the orbit, shape (m + 1, N)."""
         return np.array([point.states for point in self.points])
 
 
-def simulated(model: Model, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
+def simulate_motion(model: Model, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
     """Return the motion at some times (K,), equally spaced ones where a model brings its own solver."""
     if isinstance(model, Stepped):
-        return _stepped(model, start, times, run)
+        return _simulate_steps(model, start, times, run)
     motion = sample_motion(model, start, times, run)
     if len(motion.times) < len(times):
         raise NumericalError(f"The motion ends at t = {motion.times[-1]:.6g} s, before its period does.")
     return motion
 
 
-def _stepped(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
+def _simulate_steps(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
     """Return the motion by a model's own steps, inputs held over each of them."""
     length, count = float(times[-1] - times[0]), len(times) - 1
-    own = model.cadence.internal or model.cadence.step or length / count
-    parts = max(1, round(length / count / own))
+    solver_step = model.cadence.internal or model.cadence.step or length / count
+    parts = max(1, round(length / count / solver_step))
     step = length / (count * parts)
     signals = model.inputs  # type: ignore[attr-defined]
     course = input_course(signals, start.inputs, run.inputs).piece(start.time, start.time + length)
@@ -122,34 +122,36 @@ def require_between_events(events: Sequence[EventRecord], start: float, period: 
             )
 
 
-def samples_of(
+def sample_orbit(
     model: Model, nodes: tuple[OperatingPoint, ...], period: float, run: RunRequest, points: int
 ) -> tuple[tuple[OperatingPoint, ...], tuple[EventRecord, ...]]:
     """Return points + 1 samples of one period, each integrated from the node before it, and the events on the way."""
-    samples, events = samples_at(model, nodes, nodes[0].time + period * np.arange(points + 1) / points, period, run)
+    samples, events = sample_orbit_times(
+        model, nodes, nodes[0].time + period * np.arange(points + 1) / points, period, run
+    )
     require_between_events(events, nodes[0].time, period)
     return samples, events
 
 
-def samples_at(
+def sample_orbit_times(
     model: Model, nodes: tuple[OperatingPoint, ...], times: FloatArray, period: float, run: RunRequest
 ) -> tuple[tuple[OperatingPoint, ...], tuple[EventRecord, ...]]:
-    """Return the motion at rising times of a period, as :func:`samples_of`."""
+    """Return the motion at rising times of a period, as :func:`sample_orbit`."""
     begins = np.array([node.time for node in nodes])
     number = np.clip(np.searchsorted(begins, times + 1e-12 * period, side="right") - 1, 0, len(begins) - 1)
     samples: list[OperatingPoint] = []
     events: list[EventRecord] = []
     for k, node in enumerate(nodes):
-        own = times[number == k]
-        if not len(own):
+        piece_times = times[number == k]
+        if not len(piece_times):
             continue
-        if abs(own[0] - node.time) <= 1e-12 * period:
-            own[0] = node.time
-            grid = own
+        if abs(piece_times[0] - node.time) <= 1e-12 * period:
+            piece_times[0] = node.time
+            grid = piece_times
         else:
-            grid = np.concatenate(([node.time], own))
-        motion = simulated(model, node, grid, run)
-        samples += [motion.point(i) for i in range(len(grid) - len(own), len(grid))]
+            grid = np.concatenate(([node.time], piece_times))
+        motion = simulate_motion(model, node, grid, run)
+        samples += [motion.point(i) for i in range(len(grid) - len(piece_times), len(grid))]
         events += motion.events
     return tuple(samples), tuple(events)
 
@@ -187,7 +189,7 @@ class OrbitProblem:
     model: Model
     request: OrbitRequest
     start: OperatingPoint
-    held: tuple[int, ...]  # states whose values at the start stay
+    fixed_states: tuple[int, ...]  # states whose values at the start stay
     turn: int | None  # the state that grows by a turn
     gain: float  # that turn, in the unit of the state; negative where it turns backwards
     drifting: tuple[int, ...]  # states that may grow by any amount
@@ -213,7 +215,7 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
         raise UsageError(f"'{states[0]}' is a state: states are free unless they are fixed. Leave it out of the free.")
     parameters = {name: value for name, value in fixed.items() if kinds[name] == "parameter"}
     model = model.with_parameters(parameters) if parameters else model
-    start, held = _start(model, request, {n: v for n, v in fixed.items() if kinds[n] != "parameter"})
+    start, fixed_states = _start(model, request, {n: v for n, v in fixed.items() if kinds[n] != "parameter"})
     turn = None if request.turn is None else model.states.index_of(request.turn, "a state of the model")
     gain = 0.0 if turn is None else _turn(model, turn, start)
     steady = tuple(model.states.index_of(name, "a state of the model") for name in request.steady)
@@ -221,7 +223,7 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
     phase = () if turn is None or not finds_period else (turn,)
     return OrbitProblem(
         model, request, start,
-        held=tuple(dict.fromkeys((*held, *phase, *steady))),
+        fixed_states=tuple(dict.fromkeys((*fixed_states, *phase, *steady))),
         turn=turn, gain=gain,
         drifting=tuple(i for i in steady if i != turn),
         free_inputs=tuple(quantity(model, n)[1] for n in request.free if kinds.get(n) == "input"),
@@ -245,7 +247,7 @@ def _require_settable(model: Stepped, request: OrbitRequest) -> None:
 
 
 def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> tuple[OperatingPoint, list[int]]:
-    held = [model.states.positions[name] for name in fixed if model.states.has(name)]
+    fixed_states = [model.states.positions[name] for name in fixed if model.states.has(name)]
     if isinstance(request.start, OperatingPoint):
         x, u = request.start.states, request.start.inputs.copy()
         time = request.start.time if request.time is None else request.time
@@ -254,7 +256,7 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
         point = replace(request.start, inputs=u, time=time)
         if any(x[model.states.positions[name]] != value for name, value in states.items()):
             x = x.copy()
-            x[held] = list(states.values())
+            x[fixed_states] = list(states.values())
             constrained = len(model.constraints)
             point = (
                 assembled_from(PointEvaluator(model), time, x, u, states) if constrained else replace(point, states=x)
@@ -264,7 +266,7 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
     if request.run.inputs is not None:
         course = input_course(model.inputs, point.inputs, request.run.inputs).piece(point.time, point.time)
         point = replace(point, inputs=course(point.time).copy())
-    return point, held
+    return point, fixed_states
 
 
 def _turn(model: Model, turn: int, start: OperatingPoint) -> float:

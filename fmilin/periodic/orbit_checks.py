@@ -8,7 +8,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError
 from fmilin.model.stepping import Stepped
 from fmilin.periodic.certified_orbit import CertifiedOrbit
-from fmilin.periodic.orbit import REPEATED_RATE_TOLERANCE, PeriodicOrbit, simulated
+from fmilin.periodic.orbit import REPEATED_RATE_TOLERANCE, PeriodicOrbit, simulate_motion
 from fmilin.simulation.inputs import InputTable, input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 
@@ -27,12 +27,12 @@ def _remark_on_certificate(certified: CertifiedOrbit) -> tuple[Remark, ...]:
     """Say where the periodic motion is one of many, or several meet."""
     if certified.is_multiple:
         distance = certified.certificate.distance
-        far = max(distance, key=lambda name: distance[name])
+        farthest = max(distance, key=lambda name: distance[name])
         return (
             Remark(
                 "multiple",
                 f"Several periodic motions meet here, or have just vanished, and rounding does not tell which: "
-                f"'{far}' is known to +- {distance[far]:.2g} alone.",
+                f"'{farthest}' is known to +- {distance[farthest]:.2g} alone.",
             ),
         )
     if certified.is_family:
@@ -71,7 +71,7 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
         if np.max(np.abs(between - x[0]) / scales) > EARLY_RETURN_DISTANCE * extent:
             continue
         true = orbit.period / part
-        end = simulated(model, first, first.time + np.array([0.0, true]), orbit.run).point()
+        end = simulate_motion(model, first, first.time + np.array([0.0, true]), orbit.run).point()
         now, later = (model.evaluate(t, first.states, first.inputs).derivatives for t in (first.time, end.time))
         returned = np.max(np.abs(end.states - first.states) / scales) <= 1e-6 * extent
         if returned and np.abs(now - later).max() <= 1e-9 * (1 + np.abs(now).max()):
@@ -82,12 +82,12 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
 
 def require_repeating(orbit: PeriodicOrbit) -> None:
     """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
-    model, given, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
+    model, inputs, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
     for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
         aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
         later, u = point.time + orbit.period, point.inputs
-        if not isinstance(given, InputTable):  # which ends with the period
-            u = input_course(model.inputs, u, given).piece(later, later)(later)
+        if not isinstance(inputs, InputTable):  # which ends with the period
+            u = input_course(model.inputs, u, inputs).piece(later, later)(later)
         try:
             now = model.evaluate(point.time, aside, point.inputs).derivatives
             then = model.evaluate(later, aside, u).derivatives

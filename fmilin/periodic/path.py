@@ -35,7 +35,7 @@ from fmilin.manifold.selection import Selection, kinematic_pairs, select_partiti
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.periodic.orbit import PeriodicOrbit, simulated
+from fmilin.periodic.orbit import PeriodicOrbit, simulate_motion
 from fmilin.signals import FloatArray, Signals
 from fmilin.simulation.run import RunRequest, snapshots
 
@@ -107,8 +107,12 @@ def linearize_stretch(
     """
     request = replace(request, seek_steady=False)
     if request.independent is None and request.coordinates == "partition":
-        kept = choose_states(model_at(model, points[0]), points)
-        request = replace(request, coordinates="tangent") if kept is None else replace(request, independent=kept)
+        independent = choose_states(model_at(model, points[0]), points)
+        request = (
+            replace(request, coordinates="tangent")
+            if independent is None
+            else replace(request, independent=independent)
+        )
     repeats = closed and request.coordinates == "partition"
     linearized_points = points[:-1] if repeats else points
     family, selections = linearize_path(model, linearized_points, request)
@@ -137,10 +141,10 @@ def choose_states(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, 
     if model.independent:
         choices.add(tuple(model.states.positions[name] for name in model.independent))
     worst = {
-        kept: max(select_states(manifold, kept, "partition").condition_number for manifold in manifolds)
-        for kept in sorted(c for c in choices if c is not None and len(c) == order)
+        choice: max(select_states(manifold, choice, "partition").condition_number for manifold in manifolds)
+        for choice in sorted(c for c in choices if c is not None and len(c) == order)
     }
-    best = min(worst, key=lambda kept: worst[kept], default=None)
+    best = min(worst, key=lambda choice: worst[choice], default=None)
     if best is None or not worst[best] <= MAX_CONDITION_OF_STATES:
         return None
     return tuple(model.states.names[i] for i in best)
@@ -192,14 +196,16 @@ class NeighbouringMotions:
         sizes = STEP * np.concatenate((np.abs(self.path.R[0]) @ x, u))
 
         def difference(j: int, h: float) -> FloatArray:
-            ahead, behind = (simulated(self.model, self._moved(j, s * h), times, self.run).states for s in (1, -1))
+            ahead, behind = (
+                simulate_motion(self.model, self._move_start(j, s * h), times, self.run).states for s in (1, -1)
+            )
             return (ahead - behind) / (2 * h)
 
         coarse, fine = (np.stack([difference(j, part * sizes[j]) for j in columns], axis=-1) for part in (1.0, 0.5))
         best = (4 * fine - coarse) / 3
         return best, np.abs(best - fine)
 
-    def _moved(self, j: int, by: float) -> OperatingPoint:
+    def _move_start(self, j: int, by: float) -> OperatingPoint:
         P, start = len(self.path.states), self.start
         if j >= P:
             u = start.inputs.copy()
@@ -211,8 +217,8 @@ class NeighbouringMotions:
             invariants = Invariants(
                 PointEvaluator(self.model), start.inputs, pairs, self.model.states.scales(start.states)
             )
-            kept = np.flatnonzero(np.abs(self.path.R[0]).sum(axis=0)).tolist()
-            x = project(invariants, start.time, x, kept if len(kept) == P else ())
+            independent = np.flatnonzero(np.abs(self.path.R[0]).sum(axis=0)).tolist()
+            x = project(invariants, start.time, x, independent if len(independent) == P else ())
         return replace(start, states=x)
 
 
@@ -226,13 +232,13 @@ def linearize_ends(model: Model, points: Sequence[OperatingPoint], request: Requ
 
 def _inside(model: Model, request: Request, points: Sequence[OperatingPoint]) -> Request:
     """Return the request with states that are good all along, and the modes of a model left as they are."""
-    kept = request.independent or choose_states(model_at(model, points[0]), points)
-    if kept is None or request.coordinates != "partition":
+    independent = request.independent or choose_states(model_at(model, points[0]), points)
+    if independent is None or request.coordinates != "partition":
         raise UsageError(
             "A motion that passes events is looked at in states that determine the others all along it, and there are "
             "none such. Begin at another place of it, or describe the model by other states."
         )
-    return replace(request, independent=tuple(kept), hold_modes=True)
+    return replace(request, independent=tuple(independent), hold_modes=True)
 
 
 def _bare(model: Model, points: Sequence[OperatingPoint]) -> LinearizedPath:

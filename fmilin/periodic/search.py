@@ -20,8 +20,8 @@ from fmilin.periodic.orbit import (
     PeriodicOrbit,
     after_turn,
     orbit_problem,
-    samples_of,
-    simulated,
+    sample_orbit,
+    simulate_motion,
 )
 from fmilin.periodic.orbit_checks import remark_on_orbit, require_repeating
 from fmilin.periodic.shooting import ORBIT_GAP_TOLERANCE, ShootingEquations, ShootingResult, Shot, solve_shooting
@@ -111,10 +111,10 @@ def periodic_orbit(
     """
     run = RunRequest(inputs=inputs, method=method or ORBIT_METHOD)
     request = OrbitRequest(period, turn, fixed or {}, tuple(free), tuple(steady), start, time, run, segments)
-    return orbit_as(model, request, points)
+    return find_orbit(model, request, points)
 
 
-def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
+def find_orbit(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
     """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
     problem = orbit_problem(model, request)
     if not isinstance(problem.model, Stepped):
@@ -122,7 +122,7 @@ def orbit_as(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicO
     coarse = _with_search_tolerances(problem)
     coarse, shot = _first(coarse)
     problem = replace(problem, gain=coarse.gain)
-    return _orbit(problem, _closed(problem, coarse, shot), points)
+    return _orbit(problem, _close_orbit(problem, coarse, shot), points)
 
 
 def _with_search_tolerances(problem: OrbitProblem) -> OrbitProblem:
@@ -166,9 +166,11 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
         length = 0.5 * abs(problem.gain / rate[problem.turn])
     drifting = list(problem.drifting)
     for stretch in range(MAX_STRETCHES):
-        motion = simulated(problem.model, start, start.time + np.linspace(0, length, SAMPLES + 1), problem.request.run)
+        motion = simulate_motion(
+            problem.model, start, start.time + np.linspace(0, length, SAMPLES + 1), problem.request.run
+        )
         gone = motion.states - start.states
-        k = _turned(gone[:, problem.turn], problem.gain) if problem.turn is not None else _returned(
+        k = _find_turn(gone[:, problem.turn], problem.gain) if problem.turn is not None else _find_return(
             np.delete(gone / scales, drifting, axis=1), np.delete(rate / scales, drifting)
         )  # fmt: skip
         if k is not None:
@@ -182,7 +184,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
         length *= 2
         if (
             problem.turn is None
-            and not problem.held
+            and not problem.fixed_states
             and (stretch >= PATIENT_STRETCH_COUNT or length > MAX_CROSSINGS_RATIO * crossing)
         ):
             start, length = replace(start, states=motion.states[-1]), 8 * crossing
@@ -199,7 +201,7 @@ def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
     (start,), scales = shot.nodes, problem.model.states.scales(problem.start.states)
     for _ in range(PHASE_CORRECTION_COUNT):
         times = start.time + np.array([0.0, shot.period])
-        end = simulated(shot.model, start, times, problem.request.run).point()
+        end = simulate_motion(shot.model, start, times, problem.request.run).point()
         rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
         gap = (end.states - start.states - ShootingEquations(problem).shift(shot, end.states)) / scales
         rate[list(problem.drifting)] = 0.0
@@ -212,7 +214,7 @@ def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
     return shot
 
 
-def _turned(angle: FloatArray, gain: float) -> float | None:
+def _find_turn(angle: FloatArray, gain: float) -> float | None:
     """Return at which sample, in parts, an angle (K,) has grown by a turn, either way."""
     beyond = np.flatnonzero(np.abs(angle) >= abs(gain))
     if not beyond.size:
@@ -221,7 +223,7 @@ def _turned(angle: FloatArray, gain: float) -> float | None:
     return float(k - 1 + (abs(gain) - abs(angle[k - 1])) / (abs(angle[k]) - abs(angle[k - 1])))
 
 
-def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
+def _find_return(gone: FloatArray, rate: FloatArray) -> float | None:
     """Return at which sample, in parts, a motion (K, N) less its start crosses the plane through its start again."""
     # Of the crossings in the direction of the start the first that is near it, compared with the motion's extent.
     height = gone @ (rate / max(float(np.linalg.norm(rate)), 1e-300))
@@ -236,7 +238,7 @@ def _returned(gone: FloatArray, rate: FloatArray) -> float | None:
 # -- closing it ----------------------------------------------------------------------------------------------------
 
 
-def _closed(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> CertifiedOrbit:
+def _close_orbit(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> CertifiedOrbit:
     """Return the orbit by single shooting, from a start that has settled, by multiple shooting: what closes first.
 
     Each way is tried with the tolerances of the search, ``coarse``, and completed with those of ``problem``.
@@ -312,8 +314,8 @@ def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
         if not problem.finds_period and problem.turn is None:
             many.insert(0, partial(_spread, first, segments or SHOOTING_SEGMENT_COUNT))
         ways = [*many, *ways] if segments else [*ways, *many]
-    if not problem.held:
-        ways += [partial(_settled, problem, first, periods) for periods in SETTLING_PERIODS]
+    if not problem.fixed_states:
+        ways += [partial(_settle_shot, problem, first, periods) for periods in SETTLING_PERIODS]
     return ways
 
 
@@ -329,15 +331,15 @@ def _cut(problem: OrbitProblem, shot: Shot, segments: int) -> Shot:
         return shot
     start = shot.nodes[0]
     times = start.time + shot.period * np.arange(segments) / segments
-    motion = simulated(shot.model, start, times, problem.request.run)
+    motion = simulate_motion(shot.model, start, times, problem.request.run)
     return replace(shot, nodes=tuple(motion.point(k) for k in range(segments)))
 
 
-def _settled(problem: OrbitProblem, shot: Shot, periods: int) -> Shot:
+def _settle_shot(problem: OrbitProblem, shot: Shot, periods: int) -> Shot:
     """Return the shot from where the motion has come after some periods."""
     start = shot.nodes[0]
     end = start.time + periods * shot.period
-    motion = simulated(shot.model, start, np.array([start.time, end]), problem.request.run)
+    motion = simulate_motion(shot.model, start, np.array([start.time, end]), problem.request.run)
     states = motion.states[-1].copy()
     if problem.turn is not None:
         states[problem.turn] -= periods * problem.gain
@@ -353,7 +355,9 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
     worst = int(np.argmax(np.abs(gaps) / scales))
     if gap <= ORBIT_GAP_TOLERANCE:
         times = problem.start.time + np.array([0.0, shot.period])
-        gaps = simulated(problem.model, problem.start, times, problem.request.run).states[-1] - problem.start.states
+        gaps = (
+            simulate_motion(problem.model, problem.start, times, problem.request.run).states[-1] - problem.start.states
+        )
         gap = float(np.abs(gaps / scales).max(initial=0.0))
         text = f"What closes after {shot.period:.9g} s is a rest, which nothing forces: it closes after any time. "
     else:
@@ -394,7 +398,7 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
 def _orbit(problem: OrbitProblem, certified: CertifiedOrbit, points: int) -> PeriodicOrbit:
     shot = certified.shot
     model, names, run = shot.model, problem.model.inputs.names, problem.request.run
-    samples, events = samples_of(model, shot.nodes, shot.period, run, points)
+    samples, events = sample_orbit(model, shot.nodes, shot.period, run, points)
     shift = ShootingEquations(problem).shift(shot, samples[-1].states)
     free = {names[j]: float(shot.nodes[0].inputs[j]) for j in problem.free_inputs}
     free |= {name: float(model.parameters[name]) for name in problem.free_parameters}

@@ -20,7 +20,7 @@ from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
-from fmilin.periodic.orbit import OrbitProblem, simulated
+from fmilin.periodic.orbit import OrbitProblem, simulate_motion
 from fmilin.periodic.path import (
     MAX_CONDITION_OF_STATES,
     LinearizedPath,
@@ -64,7 +64,7 @@ class Arc:
         """(y, u) at the end, in carried coordinates, on those at the start: shape (P, P + nu)."""
         if self.measured is not None:
             return self.measured
-        return self._interpolated(1)
+        return self._interpolate_transition(1)
 
     @property
     def transition_error(self) -> float:
@@ -72,16 +72,16 @@ class Arc:
         if self.measured is not None:
             return 0.0
         size = max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
-        halved = self._interpolated(2)
+        halved = self._interpolate_transition(2)
         apart = float(np.abs(halved - self.transition).max(initial=0.0)) / size
         if (len(self.path.times) - 1) // 4 <= DEGREE:
             return apart / LEAST_GAIN
-        before = float(np.abs(self._interpolated(4) - halved).max(initial=0.0)) / size
+        before = float(np.abs(self._interpolate_transition(4) - halved).max(initial=0.0)) / size
         # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
         gain = before / max(apart, 1e-300) / GAIN_LOSS_FACTOR
         return apart / float(np.clip(gain, 1.0, LARGEST_GAIN))
 
-    def _interpolated(self, stride: int) -> FloatArray:
+    def _interpolate_transition(self, stride: int) -> FloatArray:
         """Return the transition by a spline through every so many points."""
         path = self.path
         B, moving, times = path.B[::stride], path.moving[::stride], path.times[::stride]
@@ -124,7 +124,7 @@ class ShootingEquations:
         self.measured = self.is_stepped  # whether deviations are measured beside the motion, as past events
         self._motions: list[tuple[Shot, int, list[tuple[OperatingPoint, ...]]]] = []
 
-    def arc_of(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
+    def linearize_arc(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
         """Return a stretch linearized at points along it."""
         if not (self.measured or self._is_pulsed(points)):
             return Arc(self._linearize(shot.model, points))
@@ -166,8 +166,8 @@ class ShootingEquations:
         count = count or max(8, self.points // len(shot.nodes))
         for of_shot, points_per_stretch, stretches in self._motions:
             if of_shot is shot and points_per_stretch % count == 0:
-                every = points_per_stretch // count
-                return [points[::every] for points in stretches]
+                stride = points_per_stretch // count
+                return [points[::stride] for points in stretches]
         stretches = self._integrate(shot, count)
         self._motions = [*self._motions[1 - MAX_CACHED_MOTIONS :], (shot, count, stretches)]
         return stretches
@@ -177,7 +177,7 @@ class ShootingEquations:
         stretches = []
         for node in shot.nodes:
             times = node.time + length * np.linspace(0, 1, count + 1)
-            motion = simulated(shot.model, node, times, self.problem.request.run)
+            motion = simulate_motion(shot.model, node, times, self.problem.request.run)
             stretches.append(tuple(motion.point(k) for k in range(len(times))))
             self.measured = self.measured or bool(motion.events)
         if self.measured and len(shot.nodes) > 1:
@@ -187,7 +187,7 @@ class ShootingEquations:
             )
         return stretches
 
-    def gaps_of(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
+    def compute_gaps(self, shot: Shot, stretches: list[tuple[OperatingPoint, ...]]) -> list[FloatArray]:
         """Return what the end of each stretch is beyond the next node, each (N,)."""
         ends = [points[-1].states for points in stretches]
         starts = [*(node.states for node in shot.nodes[1:]), shot.nodes[0].states + self.shift(shot, ends[-1])]
@@ -225,7 +225,7 @@ class ShootingEquations:
         rows = [slice(k * order, (k + 1) * order) for k in range(K)]
         column = K * order
         # How the coordinates at the nodes of the arcs, and their states, follow from those of the base.
-        starts = [arc.path.R[0] @ own.path.T[0] for arc, own in zip(arcs, base, strict=True)]
+        starts = [arc.path.R[0] @ base_arc.path.T[0] for arc, base_arc in zip(arcs, base, strict=True)]
         for k, arc in enumerate(arcs):
             then = (k + 1) % K
             following = base[then].path.R[0]
@@ -264,7 +264,7 @@ class ShootingEquations:
         gaps = [(ahead[-1].states - behind[-1].states) / (2 * amount) for ahead, behind in ends]
         return np.concatenate([arcs[(k + 1) % len(arcs)].path.R[0] @ gap for k, gap in enumerate(gaps)])
 
-    def moved(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
+    def move_shot(self, shot: Shot, arcs: list[Arc], step: FloatArray) -> Shot:
         """Return nodes, period and free quantities after a step."""
         problem, K = self.problem, len(shot.nodes)
         order = (len(step) - 1 - len(self._free_sizes(shot)) - len(problem.drifting)) // K
@@ -283,7 +283,7 @@ class ShootingEquations:
             moved = node.states + arcs[k].path.T[0] @ step[k * order : (k + 1) * order]
             invariants = Invariants(PointEvaluator(model), u, self._pairs, self.scales)
             # A step that does not lead to the manifold directly is too long: no other start is tried for it.
-            states = project(invariants, time, moved, problem.held if k == 0 else (), restart=False)
+            states = project(invariants, time, moved, problem.fixed_states if k == 0 else (), restart=False)
             nodes.append(OperatingPoint(time, states, u, model.start.parameters))
         return Shot(model, tuple(nodes), period, shot.drift + rest[len(rest) - len(problem.drifting) :])
 
@@ -310,7 +310,7 @@ def solve_shooting(
     it was computed from. A residual costs the integration of the motion, and is made only where a step is tried.
     """
     ends = equations.ends(shot)
-    gaps = equations.gaps_of(shot, ends)
+    gaps = equations.compute_gaps(shot, ends)
     best = equations.measure(gaps)
     sizes = [best]
     for _ in range(ITERATIONS):
@@ -318,9 +318,9 @@ def solve_shooting(
         stalls = len(sizes) > STALL_STEPS and best > STALL_RATIO * sizes[-1 - STALL_STEPS]
         if best <= target or stalls:
             break
-        arcs = [equations.arc_of(shot, points) for points in ends]
+        arcs = [equations.linearize_arc(shot, points) for points in ends]
         step = _compute_step(equations, shot, arcs, gaps)
-        improved = _search_along(equations, shot, arcs, step, best)
+        improved = _search_line(equations, shot, arcs, step, best)
         if improved is None:
             break
         before = best
@@ -332,15 +332,15 @@ def solve_shooting(
     return ShootingResult(shot, best, max(gaps, key=lambda gap: equations.measure([gap])))
 
 
-def _search_along(
+def _search_line(
     equations: ShootingEquations, shot: Shot, arcs: list[Arc], step: FloatArray, best: float
 ) -> tuple[Shot, list[tuple[OperatingPoint, ...]], list[FloatArray]] | None:
     """Return where a step leads, shortened until the gaps are smaller; None where no part of it helps."""
     for part in (1.0, 0.5, 0.25, 0.1, 0.02):
         try:
-            trial = equations.moved(shot, arcs, part * step)
+            trial = equations.move_shot(shot, arcs, part * step)
             ends = equations.ends(trial)
-            gaps = equations.gaps_of(trial, ends)
+            gaps = equations.compute_gaps(trial, ends)
         except (NumericalError, ConstraintError):
             continue
         if equations.measure(gaps) < best:
@@ -369,7 +369,7 @@ def _find_free_directions(
     equations: ShootingEquations, first: LinearizedPath, sizes: FloatArray, weights: FloatArray
 ) -> FloatArray:
     """Return an orthonormal basis of steps, in sizes over weights, along which fixed states of the start stay."""
-    fixed = list(equations.problem.held)
+    fixed = list(equations.problem.fixed_states)
     if not fixed:
         return np.eye(len(sizes))
     order = first.A.shape[1]

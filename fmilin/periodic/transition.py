@@ -46,10 +46,10 @@ def factors(
 
     ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times some 2^k.
     """
-    some = A(np.linspace(0, 1, 64, endpoint=False))
-    if not np.isfinite(some).all():
+    sampled_values = A(np.linspace(0, 1, 64, endpoint=False))
+    if not np.isfinite(sampled_values).all():
         raise NumericalError("A is not finite along the period.")
-    size = float(np.abs(np.linalg.eigvals(some)).max(initial=0.0)) * period
+    size = float(np.abs(np.linalg.eigvals(sampled_values)).max(initial=0.0)) * period
     n = samples * 2 ** int(np.clip(np.ceil(np.log2(max(1.0, size / 2 / samples))), 0, 8))
     coarse, change = _steps(A, period, n), np.inf
     while n < MAX_STEPS or change == np.inf:
@@ -72,10 +72,10 @@ def _steps(A: Callable[[FloatArray], FloatArray], period: float, n: int) -> Floa
     order = A(np.zeros(1)).shape[-1]
     block = max(1, MAX_BLOCK_SIZE // max(1, (STAGE_COUNT * order) ** 2))
     parts = (np.arange(k, min(k + block, n)) for k in range(0, n, block))
-    return np.concatenate([factors_of(A((k[:, None] + NODES) / n), np.full(len(k), period / n)) for k in parts])
+    return np.concatenate([compute_factors(A((k[:, None] + NODES) / n), np.full(len(k), period / n)) for k in parts])
 
 
-def factors_of(at: FloatArray, lengths: FloatArray) -> FloatArray:
+def compute_factors(at: FloatArray, lengths: FloatArray) -> FloatArray:
     """Return the factors of steps (n,) from A at their nodes (n, s, P, P): (I - h a A_i) K = A_i, I + h sum b_i K_i."""
     count, s, order = at.shape[:3]
     at = at * lengths[:, None, None, None]
@@ -93,7 +93,7 @@ def product(steps: FloatArray) -> FloatArray:
     return np.asarray(steps[0])
 
 
-def condensed(steps: FloatArray) -> FloatArray:
+def condense_factors(steps: FloatArray) -> FloatArray:
     """Return fewer factors of the same product, none of which has entries and inverses that differ by many orders."""
     while len(steps) > 1:
         even = len(steps) // 2 * 2
@@ -159,26 +159,26 @@ def _of_group(W: FloatArray, triangles: FloatArray, group: slice) -> ComplexArra
 Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]  # A, B, C, D
 
 
-def lifted_matrices(matrices: Matrices, period: float, count: int) -> Matrices:
+def lift_matrices(matrices: Matrices, period: float, count: int) -> Matrices:
     """Return A, B, C, D over a period from those at m times; B (P, count nu), C (count ny, P)."""
     A, B, C, D = matrices
     P, nu, ny = A.shape[1], B.shape[2], C.shape[1]
-    held = np.zeros((len(A), P + nu, P + nu))
-    held[:, :P, :P], held[:, :P, P:] = A, B
-    steps = factors(Interpolant(held), period, count).reshape(count, -1, P + nu, P + nu)
+    augmented = np.zeros((len(A), P + nu, P + nu))
+    augmented[:, :P, :P], augmented[:, :P, P:] = A, B
+    steps = factors(Interpolant(augmented), period, count).reshape(count, -1, P + nu, P + nu)
     phases = np.arange(count) / count
-    seen, at_once = Interpolant(C)(phases), Interpolant(D)(phases)
+    output_maps, at_once = Interpolant(C)(phases), Interpolant(D)(phases)
     x, u = np.eye(P), np.zeros((P, count * nu))  # how the state at a part follows from the start, and from the inputs
     outputs, feed = np.zeros((count, ny, P)), np.zeros((count, ny, count * nu))
     for k, part in enumerate(product(step) for step in steps):
-        own = slice(k * nu, (k + 1) * nu)
-        outputs[k], feed[k] = seen[k] @ x, seen[k] @ u
-        feed[k][:, own] += at_once[k]
+        columns = slice(k * nu, (k + 1) * nu)
+        outputs[k], feed[k] = output_maps[k] @ x, output_maps[k] @ u
+        feed[k][:, columns] += at_once[k]
         x, u = part[:P, :P] @ x, part[:P, :P] @ u
-        u[:, own] += part[:P, P:]
+        u[:, columns] += part[:P, P:]
     return x, u, outputs.reshape(count * ny, P), feed.reshape(count * ny, count * nu)
 
 
-def lifted_signals(signals: Signals, count: int) -> Signals:
+def lift_signals(signals: Signals, count: int) -> Signals:
     """Return names for signals in the parts of a period, ``u.0``, ``u.1``, ..., all of one part together."""
     return Signals(replace(signal, name=f"{signal.name}.{k}", aliases=()) for k in range(count) for signal in signals)

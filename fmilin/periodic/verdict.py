@@ -58,15 +58,15 @@ def judge_multipliers(
     size = _size_of_errors(path, float(np.linalg.norm(M)))
     if path.stable is not True or not path.neutral:
         return FloquetVerdict(path.stable, _text(path, len(M) - len(directions)), path.stable, *size, path)
-    whole = judge_stability(M, error, sampled=True, structured=False)
-    if directions and whole.defective:
+    full_verdict = judge_stability(M, error, sampled=True, structured=False)
+    if directions and full_verdict.defective:
         text = (
-            f"{whole.text.replace('the number of steps', 'time')}; the path itself is neutral, neighbouring motions "
-            "have other periods or drift along it"
+            f"{full_verdict.text.replace('the number of steps', 'time')}; the path itself is neutral, neighbouring "
+            "motions have other periods or drift along it"
         )
         return FloquetVerdict(False, text, True, *size, path)  # noqa: FBT003
-    if directions and whole.stable is None:
-        return FloquetVerdict(None, whole.text, True, *size, path)  # noqa: FBT003
+    if directions and full_verdict.stable is None:
+        return FloquetVerdict(None, full_verdict.text, True, *size, path)  # noqa: FBT003
     return FloquetVerdict(True, _text(path, len(M) - len(directions)), True, *size, path)  # noqa: FBT003
 
 
@@ -93,8 +93,8 @@ def _size_of_errors(judged: Stability, size: float) -> tuple[float, float]:
     """Return the errors of multipliers and of their logarithms."""
     values, errors = np.abs(judged.eigenvalues), judged.errors
     absolute = float(np.max(errors / np.maximum(values, 1.0), initial=0.0))
-    seen = (values > VISIBLE_ROUNDING_FACTOR * EPS * size) & (errors < values)
-    return absolute, float(np.max(errors[seen] / values[seen], initial=0.0))
+    visible = (values > VISIBLE_ROUNDING_FACTOR * EPS * size) & (errors < values)
+    return absolute, float(np.max(errors[visible] / values[visible], initial=0.0))
 
 
 def _text(path: Stability, count: int) -> str:
