@@ -149,7 +149,7 @@ def _compare_correction(
     error_update = np.eye(len(before)) - L @ C
     second = error_update @ before @ error_update.T + L @ settings.R @ L.T
     stated = after.S @ after.S.T / DEVIATION_FACTOR**2
-    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDITED_SAMPLE, names)
+    yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDIT_SAMPLE_TOLERANCE, names)
     independent = motion.chart.kept
     moved = (after.x - start.x)[independent] / DEVIATION_FACTOR
     deviations = np.sqrt(np.diag(before))

@@ -72,8 +72,8 @@ def _find_wraps(innovations: FloatArray, before: FloatArray, turns: FloatArray) 
     sizes = np.where(turns > 0, turns, 1.0)
     change = (innovations - before) / sizes
     whole_turns = np.round(change)
-    is_turn = (turns > 0) & (whole_turns != 0) & (np.abs(change - whole_turns) < NEAR_TURN)
-    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN * sizes))
+    is_turn = (turns > 0) & (whole_turns != 0) & (np.abs(change - whole_turns) < NEAR_TURN_FRACTION)
+    return np.asarray(is_turn & (np.abs(before) < NEAR_TURN_FRACTION * sizes))
 
 
 class TurnObserver:

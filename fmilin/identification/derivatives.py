@@ -86,12 +86,12 @@ class ReadDerivatives(Way):
             return
         errors = [holdout.errors(sample_model(model, step, reading)) for reading in ("at once", "end of step")]
         worst = [float(np.max(e, initial=0.0)) for e in errors]
-        best = int(worst[0] > PREDICTED and worst[0] > 10 * worst[1])
+        best = int(worst[0] > PREDICTION_ERROR_TOLERANCE and worst[0] > 10 * worst[1])
         findings.note_fit(errors[best], step, holdout.noise)
         findings.reading = ("at once", "end of step")[best]
-        if findings.error > CONFIRMED:
+        if findings.error > OTHER_STEPS_ERROR_TOLERANCE:
             noise = measure_solver_noise(self.experiments, holdout)
-            if findings.error <= COARSE_SOLVER * noise:
+            if findings.error <= COARSE_SOLVER_FACTOR * noise:
                 findings.coarse_solver = f"its responses change by {100 * noise:.2g}% when a step is taken as two"
 
     def _state_coarse_solver(self) -> None:

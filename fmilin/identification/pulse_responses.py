@@ -77,7 +77,8 @@ class RealizedWay(MeasuredWay):
         part = "at_once" if model.reading == "at once" else "after"
         one, other = getattr(up, part), getattr(down, part)
         answer, total = np.linalg.norm(one - other), np.linalg.norm(one)
-        if not np.isfinite(total) or answer <= ROUNDING * total / CONFIRMED:  # the point has run away by then
+        smallest = ROUNDING_TOLERANCE * total / OTHER_STEPS_ERROR_TOLERANCE
+        if not np.isfinite(total) or answer <= smallest:  # the point has run away by then
             return 0.0
         return relative_change(model.response(deviations), (one - other) / 2)
 

@@ -152,7 +152,7 @@ def with_solver_step(
         identified = identify_integrator(discrete, exact, linear.errors.A, integrator)
     else:
         identified = leave_integrator_open(discrete, exact, linear.errors.A)
-    if max(identified.difference, identified.unusual_difference) > TOO_INACCURATE and not keep:
+    if max(identified.difference, identified.unusual_difference) > MAX_ENTRY_ERROR and not keep:
         raise _ambiguous(identified, solver_step)
     evaluated = 1.0 if identified.integrator is None else identified.integrator.evaluated
     moved = evaluated * change_in_step
@@ -251,7 +251,7 @@ def _with_plant(
         B=np.maximum(linear.errors.B, off * size["B"]),
     )
     named = max((identified.measure(rival) for rival in (*identified.unusual, *identified.longer)), default=0.0)
-    kind = "accuracy" if max(off, named) > INACCURATE else "integrator"
+    kind = "accuracy" if max(off, named) > INACCURATE_ENTRY_ERROR else "integrator"
     text = f"The model {what} {solver_step:.6g} s. {integrator_words(identified, linear)}"
     if moved:
         text += (

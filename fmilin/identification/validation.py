@@ -125,7 +125,7 @@ def measure_solver_error(experiments: Experiments, step: float) -> SolverError |
         except FmilinError:  # it does not know such a tolerance
             change = 0.0
         noise = relative_change(again, undivided)
-        if change > max(NOISE_FACTOR * noise, PREDICTED, largest.change if largest else 0.0):
+        if change > max(NOISE_FACTOR * noise, PREDICTION_ERROR_TOLERANCE, largest.change if largest else 0.0):
             used, compared = (
                 f"with a tolerance of {value:g}" for value in (tolerance, TIGHTER_TOLERANCE_FACTOR * tolerance)
             )
@@ -152,7 +152,7 @@ def _compare_parts(
         if not np.isfinite(change):
             break
         noise = relative_change(again[:count], undivided[:count])
-        if change <= max(NOISE_FACTOR * noise, PREDICTED):
+        if change <= max(NOISE_FACTOR * noise, PREDICTION_ERROR_TOLERANCE):
             change = 0.0
         if largest is None or change > largest.change:
             largest = SolverError(change, f"in steps of {step:g} s", f"in steps of {short:g} s")

@@ -286,7 +286,7 @@ def _sizes(
     outputs = C @ reduced.y_sizes + D @ reduced.u_sizes
     outputs = np.where(outputs > 1e-9 * reduced.out_sizes, outputs, reduced.out_sizes)
     natural_sizes = np.concatenate((reduced.y_sizes, reduced.x_sizes, outputs))
-    responds = largest > RESPONDS * natural_sizes
+    responds = largest > MIN_RESPONSE_FRACTION * natural_sizes
     counts = responds.copy()
     counts[p : p + n] = False
     signals = [*linear.states, *linear.full_states, *linear.outputs]

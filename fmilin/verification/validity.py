@@ -115,7 +115,9 @@ def compare_slopes(comparison: ExcitationComparison, natural: float) -> SlopeChe
     a = FIRST_DEVIATION_SIZE / effect if effect > 0 else FIRST_DEVIATION_SIZE * natural
     a = float(2.0 ** np.round(np.log2(a)))
     largest, previous = comparison.find_largest(slice(None)), np.inf
-    least = NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (SLOPES_AT_WORST * largest)
+    least = (
+        NOISE_FACTOR * float(np.max(comparison.sizes.noise, initial=0.0)) / (MAX_VERIFIED_DERIVATIVE_ERROR * largest)
+    )
     D1 = comparison.deviation(a)
     for _ in range(TRIES):
         relative = float(np.max(np.abs(D1), initial=0.0)) / largest
@@ -133,7 +135,7 @@ def compare_slopes(comparison: ExcitationComparison, natural: float) -> SlopeChe
     order = np.nan if ROUNDING_DEVIATION_RATIO * largest > E2 else float(np.log2(E1 / E2))
     counts = comparison.sizes.counts
     relative = float(np.max(np.abs(D1[:, counts]) / comparison.own_responses()[counts], initial=0.0))
-    relative_errors = c1 / comparison.own_responses(RESPONDS)
+    relative_errors = c1 / comparison.own_responses(MIN_RESPONSE_FRACTION)
     error = float(np.max(relative_errors, initial=0.0))
     worst = int(np.argmax(relative_errors)) if relative_errors.size else 0
     return SlopeCheck(a, error, order, worst, relative, D1)
