@@ -90,6 +90,14 @@ class Schedule(TableRepr, Savable):
         self._u = np.zeros(len(self.drives))
         self.steps_outside = 0  # steps outside the range or in a hole since then
 
+    @property
+    def left(self) -> int:
+        """The same as ``steps_outside``.
+
+        .. deprecated:: 0.3
+        """
+        return self.steps_outside
+
     def step(self, at: Mapping[str, float] | RealArrayLike, read: RealArrayLike) -> FloatArray:
         """Return the inputs of the plant, shape (k,), absolute values; they are taken to be applied as they are.
 
