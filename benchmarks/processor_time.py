@@ -38,7 +38,7 @@ class ProcessorClock:
         self.children = psutil.Process().children(recursive=True)
 
     def seconds(self) -> float:
-        return time.process_time() + _seconds_of_ended_children() + sum(map(_seconds_of, self.children))
+        return time.process_time() + _seconds_of_ended_children() + sum(map(_measure_seconds, self.children))
 
 
 def measure_in_turns(
@@ -87,7 +87,7 @@ def _seconds_of_ended_children() -> float:
     return ended.ru_utime + ended.ru_stime
 
 
-def _seconds_of(process: psutil.Process) -> float:
+def _measure_seconds(process: psutil.Process) -> float:
     """Return the processor time of a process that runs, to the nanosecond where Linux tells it; 0 of an ended one."""
     schedule = Path("/proc", str(process.pid), "schedstat")
     try:

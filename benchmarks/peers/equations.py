@@ -23,7 +23,7 @@ __all__ = ["WAYS_OF_CONNECTED", "WAYS_OF_CONNECTED_FMUS", "WAYS_OF_DAE"]
 
 @contextmanager
 def dae(nodes: int, _folder: Path) -> Iterator[Callable[[], Any]]:
-    model = DaeModel.from_graph(_network_of(nodes).graph)
+    model = DaeModel.from_graph(_build_network(nodes).graph)
     yield lambda: fl.linearize(model)
 
 
@@ -32,7 +32,7 @@ def dae_by_casadi(nodes: int, _folder: Path) -> Iterator[Callable[[], Any]]:
     """Solve for derivatives and algebraic variables with a rootfinder, and differentiate what it solves."""
     import casadi as ca
 
-    graph = _network_of(nodes).graph
+    graph = _build_network(nodes).graph
     unknowns, knowns = ca.vertcat(graph.dx, graph.z), ca.vertcat(graph.x, graph.u)
     solver = ca.rootfinder("solver", "newton", {"x": unknowns, "p": knowns, "g": graph.residuals})
     guess = np.zeros(unknowns.numel())
@@ -46,7 +46,7 @@ def dae_by_casadi(nodes: int, _folder: Path) -> Iterator[Callable[[], Any]]:
 @contextmanager
 def dae_by_scipy(nodes: int, _folder: Path) -> Iterator[Callable[[], Any]]:
     """Newton's iteration and a Schur complement, written by hand for this network."""
-    net = _network_of(nodes)
+    net = _build_network(nodes)
     yield net.solve_by_arrays
 
 
@@ -88,7 +88,7 @@ def connected_by_control(members: int, _folder: Path) -> Iterator[Callable[[], A
     yield lambda: control.linearize(system, zero, [0.0])
 
 
-def _network_of(nodes: int) -> Network:
+def _build_network(nodes: int) -> Network:
     return network(isqrt(nodes))
 
 

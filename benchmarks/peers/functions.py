@@ -74,7 +74,7 @@ def operating_point_by_scipy(size: int, _folder: Path) -> Iterator[Callable[[], 
 @contextmanager
 def black_box(size: int, _folder: Path) -> Iterator[Callable[[], Any]]:
     model = make_model(size)
-    point = fl.operating_point(model, _displaced(size))
+    point = fl.operating_point(model, _list_displaced_values(size))
     yield lambda: fl.linearize(model, point)
 
 
@@ -83,7 +83,7 @@ def black_box_by_control(size: int, _folder: Path) -> Iterator[Callable[[], Any]
     import control
 
     system = control.nlsys(lambda _t, x, u, _p: compute_rates(x, u[0]), None, inputs=["u"], states=name_states(size))
-    x = np.array(list(_displaced(size).values()))
+    x = np.array(list(_list_displaced_values(size).values()))
     yield lambda: control.linearize(system, x, [0.0])
 
 
@@ -91,11 +91,11 @@ def black_box_by_control(size: int, _folder: Path) -> Iterator[Callable[[], Any]
 def black_box_by_scipy(size: int, _folder: Path) -> Iterator[Callable[[], Any]]:
     from scipy import differentiate
 
-    x, rates = np.array(list(_displaced(size).values())), _vectorize(0.0)
+    x, rates = np.array(list(_list_displaced_values(size).values())), _vectorize(0.0)
     yield lambda: differentiate.jacobian(rates, x).df
 
 
-def _displaced(size: int) -> dict[str, float]:
+def _list_displaced_values(size: int) -> dict[str, float]:
     values = [0.1 * (i % 3) if i < size // 2 else 0.0 for i in range(size)]
     return dict(zip(name_states(size), values, strict=True))
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eig, expm, matrix_balance
+from scipy.linalg import eig, expm
 
 from fmilin.linear_model.model import LinearModel
+from fmilin.numerics.decompositions import compute_balancing_scales
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS, HIDDEN_MODE_ERROR_FACTOR
 
@@ -105,8 +106,7 @@ def compute_equilibrating_scales(A: FloatArray) -> FloatArray:
     """Return powers of 2 that make rows and columns of D^-1 A D alike in size, shape (P,)."""
     if not np.any(A - np.diag(np.diag(A))):
         return np.ones(len(A))
-    scales: FloatArray = np.diag(matrix_balance(A, permute=False)[1])
-    return scales
+    return compute_balancing_scales(A)
 
 
 def _candidates(system: UncertainPair) -> Iterator[complex]:

@@ -62,14 +62,14 @@ class SparseLinearModel(LinearModel):
         """Return the same with other values of fields that are not matrices, in sparse form."""
         if not self.is_sparse or changes.keys() & {*MATRICES, "errors"}:
             return replace(self, **changes)
-        return self._changed(self.sparse, changes)
+        return self._replace_fields(self.sparse, changes)
 
     def with_matrices(self, matrices: SparseMatrices, **changes: Any) -> SparseLinearModel:
         """Return the same with other matrices and errors, the accuracy that follows, and other values of fields."""
         accuracy = replace(self.accuracy, **find_relative_errors(matrices))
-        return self._changed(matrices, {"accuracy": accuracy, **changes})
+        return self._replace_fields(matrices, {"accuracy": accuracy, **changes})
 
-    def _changed(self, matrices: SparseMatrices, changes: Mapping[str, Any]) -> SparseLinearModel:
+    def _replace_fields(self, matrices: SparseMatrices, changes: Mapping[str, Any]) -> SparseLinearModel:
         values = {name: value for name, value in self.__dict__.items() if name not in _COMPUTED}
         return SparseLinearModel.of_matrices(matrices, {**values, **changes})
 

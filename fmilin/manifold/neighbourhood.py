@@ -164,7 +164,7 @@ class Neighbourhood:
         if observations.change_on_return is not None:
             if direction is not None and not np.array_equal(d, observations.revisited_direction):
                 # Columns that are moved in groups have another direction: they are compared with values along theirs.
-                visits_beside = [self._visit_beside(step, d) for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE)]
+                visits_beside = [self._evaluate_near_point(step, d) for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE)]
                 observations.revisits = {step: visits[0] for step, visits in visits_beside if visits}
                 observations.revisited_direction = d
             return observations.change_on_return, observations.revisits
@@ -173,7 +173,7 @@ class Neighbourhood:
             (FAR_STEP_SIZE, 1),
             (-FAR_STEP_SIZE, 2),
         ):  # the point, and the last visit, after odd and even numbers of visits
-            where, visits = self._visit_beside(step, d, times)
+            where, visits = self._evaluate_near_point(step, d, times)
             if visits:
                 values[where] = visits[0]
                 if np.isfinite(visits).all():
@@ -186,7 +186,7 @@ class Neighbourhood:
         observations.revisited_direction = d
         return change, values
 
-    def _visit_beside(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
+    def _evaluate_near_point(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
         """Return a step along d, a smaller one where the model has no values at this, and the values of each visit."""
         for part in (1.0, 1 / 64):
             try:

@@ -46,7 +46,7 @@ class Evaluation:
         return Evaluation(*(np.array([getattr(evaluation, part) for evaluation in evaluations]) for part in parts))
 
     @staticmethod
-    def concatenated(evaluations: Sequence[Evaluation]) -> Evaluation:
+    def concatenate(evaluations: Sequence[Evaluation]) -> Evaluation:
         """Return evaluations at many points each as one."""
         if len(evaluations) == 1:
             return evaluations[0]

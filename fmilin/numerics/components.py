@@ -18,7 +18,7 @@ def connected_components(pattern: Pattern) -> list[NDArray[np.intp]]:
         return _classes(_reachable(pattern | pattern.T))
     from scipy.sparse import csgraph
 
-    return _labelled(csgraph.connected_components(pattern, directed=False)[1])
+    return _group_by_label(csgraph.connected_components(pattern, directed=False)[1])
 
 
 def strong_components(pattern: Pattern) -> list[NDArray[np.intp]]:
@@ -28,7 +28,7 @@ def strong_components(pattern: Pattern) -> list[NDArray[np.intp]]:
         return _classes(reachable & reachable.T)
     from scipy.sparse import csgraph
 
-    return _labelled(csgraph.connected_components(pattern, directed=True, connection="strong")[1])
+    return _group_by_label(csgraph.connected_components(pattern, directed=True, connection="strong")[1])
 
 
 def _reachable(pattern: Pattern) -> Pattern:
@@ -45,10 +45,10 @@ def _reachable(pattern: Pattern) -> Pattern:
 
 def _classes(equivalent: Pattern) -> list[NDArray[np.intp]]:
     """Return the classes of an equivalence relation."""
-    return _labelled(equivalent.argmax(axis=1)) if len(equivalent) else []
+    return _group_by_label(equivalent.argmax(axis=1)) if len(equivalent) else []
 
 
-def _labelled(labels: Sequence[int] | NDArray[np.integer]) -> list[NDArray[np.intp]]:
+def _group_by_label(labels: Sequence[int] | NDArray[np.integer]) -> list[NDArray[np.intp]]:
     """Return the indices of each label, in the order of their first index."""
     labels = np.asarray(labels)
     first = np.sort(np.unique(labels, return_index=True)[1])

@@ -54,7 +54,7 @@ def _count_above(sigma: FloatArray, rcond: float | None, shape: tuple[int, ...])
     return int(np.count_nonzero(sigma > limit * np.max(sigma, initial=0.0)))
 
 
-def balancing_scales(matrix: FloatArray) -> FloatArray:
+def compute_balancing_scales(matrix: FloatArray) -> FloatArray:
     """Return the powers of two by which a square matrix is balanced, without permutations, shape (n,)."""
     _require_finite(matrix)
     if not matrix.size:

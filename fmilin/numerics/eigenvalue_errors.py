@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.numerics.components import connected_components, strong_components
-from fmilin.numerics.decompositions import balancing_scales, eigenvectors, schur_complex
+from fmilin.numerics.decompositions import compute_balancing_scales, eigenvectors, schur_complex
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
@@ -191,7 +191,7 @@ class UncertainMatrix:
         if by_certain_entries:
             sizes = np.where(np.abs(A) > CERTAIN_ENTRY_FACTOR * E, np.abs(A), 0.0)
         np.fill_diagonal(sizes, 0.0)  # scales do not change the diagonal
-        scale = balancing_scales(sizes)
+        scale = compute_balancing_scales(sizes)
         balanced: FloatArray = np.asarray(A / scale[:, None] * scale, dtype=np.float64)
         error = E / scale[:, None] * scale + EPS * np.abs(balanced)  # entries are themselves rounded
         return cls(balanced, error, BACKWARD_ERROR * EPS * float(np.linalg.norm(balanced)))

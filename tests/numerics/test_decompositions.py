@@ -37,7 +37,7 @@ def test_eigenvectors_schur_forms_and_scales_are_those_of_scipy(matrix: np.ndarr
     for mine, reference in zip(decompositions.schur_complex(turned), linalg.schur(turned, "complex"), strict=True):
         np.testing.assert_array_equal(mine, reference)
     scales = linalg.matrix_balance(matrix, permute=False, separate=True)[1][0]
-    np.testing.assert_array_equal(decompositions.balancing_scales(matrix), scales)
+    np.testing.assert_array_equal(decompositions.compute_balancing_scales(matrix), scales)
 
 
 def test_eigenvectors_of_a_pencil_are_those_of_scipy_also_at_infinity() -> None:
@@ -54,7 +54,7 @@ def test_eigenvectors_of_a_pencil_are_those_of_scipy_also_at_infinity() -> None:
 
 def test_entries_that_are_not_finite_are_rejected() -> None:
     wrong = np.array([[1.0, np.nan], [0.0, 1.0]])
-    for decompose in (decompositions.null_space, decompositions.eigenvectors, decompositions.balancing_scales):
+    for decompose in (decompositions.null_space, decompositions.eigenvectors, decompositions.compute_balancing_scales):
         with pytest.raises(ValueError, match="not finite"):
             decompose(wrong)
 

@@ -308,12 +308,12 @@ def test_a_motor_holds_it_aslant(elements: int) -> None:
     point = fl.trim(model, fixed={"link1.theta": -1.5}, free=["torque1"])
     assert not {"multiple", "family"} & {remark.kind for remark in point.report.remarks}
     x = dict(zip(model.states.names, point.states, strict=True))
-    moment = sum(_moment_of(x, k, elements) for k in (1, 2))
+    moment = sum(_compute_moment(x, k, elements) for k in (1, 2))
     torque = point.inputs[0]
     np.testing.assert_allclose(torque, moment, rtol=1e-6)
 
 
-def _moment_of(x: dict[str, float], k: int, n: int) -> float:
+def _compute_moment(x: dict[str, float], k: int, n: int) -> float:
     """The moment of the weight of link k about the ground joint, from the places of its nodes and its slopes."""
     theta = x[f"link{k}.theta"]
     s = np.linspace(0, ROD.length, n + 1)

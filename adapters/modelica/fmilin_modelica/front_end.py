@@ -114,7 +114,7 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
     """
     roots, name = list(source.roots), f"modelica-{_version()}"
     if library:
-        roots, name = _folders_of(library), f"{name}-classes"
+        roots, name = _list_folders(library), f"{name}-classes"
         names = [library_name(Path(root)) for root in source.roots]
     else:
         names = names_of_libraries(source, text)
@@ -171,7 +171,7 @@ def _copy_files(library: Mapping[str, Path], folder: Path) -> None:
             shutil.copyfile(file, folder / place)
 
 
-def _folders_of(library: Mapping[str, Path]) -> list[str]:
+def _list_folders(library: Mapping[str, Path]) -> list[str]:
     """Return the libraries in the folder of a run: relative, since what was parsed is kept by the path of a file."""
     tops = {place.partition("/")[0] for place in library}
     return [f"{LIBRARY}/{top}" for top in sorted(tops)]

@@ -191,8 +191,8 @@ def assemble(plan: FilterPlan, precision: Precision, *, in_process: bool) -> Fil
         *_runtime("unscented" if sigma else "extended", sizes),
         *_runtime("sample", sizes),
     ]
-    typed = [_typed(f, precision) for f in functions]
-    return FilterParts(typed, _typed(_text("step", sizes), precision), tables, sizes, parts)
+    typed = [_apply_precision(f, precision) for f in functions]
+    return FilterParts(typed, _apply_precision(_text("step", sizes), precision), tables, sizes, parts)
 
 
 @dataclass(frozen=True)
@@ -278,7 +278,7 @@ def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Preci
     filled = {"NAME": name, "SIZE": at["v"] + printed.stored, "N": sizes["x"], "NU": sizes["u"], "NW": w.numel()}
     filled |= {"D": s.motion.numel(), "NZ": z.numel(), "AT_A": at["A"], "AT_W": at["w"], "AT_Z": at["z"]}
     filled |= {"ALONG": along, "DW": _products([(e, at["e"], "X")], along, "dw")}
-    filled |= {"PARAMETERS": _copied(sizes["p"], at["p"], "@parameters"), "AT_DW": at["dw"]}
+    filled |= {"PARAMETERS": _print_copy_loop(sizes["p"], at["p"], "@parameters"), "AT_DW": at["dw"]}
     filled |= {"NEWTON": ITERATIONS, "CONTRACTION": CONTRACTION_RATIO}
     filled |= (
         {"CONVERGED": NEWTON_STEP_TOLERANCE, "STALLED": STALLED_STEP_TOLERANCE}
@@ -291,7 +291,7 @@ def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Preci
     return _Part(name, functions, printed.instructions, e.nnz() + z_s.nnz() + z_w.nnz(), room)
 
 
-def _copied(count: int, first: int, values: str) -> str:
+def _print_copy_loop(count: int, first: int, values: str) -> str:
     """Return the loop that takes ``values`` over, from a number on; nothing where there are none."""
     if not count:
         return ""
@@ -345,8 +345,8 @@ def _surface(system: ImplicitSystem, h: SX, precision: Precision) -> _Part:
     )  # fmt: skip
     functions = _functions(printed, first)
     size = first + printed.stored
-    filled = {"SIZE": size, "N": N, "H": m, "AT_H": at["h"], "PARAMETERS": _copied(NP, at["p"], "@parameters")}
-    functions.append(_text("surface", filled | {"INPUTS": _copied(NU, at["u"], "u")}))
+    filled = {"SIZE": size, "N": N, "H": m, "AT_H": at["h"], "PARAMETERS": _print_copy_loop(NP, at["p"], "@parameters")}
+    functions.append(_text("surface", filled | {"INPUTS": _print_copy_loop(NU, at["u"], "u")}))
     return _Part("surface", functions, printed.instructions, H.nnz(), size)
 
 
@@ -370,7 +370,7 @@ def _runtime(section: str, sizes: dict[str, Any]) -> list[str]:
     return [f"{piece}\n}}\n".lstrip("\n") for piece in _text(section, sizes).split("\n}\n") if piece.strip()]
 
 
-def _typed(text: str, precision: Precision) -> str:
+def _apply_precision(text: str, precision: Precision) -> str:
     """Return C text for the precision: literals and functions of math.h have a type."""
     if precision == "double":
         return text

@@ -222,7 +222,7 @@ class FmuModel(
             return self._evaluate_rows(t, x, u)
         parts = [slice(begin, begin + most) for begin in range(0, len(t), most)]
         answers = [self._evaluate_rows(t[part], x[part], u[part]) for part in parts]
-        return Evaluation.concatenated(answers)
+        return Evaluation.concatenate(answers)
 
     def _aim_rows(self, t: FloatArray, x: FloatArray, u: FloatArray) -> FloatArray:
         """Write points into the first rows of the buffers and return these."""
@@ -383,7 +383,7 @@ class FmuModel(
                 return None
             parts.append(answer)
         values, derivatives = zip(*parts, strict=True)
-        return EvaluationWithDerivatives(Evaluation.concatenated(values), Evaluation.concatenated(derivatives))
+        return EvaluationWithDerivatives(Evaluation.concatenate(values), Evaluation.concatenate(derivatives))
 
     def _differentiate_rows(self, rows: FloatArray) -> EvaluationWithDerivatives | None:
         """Return what the FMU says at the points of the buffers' first rows, with derivatives."""

@@ -137,7 +137,7 @@ class EntryCalls:
         """The numbers that were answered last."""
         return np.concatenate(self._answers) if self._answers else np.empty(0)
 
-    def ask_along(self, rows: Numbers, columns: Numbers, seed: FloatArray) -> tuple[Instruction, FloatArray]:
+    def encode_product(self, rows: Numbers, columns: Numbers, seed: FloatArray) -> tuple[Instruction, FloatArray]:
         """Return the call for unknowns along a direction, and where it writes."""
         arena, declared = self._arena, self._declared
         answer = arena.zeros(len(rows))
@@ -146,7 +146,7 @@ class EntryCalls:
         return self._instance.directional(unknowns, knowns, answer), answer
 
     def _ask(self, rows: Numbers, members: Numbers, column_of_row: Numbers) -> None:
-        call, answer = self.ask_along(rows, members, np.ones(len(members)))
+        call, answer = self.encode_product(rows, members, np.ones(len(members)))
         self._add(call, answer, rows, column_of_row)
 
     def _ask_adjoint(self, row: int, columns: Numbers) -> None:
@@ -185,7 +185,7 @@ class SparseSensitivities:
         self._calls = calls = EntryCalls(session, declared)
         rows = np.flatnonzero(np.diff(declared.pattern.indptr) > 0)
         self._direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(declared.knowns))
-        test, self._test = calls.ask_along(rows, np.arange(len(declared.knowns)), self._direction)
+        test, self._test = calls.encode_product(rows, np.arange(len(declared.knowns)), self._direction)
         self._tested_rows = rows
         self._program = Program(calls.instructions)
         self._program_with_test = Program([*calls.instructions, test])
