@@ -36,7 +36,13 @@ _PYTHON_FILE = re.compile(r"(?P<file>.+?\.py):(?P<rest>.+)", re.DOTALL)
 _ADAPTED = re.compile(r"(?P<adapter>[A-Za-z_]\w+):(?P<file>.+\.\w+)", re.DOTALL)
 
 _SCRIPT = """\
+import ctypes
+
 from fmilin.wrapping.cosimulation_script import WrappedModel
+
+# Whenever pythonfmu (0.7) runs this file, it releases a reference to these globals that it does not own: without
+# another one they are freed while the module still uses them.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(globals()))
 
 
 class {identifier}(WrappedModel):

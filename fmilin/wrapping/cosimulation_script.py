@@ -1,8 +1,11 @@
 """The code that runs inside an FMU that wraps a Python model, imported by its script alone: pythonfmu calls it."""
 
+import atexit
+import ctypes
 import json
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
@@ -27,6 +30,21 @@ Setter = Callable[[float], None]
 RELATIVE_TOLERANCE = 1e-9  # tolerance of the integration within a step
 
 
+@cache
+def _release_interpreter_at_exit(folder: Path) -> None:
+    """Let pythonfmu's library in the unpacked FMU release its interpreter before the process ends.
+
+    On Linux, pythonfmu 0.7 releases it twice when the process ends: by the destructor of the C++ object and by that of
+    the library, which reads freed memory. Released before, both find nothing to do.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    for file in (folder / "binaries").glob("linux*/*.so"):
+        release = getattr(ctypes.CDLL(str(file)), "finalizePythonInterpreter", None)
+        if release is not None:
+            atexit.register(release)
+
+
 class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
     """A model of fmilin as a co-simulation FMU, integrated on the manifold of its constraints.
 
@@ -35,9 +53,8 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
-        # pythonfmu empties the script's module when an instance ends: the next one has to import it anew
-        sys.modules.pop(type(self).__module__, None)
         self.resources = arguments["resources"].removeprefix("file://")
+        _release_interpreter_at_exit(Path(self.resources).parent)
         wrapped = json.loads((Path(self.resources) / WRAPPED).read_text(encoding="utf-8"))
         self.model: Model = load(wrapped["source"].replace("{resources}", self.resources))
         self.description = wrapped["description"]
