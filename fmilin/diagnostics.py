@@ -339,7 +339,7 @@ KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}
 OF_ANOTHER_VERSION = Kind("", "A remark of another version of fmilin.", "Read its sentence.")
 """The row for a kind that appears only in a file."""
 
-MOST_HELD = 12  # discrete variables that are listed
+MAX_HELD = 12  # discrete variables that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +386,7 @@ def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
     """Return the remark about values, by name, that stay as they are between two events; none when nothing does."""
     if not states:
         return []
-    values = join_first((f"{name} = {value}" for name, value in states.items()), MOST_HELD)
+    values = join_first((f"{name} = {value}" for name, value in states.items()), MAX_HELD)
     return [Remark("held", f"Held as they are at the point, as between two events: {values}.")]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.simulation.trajectory import Trajectory
 
-MOST_SAMPLES = 200
+MAX_SAMPLES = 200
 COARSE_RULE_ERROR_RATIO = (
     0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step
 )
@@ -61,7 +61,7 @@ def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
 
 def _choose_samples(count: int, extremes: FloatArray) -> list[int]:
     """Return samples that are compared: some of them equally spaced, and those where a signal is largest."""
-    spaced = np.linspace(0, count - 1, min(count, MOST_SAMPLES)).astype(int)
+    spaced = np.linspace(0, count - 1, min(count, MAX_SAMPLES)).astype(int)
     largest = np.abs(extremes).argmax(axis=0) if extremes.size else np.empty(0, int)
     return sorted(set(spaced.tolist()) | set(largest.tolist()))
 

@@ -143,7 +143,7 @@ def _compare_courses(answered: FloatArray, second: FloatArray, names: tuple[str,
     yield from keep_worst(comparisons)
 
 
-MOST_POINTS = 20  # of the grid, and of the report, that are compared: designs may be slow
+MAX_POINTS = 20  # of the grid, and of the report, that are compared: designs may be slow
 DECAY_RATE_TOLERANCE = 1e-5  # relative to the fastest motion: multiple eigenvalues scatter by a root of rounding
 UNCHECKED = "verdicts.uncertainty and verdicts.measured_decay: estimates from neighbouring points of the grid"
 
@@ -174,7 +174,7 @@ def _compare_designs(schedule: Schedule) -> Iterator[AuditRow]:
     table = schedule.table
     rows: dict[str, list[AuditRow]] = {}
     numbers = np.flatnonzero(table.good)
-    step = -(-len(numbers) // MOST_POINTS)
+    step = -(-len(numbers) // MAX_POINTS)
     for number in numbers[::step].tolist():
         values = table.grid.values(number)
         location = values_text(values)
@@ -203,7 +203,7 @@ def _move_by_turns(values: FloatArray, near: FloatArray, turns: FloatArray) -> F
 
 def _compare_decays(schedule: Schedule, report: ScheduleReport) -> Iterator[AuditRow]:
     """Compare stated decays with the loop that the linear model of the regulator closes around the plant."""
-    step = -(-len(report.points) // MOST_POINTS)
+    step = -(-len(report.points) // MAX_POINTS)
     comparisons = []
     for at, verdict in list(zip(report.points, report.verdicts, strict=True))[::step]:
         location = values_text(dict(zip(report.over, at.tolist(), strict=True)))

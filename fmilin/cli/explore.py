@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ARGUMENTS = "fmilin.cli.explore.arguments"
 STAY = "--no-browser"
 PROGRAM = ("fmilin", "linearize")
-MOST_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
+MAX_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
 
 
 class _Explore(Command):
@@ -138,7 +138,7 @@ def _read_parameters(request: CommandRequest) -> dict[str, float]:
 
     variables = read_description(request.source, request.load.fmu).variables if is_fmu(request.source) else ()
     real = [v for v in variables if v.causality == "parameter" and v.type in ("Real", "Float64") and not v.dimensions]
-    return {v.name: float(v.start) for v in real[:MOST_PARAMETERS] if v.start}
+    return {v.name: float(v.start) for v in real[:MAX_PARAMETERS] if v.start}
 
 
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fmilin.periodic.model import PeriodicModel
     from fmilin.periodic.orbit import OrbitRequest, PeriodicOrbit
 
-MOST_POINTS = 512  # phases that are taken without being asked for
+MAX_POINTS = 512  # phases that are taken without being asked for
 FINE_EXPONENT_ERROR = 1e-8  # error of the exponents, times the period, at which no more phases are taken
 
 
@@ -146,7 +146,7 @@ def _compute_orbit(
     closed = find_orbit(model, search.request(point_of(model, request.point.completed()), request.point.time))
     count = points or 64
     periodic = linearize_orbit(model, closed, request.how, count)
-    while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
+    while points is None and count < MAX_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
         count *= 2
         finer = linearize_orbit(model, closed, request.how, count)
         if _error(finer) > 0.5 * _error(periodic):

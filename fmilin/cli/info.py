@@ -48,10 +48,10 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
 
             _print(summary_of_ssp(Path(model), fmu), show_system_summary, runner, as_json=options.as_json)
             return
-        from fmilin.report.summary import MOST_ROWS, show_summary, summary_of_fmu, summary_of_model
+        from fmilin.report.summary import MAX_ROWS, show_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
-            summary = summary_of_fmu(Path(model), None if options.as_json else MOST_ROWS, fmu, check=options.check)
+            summary = summary_of_fmu(Path(model), None if options.as_json else MAX_ROWS, fmu, check=options.check)
         else:
             import fmilin as fl
 

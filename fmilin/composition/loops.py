@@ -20,7 +20,7 @@ from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, LOOP_GAP_TOLERANCE, SINGULAR_LOOP_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 
-MOST_ITERATIONS = 60
+MAX_ITERATIONS = 60
 SLOW_CONVERGENCE_RATIO = 0.05  # A step that leaves more than this part of the gap asks for new slopes
 MIN_STEP_FRACTION = 2.0**-12
 Function = Callable[[FloatArray], FloatArray]
@@ -40,7 +40,7 @@ class LoopSolver:
         fresh = self._J is None
         if fresh:
             self._J = np.eye(len(v)) - slopes(v)
-        for _ in range(MOST_ITERATIONS):
+        for _ in range(MAX_ITERATIONS):
             if not np.isfinite(gap).all():
                 break
             if (np.abs(gap) <= 4 * EPS * (np.abs(v) + np.abs(returned))).all():

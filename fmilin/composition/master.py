@@ -135,17 +135,17 @@ def output_name(model: ConnectedModel, output: int) -> str:
     raise IndexError(output)
 
 
-MOST_STEPS = 10_000  # base steps of a common period
+MAX_STEPS = 10_000  # base steps of a common period
 SAMPLE_TIME_TOLERANCE = 1e-9  # relative difference of a sample time and a multiple of the base step
 
 
 def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
     """Return the longest step of which all sample times are multiples, and these multiples."""
     shortest = min(times)
-    ratios = {t: Fraction(t / shortest).limit_denominator(MOST_STEPS) for t in times}
+    ratios = {t: Fraction(t / shortest).limit_denominator(MAX_STEPS) for t in times}
     base = Fraction(gcd(*(r.numerator for r in ratios.values())), lcm(*(r.denominator for r in ratios.values())))
     periods = {t: int(r / base) for t, r in ratios.items()}
-    if lcm(*periods.values()) > MOST_STEPS or any(
+    if lcm(*periods.values()) > MAX_STEPS or any(
         abs(r * shortest - t) > SAMPLE_TIME_TOLERANCE * t for t, r in ratios.items()
     ):
         listed_times = ", ".join(f"{t:g} s" for t in sorted(times))

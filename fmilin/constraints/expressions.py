@@ -41,7 +41,7 @@ _FOLDED: Mapping[str, Callable[..., float]] = {
 LONGEST_TEXT = 20_000
 MAX_NESTING = 200
 MAX_TREE_DEPTH = 500
-MOST_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
+MAX_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
 MAX_EXPONENT = 1000
 """Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""
 
@@ -350,8 +350,8 @@ class _Steps:
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
         if step not in self.steps:
             self._measure(step)
-        if len(self.steps) > MOST_STEPS:
-            raise _refusal(self._text, 0, f"it has more than {MOST_STEPS} operations")
+        if len(self.steps) > MAX_STEPS:
+            raise _refusal(self._text, 0, f"it has more than {MAX_STEPS} operations")
         return self.steps.setdefault(step, len(self.steps))
 
     def _measure(self, step: Step) -> None:

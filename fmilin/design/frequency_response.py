@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 Run = Callable[[Callable[[float], float], float, float], Trajectory]
 HARMONIC_COUNT = 5  # fitted with a sine
-PERIODS, MOST_PERIODS = 8, 512  # of the slowest sine, in the first record and in the longest
+PERIODS, MAX_PERIODS = 8, 512  # of the slowest sine, in the first record and in the longest
 STRETCH_MISMATCH_TOLERANCE = 2e-4  # of the largest response: how far two stretches of a record may differ
 SAMPLES = 24  # in a period of the fastest sine
 NEGLIGIBLE_RESPONSE_SIZE = 1e-9  # of an output's size: no response
@@ -171,7 +171,7 @@ def _by_sines(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         if (error <= np.maximum(STRETCH_MISMATCH_TOLERANCE * np.abs(G).max(axis=1), sizes)[:, None]).all():
             return G, error, halves[1][1]
         periods, growing, before = 2 * periods, error.max() > 2 * before, error.max()
-        if periods > MOST_PERIODS or growing or not np.isfinite(values).all():
+        if periods > MAX_PERIODS or growing or not np.isfinite(values).all():
             raise _build_unsettled_error(names[int(np.argmax(error.max(axis=1)))], w.min(), length)
 
 
@@ -215,7 +215,7 @@ def _by_chirp(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         ).all():
             return G, truncation, np.full(G.shape, np.nan)
         length += sweep
-        if length > MOST_PERIODS / PERIODS * sweep or not np.isfinite(values).all():
+        if length > MAX_PERIODS / PERIODS * sweep or not np.isfinite(values).all():
             raise _build_unsettled_error(names[int(np.argmax(truncation.max(axis=1)))], low, length)
 
 

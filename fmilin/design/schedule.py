@@ -34,7 +34,7 @@ from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
 Form = Literal["trim", "velocity"]
-MOST_VARIABLES = 3
+MAX_VARIABLES = 3
 
 
 class Schedule(TableRepr, Savable):
@@ -423,10 +423,10 @@ class _Design:
 def _check(family: LinearFamily, over: Sequence[str], form: str, outside: str, *, estimates: bool) -> None:
     if family.grid.zipped and len(family.axes) > 1:
         raise UsageError("A family along a list of points has nothing between them: sweep a grid.")
-    if sorted(over) != sorted(family.axes) or len(over) > MOST_VARIABLES:
+    if sorted(over) != sorted(family.axes) or len(over) > MAX_VARIABLES:
         raise UsageError(
             f"The family runs over {', '.join(family.axes)}, the schedule over {', '.join(over)}: it needs all of "
-            f"them, {MOST_VARIABLES} at most. Take a part of the family, as in family[:, 0]."
+            f"them, {MAX_VARIABLES} at most. Take a part of the family, as in family[:, 0]."
         )
     for name, values in family.axes.items():
         if len(values) < 2:

@@ -23,7 +23,7 @@ NEAR_DISTANCE, FAR_DISTANCES = (
     (1e-3, 1.0, 30.0),
 )  # how far another point is, in sizes of what moves; a factor shows at once
 SYMMETRY_BREAKING_FRACTION = 0.1  # of a parameter that breaks a symmetry, relative
-MOST_PARAMETERS = 40  # that are changed one by one
+MAX_PARAMETERS = 40  # that are changed one by one
 MAX_WIRES = 60  # tried between members that nothing joins
 
 
@@ -207,7 +207,7 @@ def together(channel: ExplainedChannel) -> Answer | None:
             return None
 
     needed = _needed(zeros, lambda names: at_another_point(names) is not None)
-    if not needed and len(values) <= MOST_PARAMETERS:
+    if not needed and len(values) <= MAX_PARAMETERS:
         needed = _needed(list(values), lambda names: at_another_point(names) is not None)
     answer = at_another_point(needed) if needed else None
     if answer is None:
@@ -360,7 +360,7 @@ def _with_alternatives(
     needed: Sequence[str], names: Sequence[str], answers: Callable[[Sequence[str]], bool]
 ) -> tuple[str, ...]:
     """Return also those names that do the same in the place of one of the needed ones, in the order of all names."""
-    if len(names) > MOST_PARAMETERS:
+    if len(names) > MAX_PARAMETERS:
         return tuple(needed)
     sufficient = set(needed)
     for name in needed:

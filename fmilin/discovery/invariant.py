@@ -16,8 +16,8 @@ from fmilin.discovery.library import Library, Term
 from fmilin.signals import FloatArray
 
 SIMPLE_NUMBER_TOLERANCE = 1e-9  # relative difference at which a number is the simple one
-MOST_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
-MOST_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
+MAX_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
+MAX_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
 
 
 class Numbers:
@@ -33,7 +33,7 @@ class Numbers:
         single = self._single = dict(self._values_by_text)
         for name, value in single.items():
             self._values_by_text[f"{name}^2"] = value * value
-        if len(single) <= MOST_PARAMETERS:
+        if len(single) <= MAX_PARAMETERS:
             pairs = [(a, b) for a in single for b in single if a != b]
             self._values_by_text |= {f"{a}/{b}": single[a] / single[b] for a, b in pairs}
             self._values_by_text |= {f"{a}*{b}": single[a] * single[b] for a, b in pairs if a < b}
@@ -79,7 +79,7 @@ class Numbers:
         # The shortest decimal that agrees.
         for digits in range(1, 16):
             text = f"{value:.{digits}g}"
-            if (digits <= MOST_DIGITS or self._accuracy > SIMPLE_NUMBER_TOLERANCE) and self._agree(float(text), value):
+            if (digits <= MAX_DIGITS or self._accuracy > SIMPLE_NUMBER_TOLERANCE) and self._agree(float(text), value):
                 return text, float(text)
         text = repr(float(f"{value:.15g}"))
         return text, float(text)

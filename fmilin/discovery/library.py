@@ -15,7 +15,7 @@ from fmilin.constraints.expressions import name_in_expression
 from fmilin.discovery.states import StateKinds
 from fmilin.signals import FloatArray
 
-MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
+MAX_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
 LONGEST_FRACTION = 720  # denominator of a factor that is written as a fraction
 MAX_ANGLES = 5  # of sums of more angles than these there are too many
 Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, float], ...]]
@@ -185,13 +185,13 @@ def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Libra
     angles = [i for i in group if i in kinds.angles]
     speeds = [i for i in group if i in kinds.speeds]
     positions = [i for i in group if i not in kinds.speeds]
-    products = list(islice(_products(positions, angles, 2), MOST_TERMS + 1))
+    products = list(islice(_products(positions, angles, 2), MAX_TERMS + 1))
     cubic = _with_speeds(_products(positions, angles, 3), products, speeds)
     yield cubic if len(cubic) else _with_speeds(products, products, speeds)
     order = 1
     for degree in (1, 0):
         for larger in range(min(MAX_ANGLES, len(angles)), order, -1):
-            at_rest = list(islice(_products(positions, angles, degree, harmonics=larger), MOST_TERMS + 1))
+            at_rest = list(islice(_products(positions, angles, degree, harmonics=larger), MAX_TERMS + 1))
             library = _with_speeds(at_rest, at_rest, speeds)
             if len(library):
                 order = larger
@@ -206,5 +206,5 @@ def _with_speeds(at_rest: Iterable[Term], factors: Iterable[Term], speeds: Seque
 
 def _checked(terms: Iterable[Term]) -> Library:
     """Return the library without the constant; an empty one where there are too many terms."""
-    moving = list(islice((term for term in terms if term.states), MOST_TERMS + 1))
-    return Library(moving if len(moving) <= MOST_TERMS else ())
+    moving = list(islice((term for term in terms if term.states), MAX_TERMS + 1))
+    return Library(moving if len(moving) <= MAX_TERMS else ())

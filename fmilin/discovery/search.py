@@ -119,7 +119,7 @@ class SamplesAtRest(Samples):
 
 UNCHANGED_RATE_TOLERANCE = 1e-6  # relative difference of rates that counts as none
 
-MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
+MAX_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class ConstraintSearch:
     def stabilized(self, library: Library) -> None:
         """Look for functions of positions that decay by themselves, whatever the inputs do."""
         x, f = self._anywhere.for_terms(len(library))
-        if len(library) > MOST_TERMS_DECAYING or len(x) <= len(library) + 1:
+        if len(library) > MAX_TERMS_DECAYING or len(x) <= len(library) + 1:
             return
         order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
         for mode in decaying(library, x, f, self.kinds.speeds, order, self.sampler.noise):

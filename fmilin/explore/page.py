@@ -27,7 +27,7 @@ from fmilin.report.numbers import cluster_text
 
 GRAY = COLORS[7]
 DIGITS = 6  # of numbers that are drawn
-MOST_FREQUENCIES = 200
+MAX_FREQUENCIES = 200
 
 
 def eigenvalue_chart(points: Mapping[str, LinearModel]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def bode_chart(points: Mapping[str, LinearModel], output: str, input: str) -> di
     series: list[dict[str, Any]] = []
     for name, linear in points.items():
         i, j = linear.outputs.index_of(output), linear.inputs.index_of(input)
-        answer = control.frequency_response(linear.to_control()[i, j], omega_num=MOST_FREQUENCIES)
+        answer = control.frequency_response(linear.to_control()[i, j], omega_num=MAX_FREQUENCIES)
         omega, response = np.asarray(answer.frequency), np.asarray(answer.complex).ravel()
         decibels = 20 * np.log10(np.maximum(np.abs(response), 1e-300))
         phase = np.degrees(np.unwrap(np.angle(response * np.exp(1e-9j))))  # which falls where it jumps by half a turn

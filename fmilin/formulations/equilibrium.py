@@ -37,7 +37,7 @@ MAX_EQUILIBRIUM_DISTANCE = (
     0.1  # a penalized system that rests farther away than this, in sizes of the coordinates, is another system
 )
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class StaticBalance:
     def solve(self) -> Certificate:
         """Move ``point`` to the equilibrium; return how well that is determined."""
         start = np.concatenate((self.point.states[self.form.positions], self.form.multipliers)) / self._column_sizes
-        result = find_zeros(self.system, start[None], NewtonRules(iterations=MOST_STEPS))
+        result = find_zeros(self.system, start[None], NewtonRules(iterations=MAX_STEPS))
         z = result.z[0]
         self.is_solved = bool(result.has_converged[0])
         names = [self.model.states.names[int(i)] for i in self.form.positions]

@@ -32,7 +32,7 @@ def require_suitable_model(model: Model, request: Request) -> None:
         raise UsageError(CONTINUOUS_MODELS_ONLY)
 
 
-MOST_DENSE_STATES = 5_000
+MAX_DENSE_STATES = 5_000
 """States beyond which the general algorithm is not begun: it holds forty matrices with a row and a column for each of
 them, and works a minute for 3,000."""
 MATRICES = 40
@@ -41,11 +41,11 @@ MATRICES = 40
 def require_dense_size(model: Model) -> None:
     """Raise NumericalError if the dense matrices of the general algorithm would be too large."""
     count = len(model.states)
-    if count > MOST_DENSE_STATES:
+    if count > MAX_DENSE_STATES:
         memory = MATRICES * 8 * count**2 / 1e9
         raise NumericalError(
             f"'{model.info.name}' is too large for a linear model of dense matrices: {count:,} states would take "
-            f"{memory:.0f} GB and more than five minutes, {MOST_DENSE_STATES:,} are the limit. Leave out parts that do "
+            f"{memory:.0f} GB and more than five minutes, {MAX_DENSE_STATES:,} are the limit. Leave out parts that do "
             "not act on what is asked for (MuJoCo's contacts are left out in any case), and linearize the others."
         )
 

@@ -31,7 +31,7 @@ COLUMNS_AT_ONCE = 128  # that are computed together while the structure is learn
 MAX_DENSITY = 0.1  # part of the entries; of fuller matrices dense arrays take less time
 GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables
 HAS_PROCEDURE = "procedure of its own"  # under which a model remembers that it has one, which is used instead
-MOST_GROUPS = 0.25  # part of the columns: with more groups little is saved
+MAX_GROUPS = 0.25  # part of the columns: with more groups little is saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def _learn(
     thin = np.ones(union.shape[0], dtype=bool)
     thin[find_full_rows(union)] = False
     groups = sparse_column_groups(union[thin].tocsc()) if thin.all() else []
-    is_sparse = union.nnz <= MAX_DENSITY * np.prod(union.shape) and 0 < len(groups) <= MOST_GROUPS * union.shape[1]
+    is_sparse = union.nnz <= MAX_DENSITY * np.prod(union.shape) and 0 < len(groups) <= MAX_GROUPS * union.shape[1]
     structure = LearnedStructure(union, groups, bool(is_sparse))
     memory_of(model)[LearnedStructure] = structure
     return structure

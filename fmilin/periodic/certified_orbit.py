@@ -30,7 +30,7 @@ RESOLVED_TRANSITION_ERROR = (
     1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
 )
 MAX_EXACT_JACOBIAN_ERROR = 1e-8  # from which the Jacobian counts as measured
-MOST_POINTS = 768  # of a period
+MAX_POINTS = 768  # of a period
 GAIN_OF_A_DOUBLING = 60.0  # of the error of transitions: splines of degree 5 are of order 6
 DIRECTION_COUNT = 2  # random directions in which that is done
 NEAR_DISTANCE = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
@@ -78,7 +78,7 @@ class OrbitEquations:
         while True:
             arcs = [shooting.linearize_arc(self.shot, points) for points in shooting.ends(self.shot)]
             self.blur = max(arc.transition_error for arc in arcs)
-            if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MOST_POINTS:
+            if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MAX_POINTS:
                 return arcs
             # Slopes at all points are the larger part of the work: go at once to where they will be enough.
             doublings = 1
@@ -86,7 +86,7 @@ class OrbitEquations:
                 doublings = int(
                     np.clip(np.ceil(np.log(self.blur / RESOLVED_TRANSITION_ERROR) / np.log(GAIN_OF_A_DOUBLING)), 1, 2)
                 )
-            shooting.points = min(shooting.points * 2**doublings, MOST_POINTS)
+            shooting.points = min(shooting.points * 2**doublings, MAX_POINTS)
 
     @property
     def order(self) -> int:

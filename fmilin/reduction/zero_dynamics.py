@@ -16,7 +16,7 @@ from fmilin.numerics.system_pencil import equilibrate, find_zero_motion
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE
 
-MOST_NAMES = 4  # in a remark
+MAX_NAMES = 4  # in a remark
 
 
 def find_zero_dynamics(
@@ -48,8 +48,8 @@ def find_zero_dynamics(
     space = np.vstack((V, F))
     error = (pencil.error + 4 * EPS * np.abs(pencil.S)) @ np.abs(space)
     text = (
-        f"Zero dynamics: {join_first(linear.inputs.names, MOST_NAMES)} as the outputs here hold "
-        f"{join_first(linear.outputs.names, MOST_NAMES)} at the values of the point."
+        f"Zero dynamics: {join_first(linear.inputs.names, MAX_NAMES)} as the outputs here hold "
+        f"{join_first(linear.outputs.names, MAX_NAMES)} at the values of the point."
     )
     result = replace(
         linear,

@@ -158,7 +158,7 @@ def axis_label(family: LinearFamily, name: str) -> str:
     return figures.plain(name, 40)
 
 
-MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
+MAX_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
 MAX_MARKS = 25  # on a line
 MARKERS = "osD^vP"
 GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
@@ -356,7 +356,7 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     values = compute_eigenvalue_rates(family).reshape(-1, length, family.template.order)
     followed = family.eigenvalues.reshape(values.shape)
     unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
-    for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
+    for k in np.unique(np.linspace(0, len(values) - 1, MAX_LINES).round().astype(int)).tolist():
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else other_axes
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
@@ -393,7 +393,7 @@ def margin_figure(family: LinearFamily) -> Figure:
     """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
     name, axis = list(family.axes.items())[-1]
     figure, gain, phase = figures.over_one_axis(_title(family, "Margins"))
-    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MOST_LINES]):
+    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MAX_LINES]):
         stable = [m if m is not None and m.stable else None for m in row]
         style: dict[str, Any] = {"color": figures.COLORS[k], "marker": "o", "markersize": 3}
         labels = ["phase", "disk phase"] if k == 0 else [None] * 2

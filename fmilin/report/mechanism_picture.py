@@ -163,7 +163,7 @@ def close_loops(shapes: Shapes, q: Floats) -> Posture:
 
 FRAME_COUNT = 24
 FRAME_TIME_MS = 60  # each frame is seen
-MOST_MODES = 3
+MAX_MODES = 3
 PICTURE_RESOLUTION_DPI = 80
 
 
@@ -185,7 +185,7 @@ def mechanism_motion(
     motions = find_moving_modes(linear, shapes)
     if not motions:
         raise UsageError(f"No mode of '{description.name}' moves a joint: there is nothing that could be animated.")
-    chosen = list(range(1, min(len(motions), MOST_MODES) + 1)) if numbers is None else list(numbers)
+    chosen = list(range(1, min(len(motions), MAX_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(motions)]:
         raise UsageError(f"There is no mode {wrong[0]}: modes 1 to {len(motions)} move a joint, slowest first.")
     titles = [f"{n}: {describe_eigenvalue(motions[n - 1])}" for n in chosen]

@@ -35,7 +35,7 @@ Names = Sequence[str] | None
 Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
 MAX_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE_STEP_SIZE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
-MOST_SAMPLES = 5000  # of a sampled model's step
+MAX_SAMPLES = 5000  # of a sampled model's step
 FIRST_PHASE = -80.0  # degrees: of those that are the same, the first phase is the nearest: 0, 180 down, -90, 90
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
 MAX_HORIZON_FACTOR, MIN_HORIZON_FACTOR = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
@@ -239,7 +239,7 @@ def _times(linear: LinearModel, stop_time: float | None) -> np.ndarray | float |
     horizon = _horizon(linear) if stop_time is None else stop_time
     if linear.sample_time == 0:
         return horizon
-    return linear.sample_time * np.arange(min(max(int(horizon / linear.sample_time), 1), MOST_SAMPLES) + 1)
+    return linear.sample_time * np.arange(min(max(int(horizon / linear.sample_time), 1), MAX_SAMPLES) + 1)
 
 
 def _horizon(linear: LinearModel) -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fmilin.options import FmuOptions
     from fmilin.support.table_repr import Sheet
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 MAX_UNKNOWNS = 6  # of those that are solved for at the start of a DAE
 SIGNALS = ("states", "inputs", "outputs", "parameters")
 SIGNAL_FIELDS = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
@@ -212,8 +212,8 @@ def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
 
 def _signal_table(group: str, signals: Signals, number: int) -> ResultTable:
     heads = (f"{group.capitalize()} ({number})", "Start", "Description")
-    rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MOST_ROWS])
-    return replace(build_table(heads, rows, columns="LRf"), omitted=max(number - MOST_ROWS, 0))
+    rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MAX_ROWS])
+    return replace(build_table(heads, rows, columns="LRf"), omitted=max(number - MAX_ROWS, 0))
 
 
 def _constraint_lines(summary: Summary) -> Iterator[str]:
@@ -221,10 +221,10 @@ def _constraint_lines(summary: Summary) -> Iterator[str]:
         yield "No constraints come with the model. If states depend on each other, name them: constraints=['...']"
         return
     yield f"Constraints ({len(summary.constraints)}, from {summary.constraints_from}):"
-    for constraint in summary.constraints[:MOST_ROWS]:
+    for constraint in summary.constraints[:MAX_ROWS]:
         name = f"  [{constraint.name}]" if constraint.name else ""
         yield f"  0 = {constraint.expression.text}   ({constraint.level} level){name}"
-    if remaining := count_omitted(len(summary.constraints), MOST_ROWS):
+    if remaining := count_omitted(len(summary.constraints), MAX_ROWS):
         yield f"  {remaining}"
     if summary.independent:
         yield f"Recommended coordinates: {', '.join(summary.independent)}"
@@ -324,19 +324,19 @@ def show_system_summary(summary: SystemSummary, page: Sheet) -> None:
         numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
         rows.append((name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name]))
     heads = (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints", "File")
-    page.print(build_table(heads, rows, columns="LLRRRRf", most=MOST_ROWS))
+    page.print(build_table(heads, rows, columns="LLRRRRf", most=MAX_ROWS))
     page.print()
     wires = []
     for source, target, factor, offset in summary.connections:
         change = f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
         wires.append((source, target, "" if (factor, offset) == (1.0, 0.0) else change))
     sources = f"Connections ({len(summary.connections)})"
-    page.print(build_table((sources, "Feeds", "By"), wires, columns="ffL", most=MOST_ROWS))
+    page.print(build_table((sources, "Feeds", "By"), wires, columns="ffL", most=MAX_ROWS))
     for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
         if names:
             print_fact(page, word, names)
     if summary.parameters:
         pieces = (f"{name} = {value}" for name, value in summary.parameters.items())
-        print_fact(page, "Parameters", cut_list(pieces, MOST_ROWS))
+        print_fact(page, "Parameters", cut_list(pieces, MAX_ROWS))
     for note in summary.notes:
         print_fact(page, "Note", note)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_SIGNALS = 24  # longer lists are cut, and say how much was left out
 MAX_FAMILY_NAMES = 8  # names of a result of many models
 DAMPING_DIGITS = 6  # shown of a damping ratio
-MOST_MODES = 4  # beside each parameter, in 80 columns
+MAX_MODES = 4  # beside each parameter, in 80 columns
 PARAMETER_EFFECT_TOLERANCE = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 
@@ -95,7 +95,7 @@ def compute_effects(linear: LinearModel) -> tuple[list[complex], Any, float]:
 def most_moved(moved: Any, least: float) -> list[int]:
     """Return the modes on which parameters have the largest effects, slowest first."""
     largest = np.abs(moved).max(axis=1, initial=0.0)
-    return sorted([i for i in np.argsort(-largest, kind="stable").tolist() if largest[i] > least][:MOST_MODES])
+    return sorted([i for i in np.argsort(-largest, kind="stable").tolist() if largest[i] > least][:MAX_MODES])
 
 
 def short_eigenvalue(value: complex) -> str:

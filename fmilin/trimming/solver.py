@@ -35,7 +35,7 @@ MAX_NOISY_RESIDUAL = 1e-6  # no noise of a model excuses a larger residual
 START_SPREAD_SIZES = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
 
-MOST_COLUMNS = 5000
+MAX_COLUMNS = 5000
 """Columns of Jacobians after which the search does not start once more: all starts of small models, two or three of a
 model with 40 unknowns, each of which may take seconds."""
 
@@ -197,7 +197,7 @@ def _search_nearby(
     """Return the best of searches from points beside the guess."""
     unknowns = equations.unknowns
     weights, count = _compute_row_weights(equations, z0), 0
-    enough = equations.columns_computed + MOST_COLUMNS
+    enough = equations.columns_computed + MAX_COLUMNS
     for spread, displaced in _list_starts(equations, z0, best):
         if count and equations.columns_computed > enough:
             break
@@ -271,7 +271,7 @@ def _repeat_least_squares(
 ) -> Search[Correction]:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
     best = Correction(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0, Verdict.STALLED)
-    enough = equations.columns_computed + MOST_COLUMNS
+    enough = equations.columns_computed + MAX_COLUMNS
     for count in range(ROUNDS):
         if count and equations.columns_computed > enough:
             break

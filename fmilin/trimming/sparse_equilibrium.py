@@ -27,7 +27,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growth
+from fmilin.trimming.stable_equilibrium import BLURRED, MAX_STATES, judge_growth
 
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
 """The trust radius, in sizes of the coordinates: solutions farther away are other equilibria."""
@@ -101,7 +101,7 @@ def search_sparse(
     report = TrimReport(model.states, model.inputs, rates, certificate, exact=exact)
     parameters = dict(model.start.parameters)
     point = TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
-    return _with_stability(model, equations, point) if len(x) <= MOST_STATES else point
+    return _with_stability(model, equations, point) if len(x) <= MAX_STATES else point
 
 
 def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoint) -> TrimmedPoint:

@@ -21,7 +21,7 @@ from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.solver import Solution, solve
 from fmilin.trimming.unknowns import Candidate, Unknowns, invariants_at
 
-MOST_STATES = 400  # more take longer than the search
+MAX_STATES = 400  # more take longer than the search
 MIN_SOLUTION_DISTANCE = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
 MAX_SIMPLE_SOLUTION_DISTANCE = (
     1e-9  # the same up to which the linear model there is as good as that at a simple solution
@@ -33,7 +33,7 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
     """Return how unstable an equilibrium is; None where that is not cheap to say."""
     candidate = equations.unknowns.at(solution.z)
     n = len(candidate.states)
-    if not 0 < n <= MOST_STATES:
+    if not 0 < n <= MAX_STATES:
         return None
     try:
         H, F = _compute_slopes(equations, solution, candidate)

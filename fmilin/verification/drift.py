@@ -21,7 +21,7 @@ from fmilin.verification.reduced import ReducedModel
 from fmilin.verification.relaxation import ResponseError
 from fmilin.verification.validity import ACCEPTED_DEVIATION_RATIO
 
-MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
+MAX_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
 STIFFNESS_RATIO = 300.0  # fastest decay times the horizon above which an implicit method takes over
 
 
@@ -49,7 +49,7 @@ class DeviationIntegrator:
         def compute_scaled_rate(t: float, eta: FloatArray) -> FloatArray:
             nonlocal count
             count += 1
-            if count > MOST_EVALUATIONS:
+            if count > MAX_EVALUATIONS:
                 raise ResponseError("The nonlinear model takes too long to integrate: it is very stiff or noisy.")
             try:
                 change = rate(t, y0 + eta * sizes) / sizes

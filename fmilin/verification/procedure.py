@@ -49,7 +49,7 @@ PREFERRED_NODE_COUNT, MIN_NODE_COUNT, MAX_NODE_COUNT = 24, 12, 400
 
 PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
 SWEEP_COUNT = 11  # along each response, for the verdict and the limit
-MOST_EVALUATIONS = 1_000_000
+MAX_RESPONSE_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
 
 AMPLIFICATION_TIMES = 8  # times at which it is asked by how much the linear model amplifies
@@ -191,12 +191,13 @@ def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:
     """Refuse what would take hours, after the first responses."""
-    if each * channels <= MOST_EVALUATIONS:
+    if each * channels <= MAX_RESPONSE_EVALUATIONS:
         return
+    affordable = 0.5 * duration * MAX_RESPONSE_EVALUATIONS / (each * channels)
     raise UsageError(
         f"Following the {channels} channels for {duration:.3g} s each would need about {each * channels:.2g} "
-        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter time, "
-        f"horizon={0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g}, or verify a smaller model of the same "
+        f"evaluations of the nonlinear model, {MAX_RESPONSE_EVALUATIONS:.2g} are the limit. Choose a shorter time, "
+        f"horizon={affordable:.1g}, or verify a smaller model of the same "
         "kind, with fewer elements or inputs."
     )
 

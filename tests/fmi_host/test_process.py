@@ -16,7 +16,7 @@ import pytest
 
 from fmilin.errors import ModelCrashError, ModelError, escape_controls
 from fmilin.fmi.client.arena import Arena, Repeated
-from fmilin.fmi.client.printed_lines import MAX_LINE_CHARACTERS, MOST_LINES, PrintedLines
+from fmilin.fmi.client.printed_lines import MAX_LINE_CHARACTERS, MAX_LINES, PrintedLines
 from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.client.programs import Operation, Program
 from fmilin.fmi.host.build import host_program
@@ -164,11 +164,11 @@ def test_lines_have_a_largest_length_and_number(caplog: pytest.LogCaptureFixture
     lines = PrintedLines("it")
     with caplog.at_level(logging.WARNING, "fmilin.fmu"):
         lines.feed(b"x" * (3 * MAX_LINE_CHARACTERS))
-        lines.feed(b"\n" * (2 * MOST_LINES))
+        lines.feed(b"\n" * (2 * MAX_LINES))
         lines.feed(b"no end")
         lines.log(at_end=True)
     texts = [record.getMessage() for record in caplog.records]
-    assert len(texts) == MOST_LINES + 1
+    assert len(texts) == MAX_LINES + 1
     assert max(map(len, texts)) <= MAX_LINE_CHARACTERS + 20
     assert "are not shown" in texts[-1]
 

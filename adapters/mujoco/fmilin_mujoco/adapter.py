@@ -128,7 +128,7 @@ def without_meshes(text: str) -> tuple[str, int]:
     return text, len(meshes)
 
 
-MOST_COPIES = 10_000
+MAX_COPIES = 10_000
 
 
 def _check_copies(path: Path) -> None:
@@ -141,9 +141,9 @@ def _check_copies(path: Path) -> None:
         for replicate in root.iter("replicate"):
             times = [int(r.get("count", "1")) for r in (replicate, *replicate.iterancestors("replicate"))]
             elements += math.prod(times) * len(replicate)
-        if elements > MOST_COPIES:
+        if elements > MAX_COPIES:
             raise ModelError(
-                f"'{path}': its <replicate> elements stand for {elements:,} others, more than the {MOST_COPIES:,} that "
+                f"'{path}': its <replicate> elements stand for {elements:,} others, more than the {MAX_COPIES:,} that "
                 "are allowed. Ask for fewer copies."
             )
 

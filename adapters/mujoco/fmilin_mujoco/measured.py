@@ -26,7 +26,7 @@ __all__ = ["MeasuredEngine", "MeasuredMechanism"]
 
 WORTH = 1.3
 """How many times as long the mechanism takes before the engine is asked instead: noise does not decide."""
-MOST_MEASURED = 500
+MAX_MEASURED = 500
 """States of a model up to which both ways are tried: MuJoCo's loop in C over many bodies is the quicker one."""
 VISITS = 6
 """Evaluations beside one of all slopes, as in a checked linear model."""
@@ -66,7 +66,7 @@ class MeasuredEngine(MechanismEngine):
     @property
     def _is_slower(self) -> bool:
         """Whether the mechanism takes longer than the engine: of a large model it does, and to try it is dear."""
-        return len(self.states) > MOST_MEASURED or self.seconds[0] >= WORTH * self.seconds[1]
+        return len(self.states) > MAX_MEASURED or self.seconds[0] >= WORTH * self.seconds[1]
 
     @cached_property
     def _views(self) -> dict[int, Self]:

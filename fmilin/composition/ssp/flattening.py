@@ -108,7 +108,7 @@ class Flat:
 
 
 Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
-MOST_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
+MAX_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
 
 
 def flatten_system(structure: SystemStructure, file: str, opened: Opened) -> Flat:
@@ -132,9 +132,9 @@ def _flatten(
     structure = level.structure
     scopes = (*outer, (path, system))
     flat.elements += len(system.order)
-    if flat.elements > MOST_ELEMENTS:
+    if flat.elements > MAX_ELEMENTS:
         raise ModelError(
-            f"{system.where}: the system has more than {MOST_ELEMENTS} components and systems when all its files are "
+            f"{system.where}: the system has more than {MAX_ELEMENTS} components and systems when all its files are "
             "put in place, the most that are allowed. Split it, or do not use it unless you know where it comes from."
         )
     for c in system.connectors.values():

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceVisits
 from fmilin.errors import FmilinError
-from fmilin.manifold.angles import EXACT_TURN_TOLERANCE, MOST_TURNS, NEAR_STEP_SIZE, NEAR_TURN_FRACTION, list_turns
+from fmilin.manifold.angles import EXACT_TURN_TOLERANCE, MAX_TURNS, NEAR_STEP_SIZE, NEAR_TURN_FRACTION, list_turns
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
@@ -23,7 +23,7 @@ TURNS = 1.5  # that an output is followed
 LONGEST_STEP = 1.0  # in sizes of the coordinates: an output that needs longer ones is not the angle of a coordinate
 MAX_OUTPUTS = 8  # that are followed
 MAX_COORDINATES = 30  # of a model: each slope takes two evaluations for each of them
-MOST_HALVINGS = 60
+MAX_HALVINGS = 60
 
 
 def search_turns(motion: ManifoldStepper, model: Model, point: OperatingPoint, turns: FloatArray) -> FloatArray:
@@ -86,7 +86,7 @@ def _enclose(
     t, u = point.time, point.inputs
     below, above = ends
     value, last = (float(motion.visits.values(t, x, u)[1][i]) for x in ends)
-    for _ in range(MOST_HALVINGS):
+    for _ in range(MAX_HALVINGS):
         if np.max(np.abs(above - below) / motion.scales) <= NEAR_STEP_SIZE:
             break
         middle = motion.on_manifold(t, (below + above) / 2, u)
@@ -96,5 +96,5 @@ def _enclose(
         else:
             below, value = middle, between
     count = abs(round((last - value) / turn))
-    is_turn = 0 < count <= MOST_TURNS[turn] and abs(abs(last - value) - count * turn) <= EXACT_TURN_TOLERANCE * turn
+    is_turn = 0 < count <= MAX_TURNS[turn] and abs(abs(last - value) - count * turn) <= EXACT_TURN_TOLERANCE * turn
     return count * turn if is_turn else 0.0

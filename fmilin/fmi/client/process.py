@@ -40,7 +40,7 @@ _ANSWER = struct.Struct("=IiIIQII")
 _RECORD = struct.Struct("=iHH")
 _OPEN_MESSAGE, _DEFINE_MESSAGE, _RUN_MESSAGE, _EXECUTE_MESSAGE, _QUIT_MESSAGE, _COPY_HOST_MESSAGE = 1, 2, 3, 4, 5, 6
 _MAKE_COPY_CODE, _RETURN_TO_COPY_CODE, _DROP_COPY_CODE = 0, 1, 2
-_MOST_BYTES = 1 << 18  # of an answer
+_MAX_BYTES = 1 << 18  # of an answer
 _MAX_PROGRAMS = 65536
 _MEMORY_EXHAUSTION_FRACTION = 0.8  # of the memory that a process may take: it may have crashed for want of more
 
@@ -276,7 +276,7 @@ class HostProcess:
             if len(data) < _ANSWER.size:
                 data = self._read_rest(data, _ANSWER.size, seconds)
             sequence, status, instruction, size, repetition, dropped, _ = _ANSWER.unpack_from(data)
-            if size and size <= _MOST_BYTES and len(data) < _ANSWER.size + size:
+            if size and size <= _MAX_BYTES and len(data) < _ANSWER.size + size:
                 data = self._read_rest(data, _ANSWER.size + size, seconds)
         except ModelCrashError:
             raise

@@ -287,7 +287,7 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
 
 
 READ_BY_FMPY = ("modelDescription.xml", "sources/buildDescription.xml")
-MOST_NAMES = 3
+MAX_NAMES = 3
 
 
 def problems(fmu: FmuFile) -> list[str]:
@@ -334,4 +334,4 @@ def _of(theirs: Any, causality: str) -> list[Any]:
 
 def _describe_variables(variables: Iterable[tuple[str, int]], kind: str) -> str:
     names = [f"{name} ({reference})" for name, reference in variables]
-    return f"{len(names)} {kind}" + (f": {join_first(names, MOST_NAMES)}" if names else "")
+    return f"{len(names)} {kind}" + (f": {join_first(names, MAX_NAMES)}" if names else "")

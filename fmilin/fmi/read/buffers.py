@@ -23,7 +23,7 @@ from fmilin.signals import FloatArray
 
 Scalars = Sequence[ScalarVariable]
 
-_MOST_BYTES = 1 << 20  # of the rows of a view
+_MAX_BYTES = 1 << 20  # of the rows of a view
 _ROOM_FOR_TEXTS = 1 << 12  # bytes, at first
 
 
@@ -61,7 +61,7 @@ class PointRows:
     """Numbers of many points in an arena (k, size); row 0 is that of a single point."""
 
     def __init__(self, arena: Arena, size: int, *, most: int = 1) -> None:
-        capacity = max(1, min(most, _MOST_BYTES // max(1, 8 * size)))
+        capacity = max(1, min(most, _MAX_BYTES // max(1, 8 * size)))
         self.arena = arena
         self.all = arena.zeros(capacity, size)
         self.first: FloatArray = self.all[0]

@@ -10,7 +10,7 @@ from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
 MAX_VALUE_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
-MOST_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
+MAX_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
 
 _OF_PARAMETERS = {"parameter": "exact", "structuralParameter": "exact", "calculatedParameter": "calculated",
                   "local": "calculated"}  # fmt: skip
@@ -80,8 +80,8 @@ def integer(text: str | None) -> int | None:
 def declared_indicators(root: Any, notes: Notes) -> int:
     """Return what the attribute numberOfEventIndicators says; 0 without it."""
     number = integer(root.get("numberOfEventIndicators")) or 0
-    if not 0 <= number <= MOST_EVENT_INDICATORS:
-        possible = f"From 0 to {MOST_EVENT_INDICATORS} are possible"
+    if not 0 <= number <= MAX_EVENT_INDICATORS:
+        possible = f"From 0 to {MAX_EVENT_INDICATORS} are possible"
         notes.refuse(root.sourceline, f"numberOfEventIndicators is {_shorten_number(number)}", possible)
     return number
 

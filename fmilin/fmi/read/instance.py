@@ -19,7 +19,7 @@ from fmilin.fmi.read.description import ModelDescription, is_true
 from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
-_MOST_ITERATIONS = 100
+_MAX_ITERATIONS = 100
 _GUARD_SIZE = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
 
@@ -349,7 +349,7 @@ class Instance(VariableAccess):
 
     def _iterated(self, when: str) -> bool:
         """Iterate events until nothing changes any more; return whether the FMU asks to end the simulation."""
-        for _ in range(_MOST_ITERATIONS):
+        for _ in range(_MAX_ITERATIONS):
             event = self._iterate()
             if event.terminate:
                 return True
@@ -357,7 +357,7 @@ class Instance(VariableAccess):
                 self.next_event = event.next_time
                 return False
         raise ModelError(
-            f"'{self.description.source}' does not come to rest {when}: {_MOST_ITERATIONS} event iterations did "
+            f"'{self.description.source}' does not come to rest {when}: {_MAX_ITERATIONS} event iterations did "
             f"not suffice. {self.sink.last_words()}"
         )
 

@@ -178,7 +178,7 @@ def _seconds(clock: Any, which: str) -> float | None:
 
 
 _CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")
-_MOST_STATES = 10_000_000
+_MAX_STATES = 10_000_000
 UNNAMED = "FMI 1.0 does not say which variables are states: their names are known as soon as the model is loaded."
 
 
@@ -201,7 +201,7 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     variables = _variables1(root, types, notes)
     # Those of a co-simulation FMU stay hidden: no function leads to them.
     number = (integer(root.get("numberOfContinuousStates")) or 0) if "ModelExchange" in interfaces1(root) else 0
-    if not 0 <= number <= _MOST_STATES:
+    if not 0 <= number <= _MAX_STATES:
         notes.refuse(root.sourceline, f"numberOfContinuousStates is {number}")
     states = tuple(_unnamed(i) for i in range(number))
     if states:

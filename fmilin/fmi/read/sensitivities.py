@@ -146,7 +146,7 @@ def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
     return min(candidates, key=lambda candidate: len(candidate[0]) + len(candidate[1]))
 
 
-_MOST_BYTES = 1 << 23  # of answers at many points
+_MAX_BYTES = 1 << 23  # of answers at many points
 
 
 def is_unit_matrix(directions: FloatArray) -> bool:
@@ -245,7 +245,7 @@ class Sensitivities:
         written: tuple[FloatArray, ...] = (self._answers,)
         if self._shares_calls and self._together is not None:
             written = tuple(answers for answers in self._together.answers if answers.size)
-        most = max(1, _MOST_BYTES // max(8, sum(answers.nbytes for answers in written)))
+        most = max(1, _MAX_BYTES // max(8, sum(answers.nbytes for answers in written)))
         rows = tuple(arena.zeros(min(most, len(self._after.rows)), answers.size) for answers in written)
         copies = [
             Instruction(arena, Operation.COPY, answers.reshape(-1), Repeated(to), name="the copy of its answers")

@@ -19,7 +19,7 @@ from fmilin.signals import FloatArray
 _NO_STEP_IS_TAKEN_BACK = 1  # told otherwise, some FMUs save and go back at every step
 _COPY_NUMBER = -1
 _SAVED_STATES = 64  # that a host keeps at a time
-MOST_STEPS = 256  # in one message
+MAX_STEPS = 256  # in one message
 
 
 class SavedState(NamedTuple):
@@ -45,7 +45,7 @@ class CommunicationSteps:
         self, instance: "SteppedInstance", buffers: tuple[Buffers, Buffers] | None = None, *, with_rates: bool = False
     ) -> None:
         self.buffers = buffers
-        self.most = MOST_STEPS if buffers is None else len(buffers[0].rows)
+        self.most = MAX_STEPS if buffers is None else len(buffers[0].rows)
         self.numbers = instance.arena.zeros(self.most, 6)  # time, step, then what a step answers
         time, step, answers = (Repeated(self.numbers[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 6)))
         calls = [instance.component.bound(Operation.DO_STEP, time, step, answers, immediate=_NO_STEP_IS_TAKEN_BACK)]

@@ -11,7 +11,7 @@ from fmilin.fmi.client.programs import Program
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.model import FmuModel
-from fmilin.fmi.read.stepped_instance import MOST_STEPS, CommunicationSteps, SteppedInstance
+from fmilin.fmi.read.stepped_instance import MAX_STEPS, CommunicationSteps, SteppedInstance
 from fmilin.fmi.read.stepped_session import RunStart, StatesRefusedError, SteppedSession
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
@@ -140,7 +140,7 @@ class SteppedFmu(FmuModel, Stepped):
     def _step_together(self, instance: SteppedInstance, inputs: FloatArray, step: float) -> Response:
         """Take many steps in one message."""
         if self._steps is None:
-            before, after = (self._make_buffers(most=MOST_STEPS) for _ in range(2))
+            before, after = (self._make_buffers(most=MAX_STEPS) for _ in range(2))
             self._steps = CommunicationSteps(instance, (before, after), with_rates=self._needs_rates)
         steps, n = self._steps, len(self.states)
         before, after = self._steps_buffers(steps)

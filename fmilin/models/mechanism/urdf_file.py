@@ -90,7 +90,7 @@ def robot_in(parts: Parts) -> Path | None:
     return None if named is None else parts.source.file.parent / named
 
 
-MOST_JOINTS = 1000  # twice as many states, whose eigenvalues take a quarter of a minute
+MAX_JOINTS = 1000  # twice as many states, whose eigenvalues take a quarter of a minute
 
 
 def read_urdf_description(
@@ -111,8 +111,8 @@ def read_urdf_description(
         named.setdefault(part.name, []).append(part.line)
     source = SourceLines(path, named, parts.source)
     moving = sum(joint.type != "fixed" for joint in tree.joints)
-    if moving > MOST_JOINTS:
-        raise source.wrong(None, f"it has {moving} moving joints, and {MOST_JOINTS} is the largest number that is read")
+    if moving > MAX_JOINTS:
+        raise source.wrong(None, f"it has {moving} moving joints, and {MAX_JOINTS} is the largest number that is read")
     root = _root(tree, source)
     floating = floating_base or given.get("floating_base", False)
     ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
