@@ -144,7 +144,7 @@ def _read_parameters(request: CommandRequest) -> dict[str, float]:
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.linearize import linearize_as
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
     moved = choice.values
     parameters = {name: value for name, value in moved.items() if name in model.parameters}
@@ -153,7 +153,7 @@ def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> Linear
     point = replace(request.point, settings=settings, trim=trim, project=request.point.project or choice.projects)
     model = model.with_parameters(parameters) if parameters else model
     how = replace(request.how, independent=choice.independent or request.how.independent)
-    return linearize_as(model, point_of(model, point), how)
+    return linearize_as(model, find_point(model, point), how)
 
 
 def _answer_anew(request: CommandRequest, choice: PageChoice) -> LinearModel:

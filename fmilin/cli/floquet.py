@@ -141,9 +141,9 @@ def _compute_orbit(
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
     from fmilin.periodic.linearize import linearize_orbit
     from fmilin.periodic.search import find_orbit
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
-    closed = find_orbit(model, search.request(point_of(model, request.point.completed()), request.point.time))
+    closed = find_orbit(model, search.request(find_point(model, request.point.complete()), request.point.time))
     count = points or 64
     periodic = linearize_orbit(model, closed, request.how, count)
     while points is None and count < MAX_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
@@ -159,9 +159,9 @@ def _compute_chart(
     model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import compute_chart
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
-    start = point_of(model, request.point.completed())
+    start = find_point(model, request.point.complete())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
         orbit_request = search.request(start, request.point.time)
         return compute_chart(

@@ -180,7 +180,7 @@ def _load_request(request: CommandRequest) -> Loading:
 
 def complete_point(request: CommandRequest) -> CommandRequest:
     """Return the request with the file of its point read."""
-    return replace(request, point=request.point.completed())
+    return replace(request, point=request.point.complete())
 
 
 def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
@@ -188,11 +188,11 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
 
     Warnings about an equilibrium go to standard error.
     """
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
     request = complete_point(request)
     model = open_model(request, runner)
-    point = point_of(model, request.point)
+    point = find_point(model, request.point)
     if request.point.trim is not None:
         from fmilin.trimming.report import TrimmedPoint
 

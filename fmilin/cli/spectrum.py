@@ -84,16 +84,16 @@ def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRun
 
 def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, complete_point, open_model
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
     if request.point.trim is None:
         return at_point(request, runner)
     request = complete_point(request)
     model = open_model(request, runner)
-    saved = None if request.point.values_of(model) else request.point.saved
+    saved = None if request.point.collect_values(model) else request.point.saved
     from fmilin.formulations import equilibrium
 
-    rest = equilibrium(model, point_of(model, replace(request.point, trim=None, saved=saved)))
+    rest = equilibrium(model, find_point(model, replace(request.point, trim=None, saved=saved)))
     multipliers = join_first((f"{value:.6g}" for value in rest.multipliers), 12)
     kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
     sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}\n")

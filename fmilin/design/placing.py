@@ -164,7 +164,7 @@ def place_modes(
     if any(m < 0 for g, i in goal_modes for _, m, _ in _margins(g, after[i], after[:0], search.unit[i])):
         raise NumericalError(f"Linearized anew with {varied.values(q)} the model misses its goals: take a smaller box.")
     modes = tuple((complex(start.eigenvalues()[i]), complex(after[i])) for _, i in goal_modes)
-    return PlacedModes(varied.values(q), varied.values(varied.q_of(start)), linear, modes)
+    return PlacedModes(varied.values(q), varied.values(varied.read_parameters(start)), linear, modes)
 
 
 def _select_eigenvalues(goal: ModeGoal, values: Complex) -> list[int]:
@@ -203,7 +203,7 @@ class _PlacementSearch:
 
     def __init__(self, varied: VariedModel, start: LinearModel, goal_modes: Sequence[tuple[ModeGoal, int]]) -> None:
         self.varied, self.goal_modes = varied, goal_modes
-        first = varied.q_of(start), start.eigenvalues(), start.eigenvalue_derivatives() * varied.half
+        first = varied.read_parameters(start), start.eigenvalues(), start.eigenvalue_derivatives() * varied.half
         self.evaluations, self.q0 = [first], np.clip(first[0], -1.0, 1.0)
         self.unit = np.maximum(np.abs(first[1]), 1e-300)
 
@@ -359,7 +359,10 @@ def identified_parameters(
 
     best: Any = None
     random, count = np.random.default_rng(34), int(np.count_nonzero(weight))
-    for q in [np.clip(varied.q_of(start), -1.0, 1.0), *random.uniform(-0.9, 0.9, (RESTART_COUNT, len(parameters)))]:
+    for q in [
+        np.clip(varied.read_parameters(start), -1.0, 1.0),
+        *random.uniform(-0.9, 0.9, (RESTART_COUNT, len(parameters))),
+    ]:
         fit = least_squares(differences, q, slopes, bounds=(-1, 1), xtol=1e-12, ftol=1e-12, gtol=1e-12)
         best = fit if best is None or fit.cost < best.cost else best
         if 2 * best.cost <= POOR_FIT_TOLERANCE**2 * count:

@@ -46,7 +46,7 @@ class PointSolver:
         """The solver for runs of points together."""
         plan = self.plan
         parameters = [name for name in plan.grid.axes if self._models.find_kind(name) == "parameter"]
-        return BatchRuns(self.base, plan.grid, parameters, plan.how, plan.point.values_of(self.base))
+        return BatchRuns(self.base, plan.grid, parameters, plan.how, plan.point.collect_values(self.base))
 
     @property
     def assembles_together(self) -> bool:
@@ -77,7 +77,7 @@ class PointSolver:
         if plan.point.trim is not None:
             request, guess = self._follower.request_trim(values)
             model = self._models.find(values)
-            request.checked(model).checked_guess(model, guess)
+            request.check(model).check_guess(model, guess)
 
     def close(self) -> None:
         """Close the models that were opened here."""
@@ -115,7 +115,7 @@ class PointSolver:
             return
         request = None
         if self.plan.point.trim is not None:
-            request = self._follower.request_trim(self.plan.grid.values(numbers[0]))[0].checked(self.base)
+            request = self._follower.request_trim(self.plan.grid.values(numbers[0]))[0].check(self.base)
         model = self._models.find(predecessor.values)
         yield from self._batch_runs.solve(numbers, predecessor, request, model)
 

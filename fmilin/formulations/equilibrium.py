@@ -25,7 +25,7 @@ from fmilin.formulations.of_model import constraint_values, second_order
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.certification import UnboundedUnknowns, certify_zero
 from fmilin.numerics.dense_system import DenseSystem
@@ -154,7 +154,7 @@ class StaticBalance:
                 self._column_sizes,
                 dict(zip(names, self._column_sizes.tolist(), strict=True)),
                 residual=float(np.max(np.abs(self.values(z)), initial=0.0)),
-                regularity=balanced(J).regularity,
+                regularity=equilibrate_jacobian(J).regularity,
             )
         else:
             certificate = Certificate(float(np.max(np.abs(residual), initial=0.0)))

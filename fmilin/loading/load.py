@@ -341,7 +341,7 @@ def _where_held(model: Model, at: PointRequest) -> OperatingPoint:
     """Return the point at which feet are held where they are: by values, in a file, or the model's start."""
     from fmilin.manifold.operating_points import operating_point
 
-    values, saved = at.values_of(model), at.saved_point
+    values, saved = at.collect_values(model), at.saved_point
     if saved is not None and not any(model.states.has(name) for name in values):
         return saved.on(model)
     return operating_point(model, values) if values else model.start

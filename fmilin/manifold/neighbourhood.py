@@ -18,7 +18,7 @@ from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
-from fmilin.numerics.differences.directional import Surroundings, direction_of
+from fmilin.numerics.differences.directional import Surroundings, choose_direction
 from fmilin.numerics.differences.richardson import (
     DifferenceSetting,
     difference_at_step,
@@ -160,7 +160,7 @@ class Neighbourhood:
         The second are values beside it, by their step along ``direction`` (P + nu,), or one through all columns.
         """
         observations = self.observations
-        d = direction_of(self.scales) if direction is None else direction
+        d = choose_direction(self.scales) if direction is None else direction
         if observations.change_on_return is not None:
             if direction is not None and not np.array_equal(d, observations.revisited_direction):
                 # Columns that are moved in groups have another direction: they are compared with values along theirs.
@@ -203,7 +203,7 @@ class Neighbourhood:
         change, values = self._revisit()
         lag, d, again, step = (
             np.zeros(len(self.base)),
-            direction_of(self.scales),
+            choose_direction(self.scales),
             partial(self.at, again=True),
             MIN_STEP_SIZE,
         )
@@ -432,7 +432,7 @@ class Neighbourhood:
             sizes_moved = directions.sum(axis=0)
             at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            far = self._revisit(direction_of(sizes) @ directions)
+            far = self._revisit(choose_direction(sizes) @ directions)
             around = Surroundings(lambda s: self.at(s @ directions), values, *far, self.lag)
         try:
             return slopes(line, self.base, sizes, options, self.terms, around, announce)

@@ -253,7 +253,7 @@ class SparseFactors:
         W = W.tocsc()
         # Rows and columns of one size: the full ones of a frame would attract pivots, and fill everything.
         columns = np.repeat(np.arange(W.shape[1]), np.diff(W.indptr))
-        self._scale = _equilibrated(np.abs(W.data), W.indices, columns, W.shape[0])
+        self._scale = _equilibrate(np.abs(W.data), W.indices, columns, W.shape[0])
         # Minimum degree leaves full rows for last, where pivots may stay on the diagonal; where multipliers have none
         # rows are exchanged, and the order must be good whatever the exchanges (COLAMD).
         order: Literal["MMD_AT_PLUS_A", "COLAMD"] = "MMD_AT_PLUS_A" if W.diagonal().all() else "COLAMD"
@@ -275,11 +275,11 @@ class SparseFactors:
 
         factors: Any = self._lu  # its types do not know that it solves with W', too
 
-        def transposed(right: Any) -> Any:
+        def solve_transposed(right: Any) -> Any:
             return factors.solve(right, "H")
 
         solve, shape = self._lu.solve, self._lu.shape
-        inverse = LinearOperator(shape, solve, transposed, solve, rmatmat=transposed, dtype=np.float64)
+        inverse = LinearOperator(shape, solve, solve_transposed, solve, rmatmat=solve_transposed, dtype=np.float64)
         size = self._norm * float(onenormest(inverse))
         return 1.0 / size if np.isfinite(size) else 0.0
 
@@ -297,7 +297,7 @@ class SparseFactors:
         """Return None: what a large singular matrix leaves open is not computed."""
 
 
-def _equilibrated(sizes: FloatArray, rows: NDArray[np.integer], columns: NDArray[np.integer], count: int) -> FloatArray:
+def _equilibrate(sizes: FloatArray, rows: NDArray[np.integer], columns: NDArray[np.integer], count: int) -> FloatArray:
     """Return d with entries d_i |W_ij| d_j of one as the largest of each row and column (Ruiz), nearly."""
     d = np.ones(count)
     for _ in range(4):

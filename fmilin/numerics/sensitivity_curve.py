@@ -122,7 +122,7 @@ class SensitivityCurve:
         else:
             sizes = np.concatenate((np.abs(self.poles), candidates[np.isfinite(candidates)]))
             top = GRID_MARGIN_FACTOR * float(sizes.max(initial=0.0)) or 1.0
-        steps = self._step_along(top)
+        steps = self._choose_angles(top)
         near = [candidates * (1.0 + d) for d in (-1e-2, -1e-4, -1e-6, 0.0, 1e-6, 1e-4, 1e-2)]
         first = steps[1] if len(steps) > 1 else top
         near.append(first * BELOW)
@@ -132,7 +132,7 @@ class SensitivityCurve:
         grid = np.unique(np.concatenate([steps, *near]))
         return np.asarray(grid[(grid >= 0) & (grid <= top)], dtype=np.float64)
 
-    def _step_along(self, top: float) -> FloatArray:
+    def _choose_angles(self, top: float) -> FloatArray:
         """Return angles in steps of a part of the distance to the nearest pole, where S is a short power series."""
         if not len(self.poles):
             return np.array([0.0, top])
@@ -272,9 +272,9 @@ class SensitivityCurve:
         grid = self.make_grid(np.empty(0))
         sizes = self._measure(grid)
         peak, at = self._refine_peak(grid, sizes)
-        far = float(np.linalg.norm(self.system.D + 0.5 * np.eye(len(self.system.D)), 2))
-        if not self.sample_time and far >= peak:
-            peak, at = far, math.inf
+        high_frequency_gain = float(np.linalg.norm(self.system.D + 0.5 * np.eye(len(self.system.D)), 2))
+        if not self.sample_time and high_frequency_gain >= peak:
+            peak, at = high_frequency_gain, math.inf
         for _ in range(10):
             angles = np.unique(self.find_levels(peak * (1.0 + PEAK_TOLERANCE)))
             angles = angles[angles <= self.last]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import REFUSALS, NumericalError
-from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate, CertifiedZero
 from fmilin.numerics.certification import CLEAR_RESIDUAL_FACTOR, UnboundedUnknowns, certify_zero
 from fmilin.periodic.orbit import OrbitProblem
@@ -118,7 +118,7 @@ class OrbitEquations:
     @property
     def regularity(self) -> float:
         """The smallest singular value of the Jacobian over the largest, rows and columns in comparable sizes."""
-        return balanced(self.J, self.sizes).regularity
+        return equilibrate_jacobian(self.J, self.sizes).regularity
 
     def move_shot(self, z: FloatArray) -> Shot:
         """Return the shot at displacements z (n,)."""
@@ -196,7 +196,7 @@ def certify_orbit(shooting: ShootingEquations, shot: Shot) -> CertifiedOrbit:
     exact = not shooting.measured and equations.blur <= MAX_EXACT_JACOBIAN_ERROR
     zero = certify_zero(equations, np.zeros(n), equations.J, noise, exact=exact)
     regularity = equations.regularity
-    if not zero.is_near(equations.unknowns.sizes(zero.z)):
+    if not zero.is_close(equations.unknowns.sizes(zero.z)):
         raise NumericalError(_no_orbit(problem, equations, zero.step, zero.distance, regularity))
     certified = equations.move_shot(zero.z) if zero.z.any() else shot
     ends = shooting.ends(certified)
@@ -221,7 +221,7 @@ def _resolve_change(equations: OrbitEquations, noise: FloatArray) -> float:
     A motion that decays more slowly than that is not periodic, and has no neighbours that are: the gap does not show
     it, because of the error of the integration, nor does the Jacobian.
     """
-    sigma = balanced(equations.J, equations.sizes).sigma
+    sigma = equilibrate_jacobian(equations.J, equations.sizes).sigma
     from_slopes = float(np.min(sigma, initial=np.inf)) * float(np.max(np.abs(equations.J), initial=0.0))
     rounding = TERMS_ROUNDED * np.abs(equations.J).sum(axis=1)
     return CLEAR_RESIDUAL_FACTOR * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
@@ -322,7 +322,7 @@ def _is_family(equations: OrbitEquations, multiple: tuple[int, ...], *, exact: b
     """Whether a null space of the equations is left that does not come from motions that meet."""
     from fmilin.tolerances import RANK, RANK_MEASURED
 
-    form = balanced(equations.J, equations.sizes)
+    form = equilibrate_jacobian(equations.J, equations.sizes)
     return not multiple and form.rank(RANK if exact else RANK_MEASURED) < equations.J.shape[1]
 
 

@@ -41,7 +41,8 @@ def find_zero_dynamics(
     positions = _choose_states(motion.space[:n])
     G = np.linalg.inv(V[positions])  # so that z are these states
     V, F = V @ G, F @ G
-    left_inverse = np.linalg.inv(G) @ motion.left.T * scaled.rows * scaled.unit  # of the equations: left E [V; F] = I
+    # of the equations: left E [V; F] = I
+    left_inverse = np.linalg.inv(G) @ motion.left_vectors.T * scaled.rows * scaled.unit
     _require_constant_outputs(linear, V)
     input_rows = scaled.columns[n:, None] * motion.input_rows * scaled.rows
     pencil = build_pencil(linear)

@@ -20,13 +20,13 @@ from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.solver import Solution
 from fmilin.trimming.stable_equilibrium import judge_equilibrium
-from fmilin.trimming.unknowns import Candidate, reading, recommended
+from fmilin.trimming.unknowns import Candidate, list_recommended_states, make_reading
 
 CONSTANT_RATE_TOLERANCE = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
 
 
-def remarks_on(
+def list_remarks(
     equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
 ) -> Iterator[Remark]:
     """Yield what the user should know; ``restless`` states should rest, and moved when the motion was followed."""
@@ -83,7 +83,7 @@ def _rates_later(equations: Equations, candidate: Candidate) -> float | None:
 
 def read_values(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
     """Return what comes out at a solution, by name."""
-    readings = [reading(balance.unknowns.start.model, name) for name in names]
+    readings = [make_reading(balance.unknowns.start.model, name) for name in names]
     if not readings:
         return {}
     values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
@@ -102,10 +102,10 @@ def make_point(
     """Return the point at a solution, with its report; what is ``best`` is no member of a family."""
     unknowns = equations.unknowns
     candidate = unknowns.at(solution.z)
-    f, changes = equations.described(candidate)
+    f, changes = equations.describe_motion(candidate)
     names = candidate.model.states.names
-    leaders = [*request.steady, *(names[i] for i in recommended(candidate.model, equations.pairs))]
-    later = equations.followed(candidate) if request.steady else None
+    leaders = [*request.steady, *(names[i] for i in list_recommended_states(candidate.model, equations.pairs))]
+    later = equations.follow_fastest_state(candidate) if request.steady else None
     sizes = equations.state_scales
     rest = sizes * max(EQUILIBRIUM_RATE_TOLERANCE, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
     speed = float(np.max(np.abs(f) / sizes, initial=0.0))
@@ -149,8 +149,10 @@ def make_point(
         report=report,
         request=request,
     )
-    own = read_remarks_at(candidate.model, point)
-    report = replace(report, search_remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
+    model_remarks = read_remarks_at(candidate.model, point)
+    report = replace(
+        report, search_remarks=(*remarks, *list_remarks(equations, candidate, report, restless), *model_remarks)
+    )
     unstable = None if request.steady or report.moving else judge_equilibrium(equations, solution)
     if unstable is None:
         return replace(point, report=report)

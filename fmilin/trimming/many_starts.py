@@ -162,7 +162,7 @@ def operating_points(
         raise UsageError(f"The number of starts is {starts}: give at least one.")
     if seed < 0:
         raise UsageError(f"The seed of the random starts is {seed}, and must not be negative.")
-    request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
+    request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).check(model)
     model = model_that_shows(model, [*request.targets, *request.bounds])
     candidate, _ = assemble_guess(PointEvaluator(model), request, {}, anywhere=True)
     equations = make_equations(candidate, request)
@@ -257,8 +257,8 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     turned = np.array([unit == "rad" for unit in signals.units], dtype=bool)
     apart = np.where(turned, (apart + np.pi) % (2 * np.pi) - np.pi, apart)
     sizes = signals.scales(one.states)
-    far = one.report.distance, other.report.distance
-    doubt = np.array([sum(d.get(name, 0.0) for d in far) for name in signals.names])
+    distances = one.report.distance, other.report.distance
+    doubt = np.array([sum(d.get(name, 0.0) for d in distances) for name in signals.names])
     is_near = (np.abs(apart) <= np.maximum(SAME_EQUILIBRIUM_DISTANCE * sizes, 2 * doubt)).all()
     if is_near and np.allclose(one.inputs, other.inputs):
         return True

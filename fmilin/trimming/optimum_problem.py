@@ -35,19 +35,19 @@ class Limit:
         return (min(value - self.low, 0.0) + max(value - self.high, 0.0)) / self.reading.size
 
 
-def as_near_as_possible(wanted: Sequence[Reading]) -> Preference:
+def as_near_as_possible(goals: Sequence[Reading]) -> Preference:
     """Return half the sum of squares of what readings are off, in their sizes."""
-    values = np.array([r.value for r in wanted])
-    sizes = np.array([r.size for r in wanted])
+    values = np.array([r.value for r in goals])
+    sizes = np.array([r.size for r in goals])
     return Preference(
         "the sum of squares of what is left",
-        tuple(wanted),
+        tuple(goals),
         lambda y: float(np.sum(((y - values) / sizes) ** 2)) / 2,
         lambda y: (y - values) / sizes**2,
     )
 
 
-def prefer_inside(limits: Sequence[Limit]) -> Preference:
+def prefer_interior(limits: Sequence[Limit]) -> Preference:
     """Return half the sum of squares of what is beyond the limits, in sizes."""
 
     def beyond(y: FloatArray) -> FloatArray:

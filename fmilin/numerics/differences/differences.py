@@ -9,8 +9,8 @@ import numpy as np
 from fmilin.numerics.differences.directional import (
     NOISE_SPACING_SIZE,
     Surroundings,
-    corrected_by_sweeps,
-    direction_of,
+    choose_direction,
+    correct_by_sweeps,
     list_compared_points,
     with_rounding,
 )  # fmt: skip
@@ -69,7 +69,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
         nothing = np.zeros((len(base), k))
         return Slopes(nothing, nothing, nothing, nothing)
     if announce is not None and around is not None:
-        announce(points=[s * direction_of(scales) for s in _list_nearby_steps(options)])
+        announce(points=[s * choose_direction(scales) for s in _list_nearby_steps(options)])
     nearby = _nearby(line, scales, options, around)
     noise = np.maximum(noise_from_table(np.array(nearby)), 0.5 * ulp) if nearby else 4 * ulp
     if around is not None:
@@ -101,7 +101,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
             if (lengths < SHORT_LENGTH_SIZE * scales).any() and straight <= FEW_COLUMNS_FRACTION * k:
                 nearer = within(around, lengths)
                 close = replace(setting, scales=lengths), nearer, _nearby(line, lengths, options, nearer)
-            corrected_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
+            correct_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
     return result
 
 
@@ -145,7 +145,7 @@ def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surrou
     """Return F on a tiny line near the point, along all columns where possible; nothing where it has no value."""
 
     def at(s: float) -> FloatArray:
-        return line(0, s * scales[0]) if around is None else around.function(s * direction_of(scales))
+        return line(0, s * scales[0]) if around is None else around.function(s * choose_direction(scales))
 
     return finite_values(at, *_list_nearby_steps(options)) or []
 
@@ -209,25 +209,27 @@ def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], aroun
 
 def within(around: Surroundings, lengths: FloatArray) -> Surroundings:
     """Return the surroundings at those sizes."""
-    d, far = direction_of(lengths), {}
+    d, far_values = choose_direction(lengths), {}
     for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE):
         if (value := finite_values(around.function, step * d)) is not None:
-            far[step] = value[0]
-    return replace(around, far=far)
+            far_values[step] = value[0]
+    return replace(around, far_values=far_values)
 
 
 def _grows_beyond_powers(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> bool:
     parts = np.array([column.h for column in columns]) / setting.scales
-    if parts.min() < DOMAIN_STEP_RATIO * parts.max() or not all(are_numbers(values) for values in around.far.values()):
+    if parts.min() < DOMAIN_STEP_RATIO * parts.max() or not all(
+        are_numbers(values) for values in around.far_values.values()
+    ):
         return True
     near = np.array([np.abs(c.D - c.curvature) * c.h + np.abs(c.S1) / 2 for c in columns])
     twice = np.array([np.abs(c.D - 4 * c.curvature) * 2 * c.h + np.abs(c.S2) / 2 for c in columns])
-    told = near > 100 * setting.noise
-    if np.any(told & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)):
+    is_above_noise = near > 100 * setting.noise
+    if np.any(is_above_noise & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)):
         return True
-    limits = {s: (abs(s) / parts.max()) ** SUSPECT_GROWTH_EXPONENT * near.sum(axis=0) for s in around.far}
-    grown = [np.abs(values - setting.base) > limits[s] for s, values in around.far.items()]
-    return bool(np.any(told.any(axis=0) & np.array(grown).any(axis=0)))
+    limits = {s: (abs(s) / parts.max()) ** SUSPECT_GROWTH_EXPONENT * near.sum(axis=0) for s in around.far_values}
+    grown = [np.abs(values - setting.base) > limits[s] for s, values in around.far_values.items()]
+    return bool(np.any(is_above_noise.any(axis=0) & np.array(grown).any(axis=0)))
 
 
 def _length(sweep: StepSweep, noise: FloatArray) -> float:

@@ -237,8 +237,10 @@ def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: f
     gap = np.abs(one.D - other.D)
     if not (beyond := gap > CONTRADICTION_FACTOR * errors).any():
         return False
-    left = max(truncation * size for truncation, _, size in (_parts(c, setting, scale) for c in (one, other)))
-    return bool((setting.weights * gap > left)[beyond].any())
+    truncation_left = max(
+        truncation * size for truncation, _, size in (_parts(c, setting, scale) for c in (one, other))
+    )
+    return bool((setting.weights * gap > truncation_left)[beyond].any())
 
 
 def _is_noisier(tried: list[Column]) -> bool:
@@ -286,10 +288,10 @@ def one_sided_difference(setting: DifferenceSetting, j: int, h: float) -> Column
     """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
     s, base = -h if setting.options.side == "left" else h, setting.base
     F1, F2, F4 = (_finite(setting.line(j, factor * s)) for factor in (1, 2, 4))
-    near, far = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
-    curvature = (near - far) / 3
-    nothing = np.zeros_like(near)
-    return Column(h, near + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
+    narrow, wide = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
+    curvature = (narrow - wide) / 3
+    nothing = np.zeros_like(narrow)
+    return Column(h, narrow + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
 
 
 def _finite(values: FloatArray) -> FloatArray:
