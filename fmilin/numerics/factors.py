@@ -20,6 +20,8 @@ MAX_LISTED_NAMES = 6  # names of undetermined unknowns in a message
 MAX_SEPARATE_MATRICES = (
     3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned
 )
+MAX_INVERSE_SIZE = 1e4
+"""Of scaled matrices (mean Frobenius norm) up to which products with inverses are exact enough as they are."""
 MIN_SEPARATE_ROWS = 48  # rows from which each of a few matrices is factorized alone
 MAX_SINGLE_COLUMN_SIZE = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
@@ -150,7 +152,7 @@ class DenseFactors:
             solution = np.linalg.solve(self._scaled, right * self._row_scale[..., None])
             return np.asarray(solution * self._column_scale[..., None], dtype=np.float64)
         if not self._is_one or math.prod(right.shape[:-2]) > 1:
-            return self._inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
+            return self._multiply_inverse(right * self._row_scale[..., None]) * self._column_scale[..., None]
         if not math.isfinite(self._norm):
             return np.full_like(right, np.nan)
         row, column = self._row_scale.reshape(-1), self._column_scale.reshape(-1)
@@ -158,6 +160,23 @@ class DenseFactors:
             return lu_solved(self._lu, self._pivots, right * row) * column
         scaled = right.reshape(right.shape[-2:]) * row[:, None]
         return (lu_solved(self._lu, self._pivots, scaled) * column[:, None]).reshape(right.shape)
+
+    def _multiply_inverse(self, right: FloatArray) -> FloatArray:
+        """Return the solutions by the inverses, which are corrected where the matrices are ill-conditioned.
+
+        Products with an inverse have errors of the condition number times those of an elimination. One correction by
+        the residuals takes them away (Higham, Accuracy and Stability of Numerical Algorithms, chapter 12).
+        """
+        solution = self._inverse @ right
+        if self._is_ill_conditioned:
+            with np.errstate(all="ignore"):
+                solution += self._inverse @ (right - self._scaled @ solution)
+        return solution
+
+    @cached_property
+    def _is_ill_conditioned(self) -> bool:
+        largest = math.sqrt(np.vdot(self._inverse, self._inverse) / max(1, math.prod(self._scaled.shape[:-2])))
+        return largest > MAX_INVERSE_SIZE
 
     def null_vector(self) -> FloatArray:
         """Return the direction of w, (n,), of which the first singular W says least, its largest entry one."""
