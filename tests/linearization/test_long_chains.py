@@ -173,20 +173,20 @@ def doubt_procedures(monkeypatch: pytest.MonkeyPatch) -> None:
 def sweep_first_angle(shape: str, ratio: float) -> fl.LinearFamily:
     """Return linear models over half a radian of the first pin's angle."""
     first = ANGLES[shape][0]
-    return fl.sweep(make_chain(ANGLES[shape], ratio), {"pin0.q": np.linspace(first, first + 0.5, 30)})
+    return fl.sweep(make_chain(ANGLES[shape], ratio), {"pin0.q": np.linspace(first, first + 0.5, 20)})
 
 
 def assert_equal_to_points_alone(family: fl.LinearFamily, shape: str, ratio: float) -> None:
     """Check some members against linear models of chains of their own, within the errors that those state."""
     assert family.ok.all()
-    for k in (3, 29):
+    for k in (3, 19):
         angles = [family.axes["pin0.q"][k], *ANGLES[shape][1:]]
         alone = fl.linearize(make_chain(angles, ratio))
         allowed = 1e-9 * np.abs(alone.A).max() + 4 * alone.errors.A.max(axis=1, keepdims=True)
         assert (np.abs(family[k].A - alone.A) <= allowed).all()
 
 
-@pytest.mark.parametrize(("shape", "ratio"), [("straight", 1e6), ("hanging", 1e6), ("bent", 1.0)])
+@pytest.mark.parametrize(("shape", "ratio"), [("straight", 1e6), ("bent", 1.0)])
 @pytest.mark.parametrize("is_verified", [True, False], ids=["verified", "compared"])
 def test_sweeps_of_a_long_chain_are_batches(
     monkeypatch: pytest.MonkeyPatch, shape: str, ratio: float, is_verified: bool
@@ -195,7 +195,7 @@ def test_sweeps_of_a_long_chain_are_batches(
         doubt_procedures(monkeypatch)
     alone = count_points_alone(monkeypatch)
     family = sweep_first_angle(shape, ratio)
-    assert len(alone) <= 3  # where a run starts, and beside a chain that hangs, whose entries of A vanish
+    assert len(alone) == 1  # where the run starts
     assert_equal_to_points_alone(family, shape, ratio)
 
 
@@ -211,9 +211,12 @@ def test_a_wrong_derivative_in_a_batch_is_no_noise(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Reference, "differentiate", lie)
     alone = count_points_alone(monkeypatch)
-    family = sweep_first_angle("straight", 1e6)
-    assert len(alone) == 30
-    assert_equal_to_points_alone(family, "straight", 1e6)
+    angles = ANGLES["bent"][:8]
+    family = fl.sweep(make_chain(angles, 1e6), {"pin0.q": [angles[0] + 0.1 * k for k in range(5)]})
+    assert len(alone) == 5
+    monkeypatch.undo()
+    expected = fl.linearize(make_chain([angles[0] + 0.4, *angles[1:]], 1e6))
+    np.testing.assert_allclose(family[4].A, expected.A, atol=1e-6 * np.abs(expected.A).max())
 
 
 @pytest.mark.parametrize("rank", [40, 37, 0])
