@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zlib
@@ -28,11 +27,12 @@ from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name
 from fmilin_modelica.needed_classes import needed_files
+from fmilin_modelica.rewriting import rewrite
 from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 4
+FORMAT = 5
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
 WRAPPER = "FmilinModel"
@@ -119,7 +119,7 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
     else:
         names = names_of_libraries(source, text)
     request = {
-        "text": f"{text}\n// {' '.join(names)}\n",  # it loads libraries that the text names
+        "text": f"{rewrite(text)}\n// {' '.join(names)}\n",  # it loads libraries that the text names
         "model": model,
         "roots": roots,
         "filename": _file_name(source),
@@ -164,11 +164,17 @@ def _version() -> str:
 
 
 def _copy_files(library: Mapping[str, Path], folder: Path) -> None:
-    """Copy the needed files of libraries into a folder; the front end reads no others, such as data of tables."""
+    """Copy the needed files of libraries into a folder, rewritten where the front end needs that.
+
+    It reads no others, such as data of tables.
+    """
     for place, file in library.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
-            shutil.copyfile(file, folder / place)
+            raw = file.read_bytes()
+            text = raw.decode("utf-8-sig", "replace")
+            changed = rewrite(text)
+            (folder / place).write_bytes(raw if changed == text else changed.encode())
 
 
 def _list_folders(library: Mapping[str, Path]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import casadi as ca
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelicaModel"]
 
+MODE_ITERATIONS = 12  # of events at the start; each friction element needs three at most
 _ADVICE = {"Always": 0, "Prefer": 1, "Default": 2, "Avoid": 3, "Never": 4}
 
 
@@ -55,7 +56,8 @@ class ModelicaEngine(DaeEngine):
         except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
             graph = self._guessed(graph)
             starting, point = self._begin(graph)
-        found = _with_parameters(graph, equations.free, point)
+        graph, starting, point = self._settle_modes(graph, starting, point)
+        found = _with_parameters(graph, self.equations.free, point)
         if not self.keeps_structure(found):
             # Start values of free parameters, 0 mostly, hid terms of the equations and of the initial equations.
             graph = found
@@ -74,7 +76,7 @@ class ModelicaEngine(DaeEngine):
             self.notes = (*self.notes, f"What the model asserts does not hold at its start: {', '.join(failed)}.")
         self.moved = tuple(moved_starts(self.merged.written, point.x))
         started = replace(
-            _with_parameters(graph, equations.free, point),
+            _with_parameters(graph, self.equations.free, point),
             states=Signals(
                 replace(s, start=float(v), nominal=size)
                 for s, v, size in zip(graph.states, point.x, sizes, strict=True)
@@ -88,6 +90,24 @@ class ModelicaEngine(DaeEngine):
         super().__init__(graph)
         starting = Starting(self, *_conditions(self.equations, self.merged), self.equations.free)
         return starting, starting.consistent(_start_order(self.merged.states))
+
+    def _settle_modes(self, graph: DaeGraph, starting: Starting, point: Point) -> tuple[DaeGraph, Starting, Point]:
+        """Return the start with the friction elements in the modes that it gives them, by iterating events."""
+        for _ in range(MODE_ITERATIONS):
+            here = point.without_noise()
+            modes = self.equations.modes_at(partial(starting.values_at, here))
+            if modes == self.equations.modes:
+                break
+            equations = Equations(self.equations.flat, self.equations.changed, modes)
+            self.equations = equations
+            self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
+            graph = graph_of(equations, self.merged)
+            starting, point = self._begin(graph)
+        if self.equations.mode_note:
+            graph = replace(graph, notes=self.equations.notes())
+            self._take(graph)
+            self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
+        return graph, starting, point
 
     def _guessed(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
@@ -104,11 +124,13 @@ class ModelicaEngine(DaeEngine):
     def with_parameters(self, values: Mapping[str, float]) -> ModelicaEngine:
         """Return the same engine with other values.
 
-        Where initial equations determine the start or free parameters, these follow: the start is looked for again.
+        Where initial equations determine the start or free parameters, or friction may be stuck, these follow: the
+        start is looked for again.
         """
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
         has_conditions = bool(_conditions(self.equations, self.merged)[1])
-        if values.keys() <= quick and all(values.values()) and not (self.missing or has_conditions):
+        is_settled = not (self.missing or has_conditions or self.equations.mode_note)
+        if values.keys() <= quick and all(values.values()) and is_settled:
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
             graph = replace(self.graph, parameters=signals)
             if self.keeps_structure(graph):

@@ -27,6 +27,7 @@ PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one st
 RANK = 1e-10  # singular values below this part of the largest count as zero
 SINGULAR_UNKNOWNS = 1e13  # condition number above which equations do not determine the unknowns
 ROUNDED = 1e-13  # of the terms of a sum: what is left below it counts as zero. Looser: slopes are lost
+NOISE = 1e-10  # a velocity below it stands still. Looser: friction is stuck where it slides
 WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
 
 
@@ -39,6 +40,11 @@ class Point:
     free: FloatArray  # parameters that the initial equations determine
     worst: float
     equation: str
+
+    def without_noise(self) -> Point:
+        """Return the same with zeros for what only rounding tells from zero."""
+        x, w = (np.where(np.abs(values) < NOISE, 0.0, values) for values in (self.x, self.w))
+        return replace(self, x=x, w=w)
 
 
 class Starting:
@@ -142,14 +148,19 @@ class Starting:
 
     def holds(self, point: Point, conditions: Sequence[Any]) -> list[bool]:
         """Return which conditions hold there."""
+        return [bool(value) for value in self.values_at(point, conditions)]
+
+    def values_at(self, point: Point, expressions: Sequence[Any]) -> list[float]:
+        """Return the values of expressions there."""
         system, graph = self._engine.reduced, self._engine.graph
-        written = self._engine.written([ca.SX(condition) for condition in conditions])
+        written = self._engine.written([ca.SX(expression) for expression in expressions])
         given = [graph.time, system.u, graph.p, ca.vertcat(graph.x, system.unknowns)]
         p = self._p.copy()
         p[self._free] = point.free
-        values = ca.Function("conditions", given, [ca.vertcat(ca.SX(0, 1), *written)])
+        values = ca.Function("values", given, [ca.vertcat(ca.SX(0, 1), *written)])
         inputs = self._engine.inputs.starts
-        return [bool(v) for v in values(0.0, inputs, p, np.concatenate((point.x, point.w))).full().ravel()]
+        found: list[float] = values(0.0, inputs, p, np.concatenate((point.x, point.w))).full().ravel().tolist()
+        return found
 
     def motions(self, point: Point, *, conditions: bool) -> FloatArray:
         """Return the directions of the states (N, P) that the equations, and the conditions, leave free."""

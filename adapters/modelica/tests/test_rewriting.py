@@ -1,0 +1,30 @@
+"""Transformations of Modelica text, one by one: what they write, and that lines stay where they are."""
+
+from __future__ import annotations
+
+from fmilin_modelica.rewriting import rewrite
+
+TABLES = """model Clutch
+  parameter Real mu_pos[:, 2] = [0, 0.5]; // parameter Real no = getTable1DValue(id, 1, 0);
+protected
+  final parameter Real mu0 =
+    getTable1DValue(tableID, 1, 0) "Friction";
+  parameter SI.Torque least(min = 0)=1e-4*mu0*fn;
+  parameter Real other = 2;
+equation
+  mu = if smoothness == 1 then getTable1DValue(tableID, 1, w) else 0;
+end Clutch;
+"""
+
+
+def test_values_of_tables_get_an_equation_and_so_do_parameters_that_depend_on_them():
+    written = rewrite(TABLES)
+    assert written.count("\n") == TABLES.count("\n")
+    lines = [" ".join(line.split()) for line in written.splitlines()]
+    assert lines[3:6] == [
+        "final Real mu0 ; equation mu0 =",
+        'getTable1DValue(tableID, 1, 0) "Friction"; protected',
+        "SI.Torque least(min = 0); equation least =1e-4*mu0*fn; protected",
+    ]
+    assert written.splitlines()[6:] == TABLES.splitlines()[6:]
+    assert written.splitlines()[:3] == TABLES.splitlines()[:3]
