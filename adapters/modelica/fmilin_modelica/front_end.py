@@ -35,6 +35,7 @@ __all__ = ["flattened", "fresh"]
 FORMAT = 5
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
+FRONT_END_LIMITS = ("unsupported", "unevaluable", "unresolved Flat reference", "lexically nested class")
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
@@ -301,11 +302,16 @@ def _where(source: Source, text: str, reason: str) -> str:
 
 
 def _advice(source: Source, reason: str) -> str:
+    if "unbalanced" in reason and source.file is None:
+        return " A library's model is balanced as a rule: this is a limit of the front end, which counts differently."
     if "unbalanced" in reason:
-        return " Every unknown needs one equation: add what is missing, or leave out what is too much."
+        return (
+            " Every unknown needs one equation: add what is missing, or leave out what is too much. Where other Modelica "
+            "tools accept the model, this is a limit of the front end."
+        )
     if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
         return _libraries_hint(source)
-    if "unsupported" in reason:
+    if any(words in reason for words in FRONT_END_LIMITS):
         return " This is a limit of the front end."
     return ""
 

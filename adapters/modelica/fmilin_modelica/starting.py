@@ -23,6 +23,8 @@ ITERATIONS = 60
 CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
 STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
+SHORTEST_STEP = 1e-9  # part of a damped step
+DECREASE = 1e-4  # of the residuals over a whole damped step, at least
 PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one step. Looser: solutions without meaning
 RANK = 1e-10  # singular values below this part of the largest count as zero
 SINGULAR_UNKNOWNS = 1e13  # condition number above which equations do not determine the unknowns
@@ -116,10 +118,19 @@ class Starting:
             point = self._iterate(begin, held, rows, PARAMETER_STEP)
             if point.worst <= CONSISTENT:
                 return point
-        return self._iterate(begin, held, rows, CHEAP)
+        point = self._iterate(begin, held, rows, CHEAP)
+        if point.worst <= CONSISTENT:
+            return point
+        damped = self._iterate(begin, held, rows, CHEAP, is_damped=True)
+        return min(point, damped, key=lambda point: point.worst)
 
-    def _iterate(self, begin: Point, held: Sequence[int], rows: Any, parameter_step: float) -> Point:
-        """Return where Newton's iteration ends; parameters move by parts of their sizes in one step."""
+    def _iterate(
+        self, begin: Point, held: Sequence[int], rows: Any, parameter_step: float, *, is_damped: bool = False
+    ) -> Point:
+        """Return where Newton's iteration ends; parameters move by parts of their sizes in one step.
+
+        Where the residuals grow, a damped step is shorter: whole steps jump between the two limits of an amplifier.
+        """
         free = np.setdiff1d(np.arange(self._sizes.size), np.asarray(held, dtype=int))
         names = np.array(self._names, dtype=object)[rows]
         y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
@@ -143,8 +154,21 @@ class Starting:
                 y[free] += step * self._sizes[free]
                 polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
                 return min(polished, now, key=lambda point: point.worst)
-            y[free] += step * self._sizes[free] / max(1.0, longest)
+            move = step * self._sizes[free] / max(1.0, longest)
+            y[free] += move * (self._damping(y, free, move, rows, scales) if is_damped else 1.0)
         return best
+
+    def _damping(self, y: FloatArray, free: Any, move: FloatArray, rows: Any, scales: FloatArray) -> float:
+        """Return the largest of 1, 1/2, 1/4, ... of a step with which the residuals become smaller."""
+        before, factor = float(np.linalg.norm(self._values(y)[0][rows] / scales)), 1.0
+        while factor > SHORTEST_STEP:
+            there = y.copy()
+            there[free] += factor * move
+            after = float(np.linalg.norm(self._values(there)[0][rows] / scales))
+            if after <= (1.0 - DECREASE * factor) * before:
+                return factor
+            factor /= 2.0
+        return factor
 
     def holds(self, point: Point, conditions: Sequence[Any]) -> list[bool]:
         """Return which conditions hold there."""
