@@ -306,8 +306,8 @@ def _advice(source: Source, reason: str) -> str:
         return " A library's model is balanced as a rule: this is a limit of the front end, which counts differently."
     if "unbalanced" in reason:
         return (
-            " Every unknown needs one equation: add what is missing, or leave out what is too much. Where other Modelica "
-            "tools accept the model, this is a limit of the front end."
+            " Every unknown needs one equation: add what is missing, or leave out what is too much. Where other "
+            "Modelica tools accept the model, this is a limit of the front end."
         )
     if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
         return _libraries_hint(source)

@@ -12,9 +12,11 @@ from fmilin_modelica.libraries import SKIPPED
 
 __all__ = ["rewrite"]
 
-_TYPE = (
-    r"(?!(?:if|elseif|then|else|and|or|not|when|for|while|in|loop|return|extends|import|model|type)\b)[A-Za-z_][\w.]*"
+_KEYWORDS = (
+    "algorithm|and|else|elseif|equation|extends|for|if|import|in|loop|model|not|or|protected|public|return|then|type|"
+    "when|while"
 )
+_TYPE = rf"(?!(?:{_KEYWORDS})\b)[A-Za-z_][\w.]*"
 _GROUP = r"\((?:[^;()]|\((?:[^;()]|\([^;()]*\))*\))*\)"  # parentheses, three deep
 _DECLARED = re.compile(rf"(?<![\w.])(?:(parameter)\s+)?{_TYPE}\s+([A-Za-z_]\w*)\s*(?:{_GROUP}\s*)?(?==(?!=))")
 _SECTION = re.compile(r"\b(?:public|protected)\b")

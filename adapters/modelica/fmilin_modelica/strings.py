@@ -14,7 +14,7 @@ def _substring(text: str, begin: int, end: int) -> str:
     return text[first - 1 : last]
 
 
-def _compare(one: str, other: str, is_case_sensitive: bool = True) -> int:
+def _compare(one: str, other: str, is_case_sensitive: int) -> int:
     """Return the number of ``Types.Compare``: 1 less, 2 equal, 3 greater."""
     if not is_case_sensitive:
         one, other = one.lower(), other.lower()
