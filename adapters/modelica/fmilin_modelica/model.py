@@ -55,7 +55,10 @@ class ModelicaEngine(DaeEngine):
             starting, point = self._begin(graph)
         except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
             graph = self._guessed(graph)
-            starting, point = self._begin(graph)
+            try:
+                starting, point = self._begin(graph)
+            except ConstraintError:
+                starting, point = self._begin(graph, is_damped=True)
         graph, starting, point = self._settle_modes(graph, starting, point)
         found = _with_parameters(graph, self.equations.free, point)
         if not self.keeps_structure(found):
@@ -85,10 +88,11 @@ class ModelicaEngine(DaeEngine):
         if started != graph:
             self._take(started)
 
-    def _begin(self, graph: DaeGraph) -> tuple[Starting, Point]:
+    def _begin(self, graph: DaeGraph, *, is_damped: bool = False) -> tuple[Starting, Point]:
         """Reduce the equations, and look for a consistent start."""
         super().__init__(graph)
-        starting = Starting(self, *_conditions(self.equations, self.merged), self.equations.free)
+        conditions, names = _conditions(self.equations, self.merged)
+        starting = Starting(self, conditions, names, self.equations.free, is_damped=is_damped)
         return starting, starting.consistent(_start_order(self.merged.states))
 
     def _settle_modes(self, graph: DaeGraph, starting: Starting, point: Point) -> tuple[DaeGraph, Starting, Point]:

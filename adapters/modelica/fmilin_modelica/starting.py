@@ -61,9 +61,20 @@ class Starting:
         Of these conditions.
     free : sequence of str
         Parameters that the conditions determine.
+    is_damped : bool
+        Whether steps are shortened until the residuals become smaller.
     """
 
-    def __init__(self, engine: DaeEngine, conditions: Any, names: Sequence[str], free: Sequence[str]) -> None:
+    def __init__(
+        self,
+        engine: DaeEngine,
+        conditions: Any,
+        names: Sequence[str],
+        free: Sequence[str],
+        *,
+        is_damped: bool = False,
+    ) -> None:
+        self._is_damped = is_damped
         system, graph = engine.reduced, engine.graph
         self._engine, self.count = engine, len(graph.states)
         self._p, places = graph.values, [graph.parameters.positions[name] for name in free]
@@ -118,18 +129,12 @@ class Starting:
             point = self._iterate(begin, held, rows, PARAMETER_STEP)
             if point.worst <= CONSISTENT:
                 return point
-        point = self._iterate(begin, held, rows, CHEAP)
-        if point.worst <= CONSISTENT:
-            return point
-        damped = self._iterate(begin, held, rows, CHEAP, is_damped=True)
-        return min(point, damped, key=lambda point: point.worst)
+        return self._iterate(begin, held, rows, CHEAP)
 
-    def _iterate(
-        self, begin: Point, held: Sequence[int], rows: Any, parameter_step: float, *, is_damped: bool = False
-    ) -> Point:
+    def _iterate(self, begin: Point, held: Sequence[int], rows: Any, parameter_step: float) -> Point:
         """Return where Newton's iteration ends; parameters move by parts of their sizes in one step.
 
-        Where the residuals grow, a damped step is shorter: whole steps jump between the two limits of an amplifier.
+        A damped step is shorter where the residuals grow: whole steps jump between the two limits of an amplifier.
         """
         free = np.setdiff1d(np.arange(self._sizes.size), np.asarray(held, dtype=int))
         names = np.array(self._names, dtype=object)[rows]
@@ -155,17 +160,20 @@ class Starting:
                 polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
                 return min(polished, now, key=lambda point: point.worst)
             move = step * self._sizes[free] / max(1.0, longest)
-            y[free] += move * (self._damping(y, free, move, rows, scales) if is_damped else 1.0)
+            y[free] += move * (self._damping(y, free, move, rows, scales) if self._is_damped else 1.0)
         return best
+
+    def _largest_residual(self, y: FloatArray, rows: Any, scales: FloatArray) -> float:
+        """Return the size of the residuals; infinity or NaN where one has no value."""
+        return float(np.abs(self._values(y)[0][rows] / scales).max(initial=0.0))
 
     def _damping(self, y: FloatArray, free: Any, move: FloatArray, rows: Any, scales: FloatArray) -> float:
         """Return the largest of 1, 1/2, 1/4, ... of a step with which the residuals become smaller."""
-        before, factor = float(np.linalg.norm(self._values(y)[0][rows] / scales)), 1.0
+        before, factor = self._largest_residual(y, rows, scales), 1.0
         while factor > SHORTEST_STEP:
             there = y.copy()
             there[free] += factor * move
-            after = float(np.linalg.norm(self._values(there)[0][rows] / scales))
-            if after <= (1.0 - DECREASE * factor) * before:
+            if self._largest_residual(there, rows, scales) <= (1.0 - DECREASE * factor) * before:
                 return factor
             factor /= 2.0
         return factor
