@@ -70,7 +70,7 @@ from fmilin.systems import four_bar_form
         ),
         (
             lambda: str(unknown_foot("FL:falt", ["FL", "FR"], "a body")),
-            "'FL:falt' is no way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.",
+            "'FL:falt' is not a way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.",
         ),
         (lambda: lines_of("[[body]]\nmass = 1").find(("body", 0, "inertia")), 1),
         (lambda: [short(v) for v in (0.0, -0.0, 1 / 3, -9.81, 1e-20)], ["0", "0", "0.333333", "-9.81", "1e-20"]),

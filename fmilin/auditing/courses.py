@@ -55,7 +55,7 @@ def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
     view = model.with_interface(None, trajectory.output_signals.names)
     steps, are_coarse = _compare_steps(trajectory, view)
     if are_coarse:
-        unchecked.insert(0, "steps of the states between samples that are far apart: give a shorter step=")
+        unchecked.insert(0, "steps of the states between distant samples: give a shorter step=")
     return Audit("trajectory", model.info.name, (*_compare_outputs(trajectory, view), *steps), tuple(unchecked))
 
 
@@ -185,7 +185,7 @@ def audit_monte_carlo(study: MonteCarlo) -> Audit:
         stated = sum(study.failures.values())
         if runs:
             rows.append(compare(f"failures, by {name}", float(stated), float(failed), "runs without a number", 0.0))
-    text = "samples, measures and courses: run a sample again with the function that was given"
+    text = "samples, measures and courses: run a sample again with the same function"
     return Audit("Monte Carlo study", "", tuple(rows), (text,))
 
 

@@ -30,8 +30,8 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
     rows = [*_compare_eigenvalues(linear), *_compare_modes(linear), *_compare_coordinates(linear)]
     rows += [*_compare_descriptor(linear), *_compare_static_gain(linear)]
     unchecked = [
-        "errors and accuracy: estimates, by which the tolerances of this audit were made",
-        "sample_time and point.time: nothing else in the result tells them",
+        "errors and accuracy: estimates, from which the tolerances of this audit follow",
+        "sample_time and point.time: nothing else in the result determines them",
     ]
     if any(remark.kind == "loop" for remark in linear.warnings):
         rows += compare_margins(margins(linear))

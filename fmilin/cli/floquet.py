@@ -117,7 +117,7 @@ def command(model: str, orbit: Orbit, point: PointRequest, results: FloquetOptio
         if vary and path.suffix.lower() != ".json":
             raise UsageError(f"-o '{path}': a chart (--vary) is saved as .json.")
     if vary and plot and len(vary) > 2:
-        raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
+        raise UsageError(f"--plot draws over one or two axes, and {len(vary)} are varied.")
     if vary:
         reject_options(explain_rejections("floquet_chart"), "--vary")
     settings = {**point.settings, **orbit.guess, **orbit.fixed}

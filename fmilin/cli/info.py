@@ -21,8 +21,8 @@ class InfoOptions:
     """The options of ``info``."""
 
     as_json: bool = json_switch("The same as one JSON document on standard output.")
-    run: bool = switch("Run the model, too: do its states depend on each other?", OPTIONS)
-    check: bool = switch("Of an FMU: list the rules of the standard that its description breaks.", OPTIONS)
+    run: bool = switch("Also run the model to test whether its states depend on each other.", OPTIONS)
+    check: bool = switch("Of an FMU: list the rules of the standard that its description violates.", OPTIONS)
 
 
 @click.command(
@@ -91,4 +91,4 @@ def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> It
     remarks = [w for w in fl.linearize(opened).warnings if w.kind == "dependent-states"]
     yield from (f"{remark.heading}: {remark}" for remark in remarks)
     if not remarks:
-        yield "Dependence: none is seen at the start values"
+        yield "Dependence: none found at the start values"

@@ -104,8 +104,12 @@ def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoi
 class Eigenvalues:
     """Which eigenvalues are computed, and what is shown of them."""
 
-    around: float = command_option(0.0, "The frequency that they are nearest to.", OPTIONS, "number", metavar="RAD/S")
-    count: int = command_option(4, "How many, a pair of complex ones counting once.", OPTIONS, "integer", metavar="K")
+    around: float = command_option(
+        0.0, "The frequency around which eigenvalues are computed.", OPTIONS, "number", metavar="RAD/S"
+    )
+    count: int = command_option(
+        4, "Number of eigenvalues; a complex pair counts once.", OPTIONS, "integer", metavar="K"
+    )
     sparsity: Path | None = new_file(
         "Draw the mass matrices of all formulations and their factors.", suffixes("picture")
     )

@@ -85,7 +85,7 @@ class _Closed(io.TextIOBase):
     def write(self, text: str) -> int:
         """Refuse everything."""
         if text:
-            raise UsageError("Standard output is closed, and the result is lost. Open it, or write to a file.")
+            raise UsageError("Standard output is closed, so the result cannot be printed. Open it, or write to a file.")
         return 0
 
 

@@ -83,7 +83,7 @@ def _check_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) ->
     if not paths:
         return []
     if len(guess) > 1:
-        raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
+        raise UsageError("-o saves one point: give one --guess, or leave -o out to see the results of several.")
     from fmilin.model.files import check_point_file
     from fmilin.support.files import check_writable
 

@@ -78,8 +78,8 @@ class _Equations:
         of_unknowns = ca.depends_on(ca.veccat(system.matrix, system.right_hand_side), system.unknowns)
         if system.guess is None and of_unknowns:
             raise ModelError(
-                f"In {system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
-                f"W w = r shall determine. Solve for them, or move them into W."
+                f"In {system.name} the matrix W or the right-hand side r contains an unknown w of the equations W w = "
+                "r. Solve for them, or move them into W."
             )
         self.order = band_order(set(_entries(system.matrix)), system.unknowns.numel())
 

@@ -84,13 +84,13 @@ class CComponent:
         texts = re.sub(r"/\*.*?\*/", "", " ".join(("self in out i", self.step, *self.functions)), flags=re.DOTALL)
         if re.search(rf"(?<![\w@.>]){self.name}\b", texts):
             raise UsageError(
-                f"The C code of '{self.name}.c' calls something else '{self.name}'. Choose another name for the file."
+                f"The C code of '{self.name}.c' uses the name '{self.name}' itself. Choose another name for the file."
             )
         for c in self.constants:
             if not np.isfinite(c.values).all():
                 raise UsageError(
-                    f"'{self.name}.c' cannot be written: {c.about} has an entry that is infinite or no number. Compute "
-                    "the model again at a point where it is defined."
+                    f"'{self.name}.c' cannot be written: {c.about} has an entry that is infinite or not a number. "
+                    "Compute the model again at a point where it is defined."
                 )
             if self.precision == "single" and np.abs(c.values).max(initial=0.0) > float(np.finfo(np.float32).max):
                 raise UsageError(
@@ -204,8 +204,8 @@ def check_c_name(name: str) -> None:
     """Refuse what C, or C++, cannot call a struct."""
     if not _NAME.fullmatch(name) or _KEYWORDS.fullmatch(name):
         raise UsageError(
-            f"C cannot call a struct '{name[:70]}': letters, digits and '_' make a name, a letter first, 31 at most, "
-            "and no keyword. Choose such a name for the .c file."
+            f"'{name[:70]}' is not a valid name of a C struct: use at most 31 letters, digits and '_', a letter "
+            "first, and not a keyword. Choose such a name for the .c file."
         )
 
 

@@ -72,22 +72,22 @@ def find_compiler() -> tuple[str, ...]:
         wanted = tuple(shlex.split(text))
     except ValueError as error:
         raise ModelError(
-            f"The environment variable CC is no command: {str(error).lower()} in '{text}'. Correct it, or unset CC so "
-            f"that {', '.join(SYSTEM_COMPILERS)} are tried."
+            f"The environment variable CC is not a command: {str(error).lower()} in '{text}'. Correct it, or unset CC "
+            f"so that {', '.join(SYSTEM_COMPILERS)} are tried."
         ) from None
     if wanted:
         if program := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
             return (str(Path(program).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
         raise ModelError(
-            f"The environment variable CC asks for the C compiler '{wanted[0]}', which is not on the PATH. "
-            f"Install it, or unset CC so that {', '.join(SYSTEM_COMPILERS)} are tried."
+            f"The environment variable CC names the C compiler '{wanted[0]}', which is not on the PATH. Install it, "
+            f"or unset CC so that {', '.join(SYSTEM_COMPILERS)} are tried."
         )
     for name in SYSTEM_COMPILERS:
         if shutil.which(name):
             return (name,)
     raise ModelError(
-        f"No C compiler was found: neither the environment variable CC nor {', '.join(SYSTEM_COMPILERS)} leads to one. "
-        f"Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
+        f"No C compiler was found: neither the environment variable CC nor {', '.join(SYSTEM_COMPILERS)} names one. "
+        "Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
     )
 
 
@@ -113,8 +113,8 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
         library = built.read_bytes() if built.is_file() else b""
     if not library:
         raise ModelError(
-            f"The C compiler '{arguments[0]}' ended without complaint and without a library. Let the environment "
-            "variable CC name another one."
+            f"The C compiler '{arguments[0]}' ended without an error, but wrote no library. Let the environment "
+            "variable CC name another compiler."
         )
     if name:
         cache_library(name, library)
@@ -144,7 +144,7 @@ def built_program(
     if not _is_private(cache_folder()):
         raise ModelError(
             f"The folder '{cache_folder()}' belongs to another user. Let the environment variable XDG_CACHE_HOME name "
-            "a folder that is yours."
+            "a folder of your own."
         )
     with replace_when_complete(path) as unfinished:
         unfinished.write_bytes(program)
@@ -179,8 +179,8 @@ def _explained() -> Iterator[None]:
         yield
     except OSError as error:
         raise ModelError(
-            f"C code cannot be compiled here: {error.strerror or error}. Free some room, or let the environment "
-            "variable TMPDIR name a folder with more."
+            f"C code cannot be compiled here: {error.strerror or error}. Free disk space, or let the environment "
+            "variable TMPDIR name a folder with more of it."
         ) from None
 
 
@@ -245,7 +245,7 @@ def _run(arguments: list[str], folder: Path) -> None:
 def _first_errors(text: str, count: int = 3) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines
-    return " | ".join(errors[:count]) or "it says nothing more"
+    return " | ".join(errors[:count]) or "without further output"
 
 
 def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:

@@ -37,7 +37,7 @@ class Backend:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise UsageError(f"'{self.kind}' computes nothing: the backends are {', '.join(_KINDS)}.")
+            raise UsageError(f"'{self.kind}' is not a backend: the backends are {', '.join(_KINDS)}.")
 
 
 class Native:

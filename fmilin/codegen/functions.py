@@ -123,8 +123,9 @@ class SystemFunctions:
         name = self.system.unknown_names[columns[k]]
         raise NumericalError(
             f"Rounding decides about '{self.system.name}': the coefficient of '{name}' in row {rows[k] + 1} of its "
-            f"linear equations is {values[k]:.2g}, which is rounding of terms of size {bounds[k]:.2g}, and without it "
-            f"nothing determines the motion. Change the parameters, or write a model without '{name}' (DaeModel).",
+            f"linear equations is {values[k]:.2g}, which is the rounding error of terms of size {bounds[k]:.2g}; "
+            f"without it the motion is not determined. Change the parameters, or write a model without '{name}' "
+            "(DaeModel).",
             variable=name,
         )
 

@@ -164,14 +164,14 @@ def _whole_power(base: SX, exponent: int) -> SX:
 
 
 def _no_arithmetic(e: Any) -> ModelError:
-    return ModelError(f"'{_short(e)}' is no arithmetic of plain symbols, so no code can be made from it.")
+    return ModelError(f"'{_short(e)}' is not arithmetic of plain symbols, so no code can be made from it.")
 
 
 def _number_of(e: Expr) -> float:
     try:
         return float(e) if e.is_Rational else float(e.evalf(20))
     except (TypeError, ValueError, AttributeError, OverflowError):
-        raise ModelError(f"'{_short(e)}' in the equations is no real number.") from None
+        raise ModelError(f"'{_short(e)}' in the equations is not a real number.") from None
 
 
 def _short(e: Any) -> str:

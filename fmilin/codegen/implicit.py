@@ -104,9 +104,9 @@ def _refusal(linearized: Linearized, guess: Guess, point: Point, w: FloatArray, 
         return singular
     where = f" '{guess.equations[int(np.argmax(np.abs(r)))]}' is left" if guess.equations else " they are left"
     return NumericalError(
-        f"The algebraic equations of '{name}' were not solved at time {point[0]:g}:{where} with a "
-        f"residual of {np.max(np.abs(r), initial=0.0):.3g} by Newton's iteration. Choose a point nearer to the start "
-        "values, give start values of the algebraic variables near their solution, or check that there is one."
+        f"Newton's iteration did not solve the algebraic equations of '{name}' at time {point[0]:g}:{where} with a "
+        f"residual of {np.max(np.abs(r), initial=0.0):.3g}. Choose a point nearer to the start values, give start "
+        "values of the algebraic variables near their solution, or check that a solution exists."
     )
 
 

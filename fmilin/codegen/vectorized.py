@@ -118,8 +118,8 @@ class _Problem:
         order = _find_order(system)
         if order is None and system.unknowns.numel() > MAX_DENSE_UNKNOWNS:
             raise ModelError(
-                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and no symmetric matrix. "
-                f"Code for many points is made for up to {MAX_DENSE_UNKNOWNS} unknowns."
+                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and a matrix that is not "
+                f"symmetric. Code for many points supports up to {MAX_DENSE_UNKNOWNS} unknowns."
             )
         z_s, z_w = (jacobian(quantities, s) for s in (system.motion, system.unknowns))
         entries = list(zip(*_Nonzeros.of(z_s), z_s.nonzeros(), strict=True))

@@ -83,7 +83,7 @@ def linearize_sampled_loop(model: ConnectedModel, point: OperatingPoint | None, 
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     times = {m.linear.sample_time for m in sampled.values()}
     if not times:
-        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
+        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize(system) returns its linear model.")
     step, periods = base_step(sorted(times))
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
@@ -125,7 +125,7 @@ def continuous_law(linear: LinearModel) -> LinearModel:
     h, one, k = linear.sample_time, np.eye(len(linear.A)), len(linear.outputs)
     if np.linalg.cond(linear.A + one) > MAX_SEPARATION_CONDITION_NUMBER:
         raise UsageError(
-            f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: ask for L as it is."
+            f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: leave out continuous=True."
         )
     M = np.linalg.inv(linear.A + one)
     A, B = 2 / h * M @ (linear.A - one), 4 / h * M @ linear.B
@@ -150,7 +150,7 @@ def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple
     held_links = [link for link in d.links if link.source[0] in sampled and link.target[0] not in sampled]
     read = [link for link in d.links if link.source[0] not in sampled and link.target[0] in sampled]
     if len(inner) + len(held_links) + len(read) < len(d.links):
-        raise UsageError("One sampled regulator feeds another: join them to one first.")
+        raise UsageError("One sampled regulator feeds another: combine them into one first.")
     plant_feeds = [f for f in (d.feeds[i] for i in model._chosen) if any(t[0] not in sampled for t, _ in f.targets)]
     feeds = [replace(f, targets=tuple(x for x in f.targets if x[0][0] not in sampled)) for f in plant_feeds]
     feeds += [Feed(Signal(f"held {qualify(*k.target)}"), ((k.target, k.change),)) for k in held_links]
@@ -315,11 +315,11 @@ def connect(
            [-3.,  0.]])
     """
     if not isinstance(members, Mapping) or not members:
-        raise UsageError("'members' is a mapping of names to models, with one member at least.")
+        raise UsageError("'members' must be a mapping of names to models, with at least one member.")
     models = {}
     for member, source in members.items():
         if not isinstance(member, str) or not member:
-            raise UsageError(f"A member's name is a text, not {member!r}.")
+            raise UsageError(f"The name of a member must be a text, not {member!r}.")
         with in_member(member):
             models[member] = build_member(member, source)
     links = resolve_links(models, connections)

@@ -123,12 +123,12 @@ class Cosimulation(TableRepr):
     def largest_step(self) -> float | None:
         """The largest stable step in seconds, by bisection; None where none is, infinite where all those tried are."""
         if any(m.linear.sample_time for m in self.members):
-            raise UsageError("A member is sampled: the step is its sample time.")
+            raise UsageError("A member of the system is sampled: the step is its sample time.")
         s = self.plant.eigenvalues()
         if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
             raise NumericalError(
-                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
-                "step its co-simulation is stable."
+                f"The coupled plant is itself unstable (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s), so its "
+                "co-simulation is unstable at every step."
             )
         eigenvalues = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
         sizes = np.abs(eigenvalues)[np.abs(eigenvalues) > 1e-9 * np.max(np.abs(eigenvalues), initial=1e-300)]

@@ -143,7 +143,7 @@ class CoupledMembers(Members):
         if self.depends[member].all():
             raise NumericalError(
                 f"The input '{self.wires.names[v]}' differs from the output of '{self.parts[member].name}' that feeds "
-                "it: this member does not answer the same twice at the same point."
+                "it: two evaluations of this member at the same point differ."
             )
         self.depends[member][...] = True
         self._plan()
@@ -250,7 +250,7 @@ class CoupledMembers(Members):
             return sparse.linalg.splu(closing).solve
         except RuntimeError:
             raise NumericalError(
-                "The algebraic loops of the system have no solution, or many: det(I - K D) = 0. Break one of them."
+                "The algebraic loops of the system have no unique solution: det(I - K D) = 0. Break one of them."
             ) from None
 
     def compute_member_points(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[FloatArray, FloatArray]]:

@@ -158,11 +158,11 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
         system = control.tf2ss(system) if system.ninputs == system.noutputs == 1 else control.ss(system)
     if not isinstance(system, control.StateSpace):
         raise UsageError(
-            f"The member '{name}' is a {type(system).__name__}: members are models (fmilin.load), linear models, or "
-            "linear systems of python-control."
+            f"The member '{name}' is a {type(system).__name__}: members must be models (fmilin.load), linear models, "
+            "or linear systems of python-control."
         )
     if system.dt is True:
-        raise UsageError(f"The member '{name}' is sampled without saying how often: give it a dt in seconds.")
+        raise UsageError(f"The member '{name}' is sampled, but has no sample time: give it a dt in seconds.")
     states, inputs, outputs = (
         Signals(Signal(original_name(label)) for label in labels)
         for labels in (system.state_labels, system.input_labels, system.output_labels)
@@ -312,7 +312,7 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same regulator with chosen outputs; it needs all its inputs."""
         if inputs is not None and list(inputs) != list(self.inputs.names):
-            raise UsageError(f"The sampled regulator '{self.info.name}' takes all its inputs.")
+            raise UsageError(f"The sampled regulator '{self.info.name}' requires all its inputs: leave none out.")
         if outputs is None:
             return self
         what = f"an output of '{self.info.name}'"

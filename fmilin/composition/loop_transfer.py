@@ -76,8 +76,8 @@ def find_wire(model: ConnectedModel, name: str) -> NamedWire:
     if canonical in wires:
         return wires[canonical]
     raise UsageError(
-        f"No wire ends at '{name}': it is an input that no output feeds, so no loop goes through it. Name an input "
-        f"that is connected: {', '.join(wires) or 'there is none'}."
+        f"No wire ends at '{name}': no output feeds this input, so no loop passes through it. Name a connected input: "
+        f"{', '.join(wires) or 'there is none'}."
     )
 
 
@@ -99,7 +99,7 @@ def cut_wires(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]
     wires = [find_wire(model, name) for name in names]
     targets = [qualify(*link.target) for wire in wires for link in wire.links]
     if twice := sorted({n for several in (targets, names) for n in several if several.count(n) > 1}):
-        raise UsageError(f"The wire to '{twice[0]}' is named twice among {', '.join(names)}. Name each once.")
+        raise UsageError(f"The wire to '{twice[0]}' is named twice among {', '.join(names)}. Name each wire only once.")
     try:
         changed, values = _cut(model, point, wires)
     except NumericalError as error:
@@ -232,7 +232,7 @@ def linearize_loop_transfer(
 ) -> LinearModel:
     """Return the loop that a request describes, without its choice of signals; see :func:`loop_transfer`."""
     names, linear = _linear(system, wires, point, request, opened=opened, continuous=continuous)
-    text = f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}."
+    text = f"L at {names}: the returned signal per signal sent; {AS_WIRED}."
     return replace(linear, warnings=(Remark("loop", text), *linear.warnings))
 
 
@@ -257,7 +257,7 @@ def sensitivity(
     """
     request = Request.of("sensitivity", linearization, options)
     names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
-    text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
+    text = f"S at {names}, from a signal added on the wire to the total signal on it; {AS_WIRED}."
     return _add_remark(_close_loop(L), text)
 
 
@@ -283,7 +283,7 @@ def complementary_sensitivity(
     S = _close_loop(L)
     outputs = {name: -value for name, value in S.point.outputs.items()}
     T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
-    return _add_remark(T, f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
+    return _add_remark(T, f"T at {names}: minus the returned signal per signal added on the wire; {AS_WIRED}.")
 
 
 @one_at_a_time
@@ -305,7 +305,7 @@ def opened(
     model, point, names = _system(system, wires, point)
     cut = cut_wires(model, point, names)
     linear = _linearize_cut(cut.model.with_interface(None, model.outputs.names), cut.point, request)
-    return _add_remark(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
+    return _add_remark(linear, f"Opened at {', '.join(names)}: the signal of each cut wire is now an input.")
 
 
 def require_wires(system: Model, names: Sequence[str]) -> None:
@@ -327,7 +327,7 @@ def _system(
         )
     names = [wires] if isinstance(wires, str) else list(wires)
     if not names:
-        raise UsageError("Name a wire: the input at which it ends, as 'plant.u'.")
+        raise UsageError("Name a wire by the input at which it ends, as 'plant.u'.")
     point = operating_point(system) if point is None else point
     model = model_at(system, point)
     assert isinstance(model, ConnectedModel)  # noqa: S101 - a view of it
@@ -352,7 +352,7 @@ def _linear(
     if closed and len(times) > 1 and not continuous:
         raise UsageError(
             f"The regulators of '{model.info.name}' have different sample times "
-            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time, or "
+            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L can be computed. Use one sample time, or "
             "take a continuous approximation (continuous=True)."
         )
     cut, at = cut_wires(model, point, names)
@@ -393,15 +393,14 @@ def _linearize_cut(
         return linearize_as(model, point, request)
     if nonlinear := [name for name in held_members if not isinstance(model.members[name], SampledMember)]:
         raise UsageError(
-            f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
+            f"'{nonlinear[0]}' is a sampled regulator that is not a linear system: connect its linear model instead."
         )
     if not continuous:
         return linearize_sampled_loop(model, point, request)
     step = max(m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember))
     text = (
-        f"A continuous approximation of {', '.join(held_members)} (Tustin's rule, what is held as a delay of half a "
-        "sample): "
-        f"good for frequencies well below {np.pi / step:.4g} rad/s."
+        f"A continuous approximation of {', '.join(held_members)} (Tustin's rule; a hold counts as a delay of half a "
+        f"sample): good for frequencies well below {np.pi / step:.4g} rad/s."
     )
     return _add_remark(approximate_loop(model, point, request), text)
 
@@ -414,8 +413,8 @@ def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: S
     if not sampled or not continuous:
         return linear
     text = (
-        f"What is sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and what comes back is read "
-        "then: between continuous members that is an approximation, good for frequencies well below "
+        f"The signal sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and the returned signal "
+        "is read at the end. Between continuous members this is an approximation, good for frequencies well below "
         f"{np.pi / linear.sample_time:.4g} rad/s."
     )
     return _add_remark(linear, text)

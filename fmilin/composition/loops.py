@@ -75,7 +75,7 @@ class LoopSolver:
         require_solvable(slopes(v), self._names)
         raise NumericalError(
             f"The algebraic loop through {quote_first(self._names, 6)} has no solution near the last one: Newton's "
-            f"method stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from what feeds them. Start "
+            f"method stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from their sources. Start "
             "elsewhere, or break the loop by a state (a filter, a delay).",
             variable=self._names[0],
         )
@@ -124,8 +124,8 @@ def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
         return
     moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3] or list(names)
     raise NumericalError(
-        f"The algebraic loop through {quote_first(moved, 6)} has no solution, or infinitely many: what feeds "
-        "these inputs follows them one to one (det(I - K D) = 0). Take out a connection, or put a state (a filter, a "
+        f"The algebraic loop through {quote_first(moved, 6)} has no solution, or infinitely many: the sources of "
+        "these inputs follow them one to one (det(I - K D) = 0). Remove a connection, or put a state (a filter, a "
         "delay) into the loop.",
         variable=moved[0],
     )

@@ -200,10 +200,10 @@ class Expression:
 def parse(text: str) -> Expression:
     """Parse the arithmetic of the command line; other names than ``pin.x``, ``q[1]``, ``der(v)`` go in backquotes."""
     if not text.strip():
-        raise ExpressionError("The expression is empty.", text=text)
+        raise ExpressionError("The expression of the constraint is empty.", text=text)
     if len(text) > LONGEST_TEXT:
         raise ExpressionError(
-            f"The expression has {len(text)} characters; {LONGEST_TEXT} are the limit. Split it.", text=text
+            f"The expression has {len(text)} characters; the limit is {LONGEST_TEXT}. Split it.", text=text
         )
     source, names = _with_placeholders(text)
     try:
@@ -212,7 +212,7 @@ def parse(text: str) -> Expression:
         raise _refusal(text, 0, "it is too long or nests too deeply") from None
     except (SyntaxError, ValueError) as error:
         position = (getattr(error, "offset", None) or 1) - 1
-        raise _refusal(text, min(position, len(text)), "this is no complete arithmetic expression") from None
+        raise _refusal(text, min(position, len(text)), "this is not a complete arithmetic expression") from None
     steps = _Steps(text, names)
     steps.add(tree)
     return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.steps))
@@ -276,7 +276,7 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
     while position < len(text):
         match = _TOKENS.match(text, position)
         if match is None:
-            raise _refusal(text, position, f"{text[position]!r} does not belong to arithmetic")
+            raise _refusal(text, position, f"{text[position]!r} is not part of arithmetic")
         kind, token = match.lastgroup, match.group()
         if kind == "operator":
             depth += {"(": 1, ")": -1}.get(token, 0)
@@ -345,7 +345,7 @@ class _Steps:
             case ast.Name(id=name) if re.fullmatch(r"_\d+", name):
                 operation, value = "variable", self._names[int(name[1:])]
             case _:
-                what = "it contains something that is no arithmetic, or an operator or function is misplaced"
+                what = "it contains something other than arithmetic, or an operator or function is misplaced"
                 raise _refusal(self._text, 0, what)
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
         if step not in self.steps:

@@ -44,8 +44,8 @@ def held(channel: ExplainedChannel) -> Answer | None:
     except FmilinError:
         return None
     text = (
-        f"{_enumerate(names)} is sampled and holds its outputs between its samples, so nothing passes in this linear "
-        "model. fl.sampled_loop(system) is the one from sample to sample, in which it does."
+        f"{_enumerate(names)} is sampled and holds its outputs between samples, so it transmits no signal in this "
+        "linear model. fl.sampled_loop(system) is the model from sample to sample, which includes it."
     )
     return "held", names, text, True
 
@@ -66,13 +66,13 @@ def swallowed(channel: ExplainedChannel) -> Answer | None:
     if len(sides) == 1:
         way = "upwards" if sides[0] > 0 else "downwards"
         text = (
-            f"'{channel.input}' stands at {value:g}, beyond a limit or at it: only pushes {way} move anything. Take a "
-            "point at which it is inside its range."
+            f"'{channel.input}' is {value:g}, at or beyond a limit: only changes {way} have an effect. Choose a point "
+            "inside its range."
         )
         return "limit", (channel.input,), text, True
     text = (
-        f"Small pushes of '{channel.input}' move nothing in either direction, larger ones do: a dead zone, or friction "
-        "at rest. Take a point at which it moves, or make the friction smooth."
+        f"Small changes of '{channel.input}' have no effect in either direction, larger ones do: a dead zone, or "
+        "static friction. Choose a point at which it moves, or make the friction smooth."
     )
     return "dead zone", (channel.input,), text, True
 
@@ -111,8 +111,8 @@ def symmetric(channel: ExplainedChannel) -> Answer | None:
             continue
     why = f" Changing {_enumerate(breaking[:4])} breaks the symmetry." if breaking else ""
     text = (
-        f"Paths lead from '{channel.input}' to '{channel.output}' and cancel: what is moved is odd, what is seen even "
-        f"(over {_enumerate(adds)}). Sense one of them alone, or push on one side.{why}"
+        f"Paths lead from '{channel.input}' to '{channel.output}' and cancel: the excited motion is odd, the measured "
+        f"one even (over {_enumerate(adds)}). Measure one of them alone, or excite one side.{why}"
     )
     return "symmetry", tuple(dict.fromkeys((*adds, *breaking))), text, bool(breaking)
 
@@ -130,7 +130,9 @@ def zero_parameters(channel: ExplainedChannel) -> Answer | None:
     needed = _needed(zeros, answers)
     if not needed:
         return None
-    text = f"The parameter {_enumerate(needed)} is zero: with another value '{channel.input}' moves '{channel.output}'."
+    text = (
+        f"The parameter {_enumerate(needed)} is zero: with another value '{channel.input}' affects '{channel.output}'."
+    )
     return "parameter", needed, text, True
 
 
@@ -154,7 +156,7 @@ def cancelling(channel: ExplainedChannel) -> Answer | None:
     change = "that" if len(needed) == 1 else f"{count} of them together" if count > 1 else "one of them"
     text = (
         f"A path leads from '{channel.input}' to '{channel.output}', and its gain is zero at these values of "
-        f"parameters ({shown}). Change {change}, and the channel answers."
+        f"parameters ({shown}). Change {change} to open the channel."
     )
     return "parameter", needed, text, True
 
@@ -186,10 +188,10 @@ def vanishing(channel: ExplainedChannel) -> Answer | None:
             if needed := _needed(list(values), answers):
                 shown = ", ".join(f"{n} = {values[n][0]:g}" for n in needed)
                 kind = "point" if far == NEAR_DISTANCE else "limit"
-                why = "a factor on the way vanishes there" if kind == "point" else "a limit or a dead zone on the way"
+                why = "a factor on the path vanishes there" if kind == "point" else "a limit or a dead zone on the path"
                 text = (
                     f"It is due to the point ({shown}): {why}. At another value of {_enumerate(needed)} the channel "
-                    "answers: linearize there."
+                    "is open: linearize there."
                 )
                 return kind, needed, text, True
     return None
@@ -243,8 +245,9 @@ def constrained(channel: ExplainedChannel) -> Answer | None:
     if not needed:
         return None
     text = (
-        f"The constraint {_enumerate(needed)} takes away the motion that '{channel.input}' would make: without it "
-        f"'{channel.output}' is moved. Push or sense along a freedom that is left, or release it."
+        f"The constraint {_enumerate(needed)} blocks the motion that '{channel.input}' would cause: without it "
+        f"'{channel.output}' responds. Excite or measure along a remaining degree of freedom, or release the "
+        "constraint."
     )
     return "constraint", needed, text, True
 
@@ -270,22 +273,22 @@ def unconnected(channel: ExplainedChannel) -> Answer:
         return answer
     linear = channel.linear()
     if linear is None:
-        text = "There is no linear model at this point: linearize it first, and read what stands in the way."
+        text = "There is no linear model at this point: linearize it first, and read the error."
         return "no path", (), text, False
     clean = without_errors(linear)
     moved = [n for n, m in zip(clean.states.names, reached(clean.A, clean.B), strict=True) if m]
     sees = [n for n, s in zip(clean.states.names, reached(clean.A.T, clean.C.T), strict=True) if s]
-    what = f"moves {_enumerate(moved)}" if moved else "moves no state"
+    what = f"moves {_enumerate(moved)}" if moved else "affects no state"
     which = f"depends on {_enumerate(sees)}" if sees else "depends on no state"
-    text = f"There is no path, here or beside: '{channel.input}' {what}, '{channel.output}' {which}. "
+    text = f"There is no path at this point or near it: '{channel.input}' {what}, '{channel.output}' {which}.  "
     if channel.model.info.fmi_version:
         # Parameters of an FMU are fixed once it is initialized, so that cancelling ones look like a missing path.
         text += (
             "Parameters of an FMU are not varied: with other values, fl.load(source, parameters={'NAME': VALUE}), "
-            "there may be a path, unless the equations lack what leads from the one to the other."
+            "there may be a path, unless the equations lack the coupling."
         )
     else:
-        text += "The equations lack what leads from the one to the other; choose another input or output."
+        text += "The equations do not couple them; choose another input or output."
     return "no path", tuple(dict.fromkeys((*moved, *sees))), text, True
 
 
@@ -310,11 +313,11 @@ def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | 
                 wire = (qualify(*source), qualify(*target))
                 text = (
                     f"No wire leads from {_enumerate(sorted(ahead))} to {_enumerate(sorted(behind))}. With one from "
-                    f"'{wire[0]}' to '{wire[1]}' the channel answers."
+                    f"'{wire[0]}' to '{wire[1]}' the channel is open."
                 )
                 return "no path", wire, text, True
     start, end = _enumerate(sorted(ahead)), _enumerate(sorted(behind))
-    text = f"No wire leads from {start} to {end}, and none that was tried opens it."
+    text = f"No wire leads from {start} to {end}, and no added wire that was tried opens the channel."
     return "no path", (*sorted(ahead), *sorted(behind)), text, False
 
 

@@ -56,9 +56,9 @@ def _describe_beyond(linear: LinearModel, zeros: Complex) -> Iterator[str]:
     yield f"{word} in the right half-plane ({names} 1/s)."
     is_odd = np.count_nonzero(zeros.imag == 0) % 2 == 1
     if is_odd:
-        yield f"After a step '{o}' first moves the wrong way."
+        yield f"After a step '{o}' first moves in the wrong direction."
     slowest = min(upper, key=abs)
-    yield f"The crossover frequency of a loop has to stay below about {abs(slowest) / 2:.3g} rad/s."
+    yield f"The crossover frequency of a loop must stay below about {abs(slowest) / 2:.3g} rad/s."
     poles = minimal_realization(linear).eigenvalues()
     unstable = poles[poles.real > 0]
     if len(unstable):

@@ -148,7 +148,7 @@ def _rank(rows: FloatArray, tolerance: float) -> int:
 
 _INTERRUPTED = Remark(
     "interrupted",
-    "The search was interrupted: what is listed was found until then, and was verified; there may be more.",
+    "The search was interrupted: the listed constraints were found and verified before; there may be more.",
 )
 ACCURACY_OF_NOISE = 50  # how much less accurate than the rates numbers in an expression may be
 
@@ -265,7 +265,7 @@ def _searched(search: ConstraintSearch, progress: Callable[[str], None]) -> tupl
                 break  # numbers say that nothing is missing
             if len(library) > MIN_ANNOUNCED_SIZE:
                 where = f" (group {number} of {len(kinds.groups)})" if len(kinds.groups) > 1 else ""
-                progress(f"Looking among {len(library)} functions of {len(group)} states{where}")
+                progress(f"Searching {len(library)} functions of {len(group)} states{where}")
             search.among(library)
             if library is first and (least_order is None or count - search.rank() > least_order):
                 search.redundant(library)
@@ -309,28 +309,28 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
     if len(kinds.constant) == len(sampler.point.states) > 0:
         yield Remark(
             "nothing-moves",
-            "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
-            "another point, fl.operating_point(model, {'NAME': VALUE}), or larger inputs with excite=.",
+            "Nothing moves: all rates are zero for all states near the point and all inputs. Give another point, "
+            "fl.operating_point(model, {'NAME': VALUE}), or larger inputs with excite=.",
         )
         return
     if skipped:
         largest = max(map(len, kinds.groups))
         yield Remark(
             "too-many-states",
-            f"{largest} states hang together, too many to look for constraints among all products of two: only what "
-            "fits into smaller libraries was looked for.",
+            f"{largest} states are coupled, too many to search all products of two for constraints: only smaller "
+            "libraries were searched.",
         )
     if more > 0:
         yield Remark(
             "incomplete",
-            f"At the point {more} more {'direction looks' if more == 1 else 'directions look'} kept, for which no "
-            "expression was found: it is of another form than those that were tried, or it is a mode that no input "
-            "reaches. For one linear model none is needed: fmilin.discovery.tangent.linearize_on_tangent(model).",
+            f"At the point {more} more {'direction seems' if more == 1 else 'directions seem'} to be invariant, and "
+            "no expression was found: it has a form that was not tried, or it is an uncontrollable mode. For one "
+            "linear model none is needed: fmilin.discovery.tangent.linearize_on_tangent(model).",
         )
     if sampler.crosses_events():
         yield Remark(
             "events",
-            "Some of the sampled states lie beyond an event of the model: what was found holds on both sides of it.",
+            "Some of the sampled states lie beyond an event of the model: the constraints hold on both sides of it.",
         )
 
 

@@ -42,8 +42,8 @@ class Sampler:
         self._why = ""
         if isinstance(self.model, Stepped) and (why := self.model.why_not_direct(self.point)):
             raise UsageError(
-                f"'{self.model.info.name}' brings its own solver, and constraints are looked for in rates at states of "
-                f"our choice. {why} Take its model-exchange interface, or the linear model that is measured."
+                f"'{self.model.info.name}' has its own solver, and the search for constraints needs rates at chosen "
+                f"states. {why} Use its model-exchange interface, or the measured linear model."
             )
         self.random = np.random.default_rng(16)
         self.sizes = self.model.states.scales(self.point.states)
@@ -66,8 +66,8 @@ class Sampler:
             self.reach = self.reach / 4
         why = f" It says: {self._why}" if self._why else ""
         raise NumericalError(
-            f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
-            f"them. Give another point: fl.operating_point(model, {{'NAME': VALUE}}).{why}"
+            f"'{self.model.info.name}' provides no rates at states near its point, so constraints cannot be found. "
+            f"Give another point: fl.operating_point(model, {{'NAME': VALUE}}).{why}"
         )
 
     def states(self, count: int) -> FloatArray:

@@ -182,7 +182,9 @@ class ConstraintSearch:
                 # List the positions' relation of which ``h`` is the rate: gears without inputs look like momentum.
                 g = integral(at, self.kinds, self.sampler)
                 if g is not None:
-                    self.rejected.append(Rejected(g, "a constraint if gears, belts or ropes tie these; no input tells"))
+                    self.rejected.append(
+                        Rejected(g, "a constraint if gears, belts or ropes connect these; no input decides it")
+                    )
                 continue
             has_speed = bool(at.states & self.kinds.speeds)
             (self.open if verdict.kind == "open" else self.speeds if has_speed else norms).append(at)

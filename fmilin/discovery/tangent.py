@@ -52,7 +52,7 @@ def linearize_on_tangent(
     request = Request.of("linearize_on_tangent", linearization, options)
     if request.stepping is not None and request.stepping.lifted:
         raise UsageError(
-            "The directions of motion are found from a continuous linear model, and lifted=True makes a discrete one. "
+            "The directions of motion follow from a continuous linear model, and lifted=True makes a discrete one. "
             "Leave it out."
         )
     independent = request.independent
@@ -65,8 +65,8 @@ def linearize_on_tangent(
     if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM_RATE_TOLERANCE:
         raise NumericalError(
             f"The tangent space of '{model.info.name}' follows from numbers alone only at an equilibrium, and the "
-            "point is not one: along a motion everything seems to be conserved. Find one with fl.trim(model), or find "
-            "the constraints with fl.discover(model)."
+            "point is not one: along a motion every quantity seems to be conserved. Find one with fl.trim(model), or "
+            "find the constraints with fl.discover(model)."
         )
     gradients, gap = _conserved_gradients(every, dependent_combinations(every, free, point), sizes)
     return _restricted(full, gradients / sizes[:, None], gap, independent, sizes)
@@ -129,8 +129,8 @@ def _restricted(
 
     remark = Remark(
         "tangent-only",
-        f"No constraint is known: that {n - k} of {n} states can move independently was found from the numbers at this "
-        "point alone. The linear model holds at this point; nothing can be said about others.",
+        f"No constraint is known: the numbers at this point alone show that {n - k} of {n} states can move "
+        "independently. The linear model is valid at this point only.",
     )
     restricted = replace(
         full,

@@ -229,7 +229,7 @@ class ExplorePage:
         start = self._subject.start
         self._bode: ui.echart | None = None
         if not (len(start.inputs) and len(start.outputs)):
-            ui.label("There is no input or no output.").classes("text-gray-500")
+            ui.label("The linear model has no input or no output.").classes("text-gray-500")
             return
         with ui.row().classes("w-full gap-4"):
             inputs, outputs = list(start.inputs.names), list(start.outputs.names)
@@ -286,7 +286,7 @@ class ExplorePage:
                     self._write_line()
                     continue
                 self._show(linear)
-                self._time.text = f"answered in {1000 * (time.perf_counter() - begin):.0f} ms"
+                self._time.text = f"computed in {1000 * (time.perf_counter() - begin):.0f} ms"
                 await self._draw()
         finally:
             self._busy = False

@@ -88,7 +88,7 @@ def save_law(
         return
     if suffix != ".c":
         if limits:
-            raise UsageError(f"'{path}' has no limits: leave them out, or write a .c or .fmu file.")
+            raise UsageError(f"'{path}' has no output limits: leave them out, or write a .c or .fmu file.")
         save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
         return
     writing = Writing(Path(path).stem, precision=precision)
@@ -115,7 +115,7 @@ def component(
         c99.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
         c99.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
         c99.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
-        c99.Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        c99.Constant("f0", f0, "the change of the states in a sample at the operating point"),
         c99.Constant("u0", u0, "the inputs at the operating point"),
         c99.Constant("g0", g0, "the outputs at the operating point"),
     ]
@@ -123,7 +123,9 @@ def component(
         constants += [
             c99.Constant("lower", limits.lower, "the least outputs"),
             c99.Constant("upper", limits.upper, "the largest outputs"),
-            c99.Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
+            c99.Constant(
+                "F", limits.back, "the reduction of the outputs by their limits, for the next values of the states"
+            ),
         ]
     matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
     if angles is not None:
@@ -173,7 +175,7 @@ def _sample_model(linear: LinearModel, sample_time: float | None) -> tuple[Linea
         if sample_time is not None and sample_time != linear.sample_time:
             raise UsageError(
                 f"The linear model is sampled every {linear.sample_time:g} s: it cannot be written for another sample "
-                f"time ({sample_time:g} s). Sample the continuous one."
+                f"time ({sample_time:g} s). Sample the continuous model."
             )
         return linear, f"It is sampled every {linear.sample_time!r} s."
     h = _sample_time(linear) if sample_time is None else sample_time
@@ -297,11 +299,11 @@ def schedule_component(
     offsets = {name: parts.start(name) for name in parts.shapes}
     remembers = schedule.estimates or schedule.form == "velocity"
     memory_description = (
-        "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
+        "the prediction for the next step" if schedule.estimates else "the measurements of the last step"
     )
     memory = [
         c99.Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
-        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
+        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which used the values at"]),
     ]
     if remembers:
         memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {memory_description}" for s in schedule.states])]

@@ -109,8 +109,8 @@ def require_points(points: Iterable[object]) -> None:
     for number, point in enumerate(points, 1):
         if not isinstance(point, OperatingPoint):
             raise UsageError(
-                f"Point {number} is of the type '{type(point).__name__}', and should be of the type OperatingPoint: "
-                "fl.operating_point(model, {name: value}) makes one."
+                f"Point {number} is of the type '{type(point).__name__}', and should be an OperatingPoint: create it "
+                "with fl.operating_point(model, {name: value})."
             )
 
 
@@ -119,7 +119,7 @@ class _PathFamily:
 
     def __init__(self, model: Model, request: Request, points: list[OperatingPoint]) -> None:
         if not points:
-            raise UsageError("A family of linear models needs at least one of them.")
+            raise UsageError("A family of linear models needs at least one linear model.")
         self._model, self._request, self._points = model, request, points
         times = [point.time for point in points]
         moves = len(set(times)) == len(times) > 1

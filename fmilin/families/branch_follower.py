@@ -26,7 +26,10 @@ from fmilin.trimming.request import TrimRequest
 
 MAX_HALVINGS = 6
 """Of the step from one point to the next."""
-LOST = "From the point before, this one could not be followed: it was searched for, and may lie on another branch."
+LOST = (
+    "The branch could not be followed from the previous point to this one: it was found by a search, and may lie on "
+    "another branch."
+)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class PackedPlan:
     def of(cls, plan: SweepPlan, limits: Limits | None = None) -> PackedPlan:
         """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
         if not isinstance(plan.source, str):
-            raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
+            raise UsageError("A cluster needs the model's file: give its path instead of a loaded model.")
         path = _find_model_file(plan.source)
         paths = [] if path is None else [path, path.with_name(f"{path.stem}.fmilin.toml")]
         if plan.load.constraints_file is not None:
@@ -70,7 +70,7 @@ def _find_model_file(source: str) -> Path | None:
         return path
     if ":" in source and ".py:" not in source:
         return None
-    raise UsageError(f"There is no file '{head}' that could travel to the cluster.")
+    raise UsageError(f"There is no file '{head}' that could be sent to the cluster.")
 
 
 _open: dict[str, Any] = {}  # of this worker: a folder and the processes of each packed plan
@@ -177,8 +177,7 @@ class Cluster(SweepExecutor):
                 break
             return batch
         raise ModelCrashError(
-            "The Dask scheduler is gone: it was stopped, or the connection broke. Start it again, or use jobs= for "
-            "processes on this machine."
+            "The connection to the Dask scheduler was lost. Start it again, or use jobs= for processes on this machine."
         )
 
     def close(self) -> None:

@@ -326,7 +326,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     def _part(self, key: Any, picked: NDArray[np.intp]) -> LinearFamily:
         keys = key if isinstance(key, tuple) else (key,)
         if any(not isinstance(k, slice | int | np.integer) for k in keys):
-            raise UsageError("Points of a family are picked by integers and slices.")
+            raise UsageError("Points of a family must be selected by integers and slices.")
         keys = (*keys, *[slice(None)] * (len(self.shape) - len(keys)))
         if self.grid.zipped:
             axes = {name: values[keys[0]] for name, values in self.axes.items()}
@@ -362,8 +362,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
                 self.linear_model(number)  # raises the reason
         if len({int(self._kinds.flat[k]) for k in weights}) > 1:
             raise NumericalError(
-                "The points around have different independent coordinates: there is nothing to interpolate between. "
-                "Name coordinates that are regular at all points (independent=), or take tangent ones."
+                "The neighbouring points have different independent coordinates, so interpolation is not possible. "
+                "Name coordinates that are regular at all points (independent=), or use coordinates='tangent'."
             )
         numbers = list(weights)
         nearest = max(weights, key=lambda k: weights[k])
@@ -379,7 +379,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         errors = EntryErrors(**{name: grid_errors[name] + getattr(linear.errors, name) for name in MATRICES})
         linear = with_errors(linear, errors, *_describe_motion(linear))
         accuracies = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
-        text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "
+        text = f"Interpolated between {len(weights)} points. Relative errors when one of them is left out:  "
         return replace(linear, warnings=(*linear.warnings, Remark("interpolated", f"{text}{accuracies}.")))
 
     def left_out(self) -> LeftOut:

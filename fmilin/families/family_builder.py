@@ -216,7 +216,7 @@ def build_family(
     A grid where every combination of the values is there once; else a list of points.
     """
     if not models:
-        raise UsageError("A family of linear models needs at least one of them.")
+        raise UsageError("A family of linear models needs at least one linear model.")
     if axes is None:
         times = [m.point.time for m in models]
         axes = {"time": times} if len(set(times)) == len(times) > 1 else {"point": list(range(len(models)))}

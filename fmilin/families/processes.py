@@ -128,7 +128,7 @@ class Processes(SweepExecutor):
         self._plan, self._limits = plan, limits
         self._program = program or not hasattr(os, "fork")
         if self._program and not isinstance(plan.source, str):
-            raise UsageError("Other processes need the model's file: give its path, not a model that is open here.")
+            raise UsageError("Other processes need the model's file: give its path instead of a loaded model.")
         self.capacity, self._jobs = 2 * jobs, jobs
         self._tasks: deque[SweepTask] = deque()
         self._failures, self._opened = 0, False

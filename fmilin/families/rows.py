@@ -57,9 +57,9 @@ class Template:
             )
         for group in ("full_states", "inputs", "outputs"):
             if getattr(other, group).names != getattr(self, group).names:
-                return f"The {group.replace('_', ' ')} are others than elsewhere."
+                return f"The {group.replace('_', ' ')} differ from those of other points."
         if other.parameters != self.parameters:
-            return "The parameters that vary are others than elsewhere."
+            return "The varied parameters differ from those of other points."
         if other.sample_time != self.sample_time:
             return f"The sample time is {other.sample_time:g} s here and {self.sample_time:g} s elsewhere."
         return ""

@@ -61,7 +61,7 @@ class Store(FamilyBuilder):
         if old and not resume:
             raise UsageError(
                 f"An interrupted sweep into '{path}' is stored in '{self._folder}'. Continue it with resume=True, or "
-                "remove that folder to begin anew."
+                "remove that folder to start again."
             )
         try:
             self._folder.mkdir(exist_ok=True)
@@ -90,8 +90,8 @@ class Store(FamilyBuilder):
         if wrong := [name for name, value in identity.items() if before.get(name) != value]:
             what = {"content": "model file", "asked": "request"}.get(wrong[0], wrong[0])
             raise UsageError(
-                f"The interrupted sweep in '{self._folder}' is another one: its {what} differs. Repeat its command to "
-                "go on with it, or remove that folder to begin anew."
+                f"The interrupted sweep in '{self._folder}' has another {what}. Repeat its command to continue it, or "
+                "remove that folder to start again."
             )
         return True
 
@@ -189,7 +189,7 @@ class Store(FamilyBuilder):
                 self._replay(k, fields, meanings, size_of_row)
         except (ValueError, KeyError, IndexError, TypeError) as error:  # written by another version of fmilin
             raise ModelError(
-                f"'{journal}' cannot be read ({error}): remove the folder '{self._folder}' to begin anew."
+                f"'{journal}' cannot be read ({error}). To start the sweep again, remove the folder '{self._folder}'."
             ) from None
         if size < len(content):
             os.truncate(journal, size)
@@ -242,8 +242,8 @@ class Store(FamilyBuilder):
     def _refusal(self, error: OSError) -> UsageError:
         count = int(self.done.sum())
         return UsageError(
-            f"Cannot write '{self._folder}': {error.strerror or error}. {count} of {self.grid.size} points are kept "
-            "there. Free this place and continue with resume=True."
+            f"Cannot write '{self._folder}': {error.strerror or error}. {count} of {self.grid.size} points are stored "
+            "there. Free disk space and continue with resume=True."
         )
 
 

@@ -247,7 +247,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
 def choose_engine(plan: SweepPlan, *, jobs: int = 1, scheduler: str | None = None) -> SweepExecutor:
     """Return what computes the points: this process, several processes or a Dask cluster."""
     if jobs < 1:
-        raise UsageError(f"{jobs} jobs do no work. Give jobs=1 or more.")
+        raise UsageError(f"jobs={jobs} is not possible. Give jobs=1 or more.")
     if scheduler is not None:
         from fmilin.families.cluster import Cluster
 

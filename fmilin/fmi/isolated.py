@@ -45,7 +45,7 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
     """
     warnings.warn(
         "fl.isolated() is no longer needed: the code of every FMU runs in a process of its own. Call fl.load(), with "
-        "limits=fl.Limits(...) if need be, and use the model.",
+        "limits=fl.Limits(...) if necessary, and use the model.",
         DeprecationWarning,
         stacklevel=3,
     )

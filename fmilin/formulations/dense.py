@@ -78,8 +78,8 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
         is_true = is_true[::-1]
     if not np.isfinite(pairs.values[is_true]).all():
         raise NumericalError(
-            f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
-            "the constraints leave free."
+            f"The pencil has fewer than {order} finite eigenvalues: the mass matrix is singular for a velocity that "
+            "the constraints leave free. Give that motion a mass."
         )
     return solution(
         (form, basis, lift, pencil),
@@ -88,7 +88,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
         ("rcs", f"QZ, spurious eigenvalues {options.spurious}"),
         _loss(pairs, is_true),
         _remarks_on_sizes(pairs, is_true),
-        advice=" Put them at infinity." if options.spurious == "zero" else "",
+        advice=" Use spurious='infinite'." if options.spurious == "zero" else "",
     )
 
 
@@ -133,8 +133,8 @@ def _remarks_on_sizes(pairs: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Rem
     return [
         Remark(
             "labels",
-            f"True and spurious eigenvalues are not clearly apart: {np.max(low):.3g} and {np.min(high):.3g} 1/s. The "
-            "labels are doubtful; compare with the formulation mcs.",
+            f"True and spurious eigenvalues are not clearly separated: {np.max(low):.3g} and {np.min(high):.3g} 1/s. "
+            "The labels are doubtful; compare with the formulation mcs.",
         )
     ]
 
@@ -199,9 +199,9 @@ def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
     return [
         Remark(
             "labels",
-            f"True and spurious eigenvalues are not clearly apart: their eigenvectors violate the velocity constraints "
-            f"by up to {np.nanmax(true):.2g} and from {np.nanmin(spurious):.2g} on. A larger alpha separates them, and "
-            "an omega that is no natural frequency.",
+            "True and spurious eigenvalues are not clearly separated: their eigenvectors violate the velocity "
+            f"constraints by up to {np.nanmax(true):.2g} and from {np.nanmin(spurious):.2g} on. A larger alpha "
+            "separates them, and an omega that is not a natural frequency.",
         )
     ]
 
@@ -229,5 +229,5 @@ def _swamped(pairs: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, op
     loss = _relative(pairs.errors[is_true], true)
     if loss <= max(MIN_REPORTED_ERROR, _relative(bias, true)):
         return []
-    said = f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha."
+    said = f"by {loss:.1g} of their size, more than the penalty itself. Use a smaller alpha."
     return [swamping_penalty(options.alpha, said)]

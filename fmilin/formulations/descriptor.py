@@ -209,8 +209,8 @@ def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: 
     fitting = len(S) == len(Sv) == same.R.shape[1] and not set(first) & set(second)
     if not fitting or not np.allclose(S, Sv, rtol=ROWS_AGREE, atol=0.0):
         raise UsageError(
-            "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
-            "velocities: there is no descriptor system for them."
+            "There is no descriptor system for these coordinates: in motion the eigenvalues depend on the "
+            "coordinates, which must be positions followed by their velocities."
         )
     # S N = 0 and S R = I for any S that is regular on the tangent space
     tangent = same.R @ np.linalg.inv(S @ same.R)
@@ -259,10 +259,7 @@ class DescriptorComparison:
                 f"The order is {self.order}, but the pencil s E - A of the equations as they are written has "
                 f"{self.pencil_order} finite eigenvalues."
             )
-        return (
-            f"The modes of A leave a residual of {self.difference:.1e} in the equations as they are written, relative "
-            "to the terms in these."
-        )
+        return f"The modes of A have a relative residual of {self.difference:.1e} in the equations as written."
 
 
 def compare_with_descriptor(linear: LinearModel) -> DescriptorComparison | None:
@@ -311,8 +308,8 @@ def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, r
         return ()
     if is_linear and comparison.pencil_order not in (None, comparison.order):
         raise NumericalError(
-            f"Rounding decides about '{graph.name}'. {comparison} Scale the equations, and write 0 where a coefficient "
-            "is what is left of larger numbers that cancel."
+            f"Rounding determines the order of '{graph.name}'. {comparison} Scale the equations, and write 0 for "
+            "coefficients that remain where larger numbers cancel."
         )
     return (Remark("descriptor", str(comparison)),)
 
@@ -331,10 +328,10 @@ def explain_lost_invariants(error: ConstraintError, model: Model) -> NumericalEr
         return None  # one that was declared may be wrong
     smallest = _find_smallest_coefficient(model)
     return NumericalError(
-        f"Rounding decides about '{model.engine.graph.name}': equations that differentiation gave are not kept, so a "
-        f"sum of coefficients that should cancel was not zero, or one that counts was. Which one cannot be told; the "
-        f"smallest coefficient, beside the others of its equation, is {smallest}. Multiply products of numbers out, "
-        "scale the equations, and write 0 where a coefficient is what is left of larger numbers that cancel."
+        f"Rounding determines the order of '{model.engine.graph.name}': the motion does not satisfy the "
+        "differentiated equations, so a sum of coefficients that should cancel was not zero, or a nonzero one was. "
+        f"The smallest relative coefficient in its equation is {smallest}. Multiply out products of numbers, scale "
+        "the equations, and write 0 for coefficients that remain where larger numbers cancel."
     )
 
 

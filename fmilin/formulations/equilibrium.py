@@ -69,8 +69,8 @@ def equilibrium(
     """
     if model.constraints.time_dependent:
         raise UsageError(
-            f"The constraints of '{model.info.name}' contain time: they move, and there is no static equilibrium. The "
-            "formulations take any consistent point; choose one: fl.operating_point(model, {'NAME': VALUE}, time=T)."
+            f"The constraints of '{model.info.name}' depend on time, so there is no static equilibrium. The "
+            "formulations accept any consistent point: fl.operating_point(model, {'NAME': VALUE}, time=T)."
         )
     point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
     x = point.states.copy()
@@ -82,9 +82,9 @@ def equilibrium(
     if not balance.is_solved or np.max(rest, initial=0.0) > STATIC_BALANCE_TOLERANCE * _stiffness(form, sizes):
         fastest = model.states.names[int(form.positions[int(np.argmax(rest))])]
         raise NumericalError(
-            f"Near the guess no equilibrium of '{model.info.name}' was found: where the search ends, '{fastest}' still "
-            f"accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to one with other values, or leave "
-            "the point where it is: the formulations take any consistent point."
+            f"Near the guess no equilibrium of '{model.info.name}' was found: where the search ends, '{fastest}' "
+            f"still accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to an equilibrium, or keep "
+            "the point: the formulations accept any consistent point."
         )
     rank = rank_of(form.G * sizes)
     return Equilibrium(balance.point, form.multipliers, rank, balance.system.steps, certificate)
@@ -99,7 +99,7 @@ def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> 
     if not (balance.is_solved and displaced <= MAX_EQUILIBRIUM_DISTANCE):
         raise NumericalError(
             f"The penalized system has no equilibrium near that of the model: alpha = {options.alpha:g} and omega = "
-            f"{options.omega:g} are too small to hold it together. Take larger ones."
+            f"{options.omega:g} are too small to keep the constraints. Use larger ones."
         )
     return balance.point
 

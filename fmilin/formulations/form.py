@@ -84,8 +84,8 @@ def basis_of(
         return _by_coordinates(scaled, D, list(names), list(independent))
     if independent:
         raise UsageError(
-            f"Independent coordinates ({', '.join(independent)}) go with the method 'coordinates' only, not with "
-            f"'{method}': leave them out or choose that method."
+            f"Independent coordinates ({', '.join(independent)}) require the method 'coordinates', not '{method}': "
+            "leave them out or choose that method."
         )
     V = METHODS[method](scaled)
     # z = V' D^-1 q: N spans D times the row space of Phi_q D, to which V is orthogonal.
@@ -96,7 +96,7 @@ def basis_of(
 def require_method(method: str) -> None:
     """Refuse an unknown method."""
     if method not in METHODS:
-        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
+        raise UsageError(f"'{method}' is not a way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 
 
 def rank_of(Phi_q: FloatArray) -> int:
@@ -138,7 +138,7 @@ def _by_coordinates(scaled: FloatArray, D: FloatArray, names: list[str], indepen
     if not condition < MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             f"The coordinates {', '.join(independent)} do not determine the others at this point (condition number "
-            f"{condition:.3g}). {', '.join(names[i] for i in best) or 'Others'} would.",
+            f"{condition:.3g}). Use {', '.join(names[i] for i in best) or 'others'}.",
             condition_number=condition,
         )
     R = np.zeros((n, n - r))

@@ -37,7 +37,7 @@ class RCS:
 
     def __post_init__(self) -> None:
         if self.spurious not in ("infinite", "zero"):
-            raise UsageError(f"Spurious eigenvalues can be put at 'infinite' or 'zero', not at '{self.spurious}'.")
+            raise UsageError(f"Spurious eigenvalues can be at 'infinite' or 'zero', not at '{self.spurious}'.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class UCS:
                     f"The penalty's {name} must be positive and finite, not {value:g}. Try alpha = 1e6, omega = 10."
                 )
         if not (math.isfinite(self.xi) and self.xi >= 0):
-            raise UsageError(f"The penalty's xi is a damping ratio, 0 or more, not {self.xi:g}. Try 1.")
+            raise UsageError(f"The penalty's xi must be a damping ratio, 0 or more, not {self.xi:g}. Try 1.")
 
 
 Formulation = MCS | RCS | UCS
@@ -71,7 +71,7 @@ def formulation_named(formulation: str | Formulation) -> Formulation:
         return formulation
     by_name: dict[str, Formulation] = {"mcs": MCS(), "rcs": RCS(), "ucs": UCS()}
     if formulation not in by_name:
-        raise UsageError(f"'{formulation}' is no formulation. Choose one of: mcs, rcs, ucs.")
+        raise UsageError(f"'{formulation}' is not a formulation. Choose one of: mcs, rcs, ucs.")
     return by_name[formulation]
 
 
@@ -148,7 +148,7 @@ def without_inertia(inertia: float, largest: float, movers: str = "") -> Numeric
     return NumericalError(
         "The mass matrix is not positive definite on the velocities that the constraints leave free: "
         f"{f'the motion of {movers}' if movers else 'some motion'} has the inertia {inertia:.3g} (the largest is "
-        f"{largest:.3g}). Give it a mass, or a constraint that ties it to one.",
+        f"{largest:.3g}). Give it a mass, or a constraint that couples it to one.",
         variable=movers.split(",", maxsplit=1)[0],
     )
 
@@ -157,7 +157,7 @@ def require_tangent_mass(form: ConstrainedForm, basis: Basis) -> None:
     """Raise NumericalError where R' M R is not a mass matrix."""
     M = form.M
     if not np.isfinite(M).all():
-        raise NumericalError("The mass matrix holds values that are no numbers: choose another point.")
+        raise NumericalError("The mass matrix holds values that are not numbers: choose another point.")
     uneven = np.abs(M - M.T)
     if np.max(uneven, initial=0.0) > SYMMETRY_TOLERANCE * np.max(np.abs(M), initial=0.0):
         i, j = np.unravel_index(int(np.argmax(uneven)), M.shape)

@@ -49,26 +49,26 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
     name = model.info.name
     if form is None:
         raise UsageError(
-            f"The model '{name}' does not show its mass matrix and constraints: the formulations mcs, rcs and ucs need "
-            "a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave formulation= out: the "
-            "general procedure takes any model."
+            f"The model '{name}' has no accessible mass matrix and constraints: the formulations mcs, rcs and ucs "
+            "need a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave formulation= out: "
+            "the general procedure works for any model."
         )
     rows = model.constraints.rows
     if any(c.level == "velocity" for c in model.constraints.declared):
         speed = next(c.label for c in model.constraints.declared if c.level == "velocity")
         raise UsageError(
             f"The constraint '{speed}' of '{name}' is one on velocities; the formulations mcs, rcs and ucs are for "
-            "constraints on positions, Phi(q, t) = 0. Leave formulation= out: the general procedure takes both."
+            "constraints on positions, Phi(q, t) = 0. Leave formulation= out: the general procedure supports both."
         )
     if len([row for row in rows if row.level == "position"]) != len(form.G):
         raise UsageError(
-            f"The constraints of '{name}' were replaced and no longer belong to its {len(form.G)} multipliers: take "
+            f"The constraints of '{name}' were replaced and no longer belong to its {len(form.G)} multipliers: use "
             "the model with its own constraints."
         )
     if model.constraints.input_structure.any():
         raise UsageError(
-            f"Inputs of '{name}' prescribe a motion; the formulations mcs, rcs and ucs take no such inputs. Leave "
-            "formulation= out: the general procedure does."
+            f"Inputs of '{name}' prescribe a motion; the formulations mcs, rcs and ucs do not support such inputs. "
+            "Leave formulation= out: the general procedure supports them."
         )
     return form
 

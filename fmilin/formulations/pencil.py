@@ -54,7 +54,7 @@ class Eigenpairs:
 def eigenpairs(pencil: Pencil) -> Eigenpairs:
     """Return all eigenvalues by QZ (Moler and Stewart) of the balanced pencil."""
     if not (np.isfinite(pencil.A).all() and np.isfinite(pencil.E).all()):
-        raise NumericalError("The linearized equations hold values that are no numbers: choose another point.")
+        raise NumericalError("The linearized equations hold values that are not numbers: choose another point.")
     rows, columns = _balanced(pencil)
     E, A = rows[:, None] * pencil.E * columns, rows[:, None] * pencil.A * columns
     try:
@@ -108,8 +108,8 @@ def state_space(
             reduced = linalg.solve(left @ pencil.E @ V, left @ np.hstack((pencil.A @ V, pencil.B)))
     except (linalg.LinAlgError, linalg.LinAlgWarning) as error:
         raise NumericalError(
-            f"No state-space can be made of the true eigenvalues in these coordinates ({error}). Use the formulation "
-            "mcs, or other coordinates."
+            f"The true eigenvalues have no state-space form in these coordinates ({error}). Use the formulation mcs, "
+            "or other coordinates."
         ) from error
     A, B, T = S @ seen @ reduced[:, :p] @ back, S @ seen @ reduced[:, p:], seen @ back
     return A.real.copy(), B.real.copy(), T.real.copy()
@@ -235,7 +235,7 @@ def _deflating(A: FloatArray, E: FloatArray, pairs: Eigenpairs, chosen: ComplexA
             *_, Z = linalg.ordqz(scaling * A * pairs.columns, scaling * E * pairs.columns, sort=sort, output="real")
     except (linalg.LinAlgError, ValueError, RuntimeWarning) as error:
         raise NumericalError(
-            f"The true and the spurious eigenvalues lie so close together that no state-space can be made of the true "
-            f"ones alone ({error}). Use the formulation mcs."
+            "The true and the spurious eigenvalues are too close for a state-space form of the true ones alone "
+            f"({error}). Use the formulation mcs."
         ) from error
     return np.asarray(pairs.columns[:, None] * Z[:, : len(chosen)], dtype=np.complex128)

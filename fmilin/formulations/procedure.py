@@ -141,8 +141,8 @@ def spectrum_of_form(
     options = formulation_named(formulation)
     if form.n > MAX_DENSE_COORDINATES:
         raise UsageError(
-            f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Ask for "
-            "a few: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."
+            f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Compute "
+            "a few instead: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."
         )
     form = form.dense()
     method = options.basis if isinstance(options, MCS) else "coordinates"
@@ -177,8 +177,8 @@ def _require_choice(source: FormulationPoint, options: Formulation, *, at_singul
         )
     if isinstance(options, MCS) and not at_singularity:
         raise NumericalError(
-            f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
-            "enlarged set as they are.",
+            f"{text} The formulations rcs and ucs need no choice of velocities: they return the spectrum over the "
+            "enlarged set.",
             condition_number=np.inf,
         )
 
@@ -228,7 +228,7 @@ def _remarks(
         remarks.append(
             off_equilibrium(
                 f"'{fastest.name}' changes at {fastest.rate:.3g} of its size per second",
-                "The static equations of the formulation do not hold here; the general ones were used, with the "
+                "The static equations of the formulation are not valid here; the general ones were used, with the "
                 "motion of the tangent space. f0 keeps the motion; A and its eigenvalues depend on the choice of "
                 "coordinates.",
             )

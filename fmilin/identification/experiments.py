@@ -83,8 +83,8 @@ class Experiments:
             self.left_out.clear()
             raise NumericalError(
                 f"Experiments have taken {spent:.2g} s of processor time, and would take about {ceil(needed)} s more, "
-                f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are given. "
-                f"Give more (budget={total}), or take fewer inputs (inputs=)."
+                f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are "
+                f"allowed. Raise the limit (budget={total}), or choose fewer inputs (inputs=)."
             )
 
     @property
@@ -92,7 +92,7 @@ class Experiments:
         """A message that lists the omitted experiments."""
         return (
             f"Experiments may take {self.budget:g} s of processor time, which left out: {', '.join(self.left_out)}. "
-            f"With these it takes about {self.seconds_of_all} s (budget={self.seconds_of_all})."
+            f"Including them takes about {self.seconds_of_all} s (budget={self.seconds_of_all})."
         )
 
     @property
@@ -278,10 +278,10 @@ class Experiments:
             if is_visible and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
                 name = self.model.inputs.names[j]
                 raise NumericalError(
-                    f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
-                    f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
-                    "linear model of both sides: move the point, or stay in the present mode, which model exchange can "
-                    "(interface='me', hold_modes=True).",
+                    f"The model has a kink or an event at the point: pulses of '{name}' up and down have different "
+                    f"responses at every amplitude (tried from {a:.2g} down to {a / 100:.2g}). There is no linear "
+                    "model of both sides: move the point, or keep the present mode in model exchange (interface='me', "
+                    "hold_modes=True).",
                     variable=name,
                 )
 

@@ -121,7 +121,7 @@ def _take_integrator(candidates: list[IntegratorCandidate], name: str, errors: F
             return Identified(candidate.integrator, candidate.plant, 0, (), (), (), errors)
     possible = ", ".join(dict.fromkeys(c.integrator.key for c in candidates if c.integrator.key))
     raise NumericalError(
-        f"No plant is stepped as this model is by the integrator '{name}'. Integrators that have one: {possible}."
+        f"No plant reproduces this model with the integrator '{name}'. Integrators that do: {possible}."
     )
 
 

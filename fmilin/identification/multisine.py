@@ -100,10 +100,8 @@ class Multisines(RealizedWay):
             names = (*self.model.outputs.names, *self.model.states.names)
             raise NumericalError(
                 f"'{names[i]}' does not become periodic within {MAX_SETTLING_PERIODS} periods of {LENGTH} steps: the "
-                "model "
-                "is unstable, integrates, or is damped too lightly for a frequency response in steps of this size. "
-                "Take "
-                "method='response', or a larger step=."
+                "model is unstable, integrates, or is damped too lightly for a frequency response in steps of this "
+                "size. Use method='response', or a larger step=."
             )
 
     def _fit(self, frequencies: _Frequencies, step: float, reading: str) -> Realized:

@@ -182,7 +182,9 @@ class MeasuredWay(Way):
     def _describe_motion(self, linear: LinearModel, step: float) -> list[Remark]:
         """Say that the point moves, or that nothing shows whether it does."""
         if not len(self.model.outputs) and not len(self.model.states):
-            return [equilibrium_not_tested("the model shows neither outputs nor states, so no motion could be seen")]
+            return [
+                equilibrium_not_tested("the model shows neither outputs nor states, so its motion is not observable")
+            ]
         if is_at_rest(linear):
             return self._describe_hidden_motion(linear, step)
         rates = linear.f0 / (linear.sample_time or 1.0)
@@ -190,7 +192,9 @@ class MeasuredWay(Way):
         fastest = int(np.argmax(np.abs(rates) / sizes))
         name = linear.states.names[fastest]
         what = f"'{name}' moves while inputs are held, at {rates[fastest]:.6g} per second"
-        return [off_equilibrium(what, "f0 is the beginning of that motion; the matrices belong to deviations from it.")]
+        return [
+            off_equilibrium(what, "f0 is the initial rate of that motion; the matrices belong to deviations from it.")
+        ]
 
     def _describe_hidden_motion(self, linear: LinearModel, step: float) -> list[Remark]:
         """Say that an output moves while inputs are held, by states that no input moves."""
@@ -204,7 +208,7 @@ class MeasuredWay(Way):
         fastest = int(np.argmax(np.where(is_moving, np.abs(change) / sizes, 0.0)))
         rate = change[fastest] / seconds
         what = f"the output '{self.model.outputs.names[fastest]}' moves while inputs are held, at {rate:.6g} per second"
-        return [off_equilibrium(what, "No input moves what it shows, so that the linear model does not contain it.")]
+        return [off_equilibrium(what, "No input affects this motion, so the linear model does not contain it.")]
 
     def confirm(self, sampled: Sampled) -> Continuous:
         """Return the continuous model, confirmed at half the step, and note how well it is."""
@@ -230,7 +234,8 @@ class MeasuredWay(Way):
         requested = [states.index_of(name, "a declared state of the model") for name in independent or ()]
         if independent is not None and len(requested) != n:
             raise UsageError(
-                f"The responses show {n} independent states, {len(requested)} were named: name {n}, or leave it out."
+                f"The responses show {n} independent states, {len(requested)} were named: name {n}, or leave "
+                "independent= out of the options."
             )
         preferred = requested or [states.index_of(name) for name in self.model.independent]
         chosen = choose_named_states(model, states.scales(self.point.states), preferred)
@@ -240,7 +245,8 @@ class MeasuredWay(Way):
             return coordinates, np.eye(n), np.eye(n)
         if requested and chosen != requested:
             raise NumericalError(
-                f"The states {', '.join(independent or ())} do not determine the identified ones. Leave the choice out."
+                f"The states {', '.join(independent or ())} do not determine the identified ones. Leave independent= "
+                "out."
             )
         y0, T = self.point.states[chosen], model.T
         coordinates = IndependentCoordinates(states.select(chosen), states, y0, T, T, "identified")

@@ -39,8 +39,8 @@ def require_parts(
     name, (value, error) = f"d {rows[i]} / d {columns[j]}", (float(M[i, j]) for M in matrix_and_errors(linear))
     if part[i, j] > MAX_ENTRY_ERROR and not keep:
         raise NumericalError(
-            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {MAX_ENTRY_ERROR:.0%} of the largest "
-            f"entry of its row.{advice(i, j)} keep_inaccurate=True returns the linear model all the same.",
+            f"{name} cannot be determined: it is {value:.4g} +- {error:.2g}, more than {MAX_ENTRY_ERROR:.0%} of the "
+            f"largest entry of its row.{advice(i, j)} keep_inaccurate=True returns the linear model anyway.",
             variable=columns[j],
         )
     more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""

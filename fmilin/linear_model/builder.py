@@ -183,9 +183,9 @@ def with_parameters_as_inputs(
     model = model.with_interface([*model.inputs.names, *further])
     if shaping := [model.inputs.names[j] for j in model.constraints.prescribing if j >= count]:
         raise UsageError(
-            f"The parameter '{shaping[0]}' stands in a constraint: as an input it would drag the states along, and its "
-            "rate would enter the model. Compare linear models at two of its values instead: "
-            f"fl.load(source, parameters={{{shaping[0]!r}: VALUE}})."
+            f"The parameter '{shaping[0]}' occurs in a constraint: as an input it would move the states directly, and "
+            "its rate would enter the model. Compare linear models at two of its values instead: fl.load(source, "
+            f"parameters={{{shaping[0]!r}: VALUE}})."
         )
     return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[count:])))
 
@@ -194,7 +194,7 @@ def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
     """Return which inputs are wanted, by number."""
     chosen = [inputs.index_of(name, "an input of the model") for name in names]
     if len(set(chosen)) != len(chosen):
-        raise UsageError(f"An input is named twice in {', '.join(names)}.")
+        raise UsageError(f"An input is named twice in {', '.join(names)}. Name each once.")
     return chosen
 
 

@@ -39,7 +39,7 @@ def select_modes(linear: LinearModel, count: int | None = None, *, near: complex
     if count is None:
         return modes_of(linear.A, linear.T, linear.sample_time, linear.errors.A)
     if count < 1:
-        raise UsageError(f"count={count} is no number of eigenvalues: take 1 or more, or None for all modes.")
+        raise UsageError(f"count={count} is not a number of eigenvalues: take 1 or more, or None for all modes.")
     P = len(linear.states)
     if min(DENSE, 2 * count + 2) >= P or count >= P - 2:
         every = modes_of(linear.A, linear.T, linear.sample_time, linear.errors.A)
@@ -93,12 +93,12 @@ def _find_nearest(A: sparse.csr_array[Any], count: int, near: complex) -> tuple[
         except RuntimeError as error:
             if isinstance(error, ArpackError):
                 raise NumericalError(
-                    f"Arnoldi's method does not converge to {count} eigenvalues near {near:g}. Ask for fewer, or near "
+                    f"Arnoldi's method does not converge to {count} eigenvalues near {near:g}. Compute fewer, or near "
                     "another number; modes() computes all."
                 ) from None
             continue  # the shift is an eigenvalue, so that the factor is exactly singular
         return _polish(A, np.asarray(vectors))
-    raise NumericalError(f"A - s I is singular for all s near {near:g}. Ask for modes near another number.")
+    raise NumericalError(f"A - s I is singular for all s near {near:g}. Compute modes near another number.")
 
 
 def _polish(A: sparse.csr_array[Any], vectors: Complex) -> tuple[Complex, Complex]:

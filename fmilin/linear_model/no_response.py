@@ -99,17 +99,17 @@ def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tu
 def dead_zone_text(names: Sequence[str]) -> str:
     """Say that inputs move nothing when they are pushed a little, and something when they are pushed more."""
     return (
-        f"Small pushes of {', '.join(names)} move nothing at all, in neither direction, larger ones do (of about their "
-        "size): friction at rest, or a dead zone."
+        f"Small changes of {', '.join(names)} have no effect in either direction, larger ones (of about their size) "
+        "do: static friction, or a dead zone."
     )
 
 
 def dead_zone_error(names: Sequence[str]) -> NumericalError:
     """Return the error for a model that nothing moves because it is stuck."""
     return NumericalError(
-        f"{dead_zone_text(names)} There is no linear model of both states of affairs: take a point at which it moves, "
-        "or replace the friction by a smooth one. In model exchange hold_modes=True returns the model of the stuck "
-        "mode, keep_inaccurate=True returns it anyhow; nothing moves it.",
+        f"{dead_zone_text(names)} No linear model describes both: choose a point at which it moves, or replace the "
+        "friction by a smooth one. hold_modes=True (in model exchange) and keep_inaccurate=True return the model of "
+        "the stuck mode.",
         variable=names[0],
     )
 
@@ -122,8 +122,8 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         "no-response",
         f"NO INPUT MOVES ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
         "outputs at this point, so the transfer functions are all zero. Usual reasons: outputs that only change at "
-        "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is switched "
-        "off; or other outputs are needed (outputs=). fl.explain_zeros(model) looks for the reason of each.",
+        "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is "
+        "switched off, or unsuitable outputs (outputs=). fl.explain_zeros(model) finds the reason for each channel.",
     )
     return change_fields(linear, warnings=(remark, *linear.warnings))
 

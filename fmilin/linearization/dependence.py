@@ -183,9 +183,8 @@ def describe_dependence(linear: LinearModel, model: Model, combinations: FloatAr
         f"All {len(linear.states)} states were treated as independent, but {count} "
         f"{'combination of them cannot' if count == 1 else 'combinations of them cannot'} change, to first order, "
         f"whatever the inputs do ({them}). Either momentum or the like is conserved, and zero eigenvalues belong to "
-        "true rigid motions, or states depend on each other, and some of the eigenvalues belong to no motion. "
-        "fl.discover(model) distinguishes these cases and finds the constraints; or declare them: "
-        'constraints=["x^2 + y^2 - L^2"].',
+        "true rigid motions, or states depend on each other, and some eigenvalues are spurious. fl.discover(model) "
+        'distinguishes these cases and finds the constraints; or declare them: constraints=["x^2 + y^2 - L^2"].',
     )
     if model.freedoms_known:
         remark = Remark(

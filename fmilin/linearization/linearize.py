@@ -132,7 +132,9 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         request = Request()
         at = compute(model, point, request, describe_choice(model, request, None))
         run_checks(at, FRAME_CHECKS).raise_first(FRAME_CHECKS)
-        remarks = remarks_along(model, at.base, at.frame, at.motion, Remark("steady", "The motion goes on as it is."))
+        remarks = remarks_along(
+            model, at.base, at.frame, at.motion, Remark("steady", "The motion continues unchanged.")
+        )
         stays = at.motion.steady[0] or at.motion.change.is_compared[0]
         if not stays or any(remark.kind == "periodic" for remark in remarks):
             return remarks, None

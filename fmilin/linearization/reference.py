@@ -59,7 +59,7 @@ TRANSFERABLE_KINDS = frozenset(
 
 def _require(tangents: TangentBatch | None) -> TangentBatch:
     if tangents is None:
-        raise NumericalError("The model does not differentiate many points at once.")
+        raise NumericalError("The model does not support derivatives at many points at once.")
     return tangents
 
 

@@ -136,7 +136,7 @@ class VectorizedEquations(ConstraintEquations):
                 return answer
         tangents = self._differentiate(points)
         if tangents is None:
-            raise NumericalError("The model does not answer at one of many points.")
+            raise NumericalError("The model cannot be evaluated at one of many points.")
         return tangents.residuals, tangents.gradient
 
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:

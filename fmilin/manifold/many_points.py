@@ -64,7 +64,7 @@ def _columns(values: Mapping[str, RealArray | Sequence[float] | float]) -> tuple
     lengths = {name: len(a) for name, a in arrays.items() if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays.values()) or len(set(lengths.values())) > 1:
         given = ", ".join(f"'{name}' {a.shape}" for name, a in arrays.items())
-        raise UsageError(f"The values of many points are arrays of one length, or numbers, not {given}.")
+        raise UsageError(f"The values of many points must be arrays of one length, or numbers, not {given}.")
     count = next(iter(lengths.values()), 1)
     return count, {name: np.broadcast_to(a, (count,)) for name, a in arrays.items()}
 
@@ -167,7 +167,7 @@ class _Batch:
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         answer = constraints_at(PointEvaluator(self.model), self.t, x, u)
         if answer is None:
-            raise NumericalError("The model does not answer at one of many points.")
+            raise NumericalError("The model cannot be evaluated at one of many points.")
         return answer
 
     def _least(self, both: tuple[FloatArray, FloatArray], D: FloatArray, moved: FloatArray | None = None) -> FloatArray:

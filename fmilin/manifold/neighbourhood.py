@@ -246,7 +246,7 @@ class Neighbourhood:
         """
         border = self.observations.border
         if border < np.inf and self._sizes(displacement).max() >= border:
-            raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
+            raise ModelError("The model is not evaluated so far from the point: an earlier evaluation there failed.")
         try:
             t, x = self.point.time, self.point.states
             u = self.point.inputs + displacement[self.p :]
@@ -464,10 +464,10 @@ class Neighbourhood:
 
 def _way_out(side: str | None, free: list[str]) -> str:
     """Return how a sentence ends that says where an event is: which ``side`` was asked for, and which are free."""
-    hold = "stay in the present mode with hold_modes=True"
+    hold = "keep the present mode with hold_modes=True"
     if not free:
         return f". Events lie on both sides of the point: {hold}, or move the point."
     other = " or ".join(f"one_sided={side!r}" for side in free)
     if side is not None:
-        return f", the side that was asked for. Ask for the other one with {other}, {hold}, or move the point."
-    return f". The model has two slopes there: ask for one with {other}, {hold}, or move the point."
+        return f", the requested side. Use the other one with {other}, {hold}, or move the point."
+    return f". The model has two derivatives there: choose one with {other}, {hold}, or move the point."

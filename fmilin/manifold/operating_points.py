@@ -31,9 +31,8 @@ STEP_OF_MOTION = 0.1  # how far a prescribed input goes at once, in its size
 STEPS = 1000
 
 START = (
-    "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
-    "fl.operating_point(model, {'NAME': VALUE}) and the others are solved for, or take the nearest consistent point "
-    "with project=True."
+    "If the constraints are right, change the start values: name the states to keep with fl.operating_point(model, "
+    "{'NAME': VALUE}) and the others are solved for, or use the nearest consistent point with project=True."
 )
 
 
@@ -134,9 +133,9 @@ def _advice(model: Model) -> str:
     if not changed:
         return START
     return (
-        f"{', '.join(changed)} was set, and the start values of the states stayed as they were. Take the nearest "
-        "consistent point with project=True, or name states to keep with fl.operating_point(model, {'NAME': VALUE}) "
-        "and the others are solved for."
+        f"{', '.join(changed)} was set without changing the start values of the states. Use the nearest consistent "
+        "point with project=True, or name states to keep with fl.operating_point(model, {'NAME': VALUE}) and the "
+        "others are solved for."
     )
 
 
@@ -261,14 +260,14 @@ def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int
     i = held[0]
     names = ", ".join(states.names[k] for k in held)
     if reached == 0.0:
-        how = f"the start values are a turning point of {names}, which leads on in more than one way: one was taken"
+        how = f"the start values are a turning point of {names}, which continues in more than one way: one was chosen"
     else:
         value = origin[i] + reached * (x[i] - origin[i])
         how = (
-            f"the start values could be followed to {states.names[i]} = {value:.6g}, and from there not to {x[i]:.6g} "
-            "without a jump: the point may be assembled another way round"
+            f"the start values could be followed to {states.names[i]} = {value:.6g}, but not on to {x[i]:.6g} without "
+            "a jump: the point may be assembled in another way"
         )
-    choose = "Hold more states to choose another: fl.operating_point(model, {'NAME': VALUE})."
+    choose = "Fix more states to choose another: fl.operating_point(model, {'NAME': VALUE})."
     return Remark("branch", f"Assembling the point, {how}. {choose}")
 
 
@@ -331,13 +330,14 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
     """Refuse a point of another model, and what is none."""
     if not isinstance(point, OperatingPoint):
         raise UsageError(
-            f"A point is made by fl.operating_point(model, {{name: value}}), not of the type '{type(point).__name__}'."
+            "The point must be made by fl.operating_point(model, {name: value}), not of the type "
+            f"'{type(point).__name__}'."
         )
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs"), ([point.time], "The time")):
         is_array = isinstance(values, np.ndarray) and values.dtype == np.float64
         numbers = np.asarray(values) if is_array else as_numbers(values, f"{what} of the point")
         if numbers.ndim != 1 or np.isnan(numbers).any():
-            raise UsageError(f"{what} of the point: one number each is needed, and {values!r} was given.")
+            raise UsageError(f"{what} of the point: it needs one number each, and {values!r} was given.")
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs")):
         if not isinstance(values, np.ndarray):
             raise UsageError(f"{what} of the point are of the type '{type(values).__name__}': give an array of numpy.")
@@ -348,5 +348,5 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
     if given != wanted:
         raise UsageError(
             f"The point has {given[0]} states and {given[1]} inputs, but '{model.info.name}' has {wanted[0]} and "
-            f"{wanted[1]}: let fmilin.operating_point make it from values by name."
+            f"{wanted[1]}: create it with fl.operating_point from values by name."
         )

@@ -114,6 +114,6 @@ class PointParametrization:
             name = self.invariants.names[self.rows[int(np.argmax(np.where(np.isfinite(h), h, np.inf)))]]
             worst = f" (constraint '{name}')"
         return NumericalError(
-            f"No point of the manifold was found with the wanted coordinates: {solved.failure}{worst}. The coordinates "
-            "may be close to singular here; choose others with independent= or coordinates='tangent'."
+            f"No point of the manifold was found with the requested coordinates: {solved.failure}{worst}. The "
+            "coordinates may be close to singular here; choose others with independent= or coordinates='tangent'."
         )

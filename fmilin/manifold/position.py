@@ -128,7 +128,7 @@ def position_remarks(invariants: Invariants, t: float, x: FloatArray) -> tuple[R
     moved = [states[i] for i in np.flatnonzero(size > MIN_NAMED_FRACTION * size.max())][:6]
     # One number for each state, in its own unit.
     listed = ", ".join(
-        f"{name} is known to +-{size[i] * invariants.scales[i]:.2g} only"
+        f"{name} is accurate to +-{size[i] * invariants.scales[i]:.2g} only"
         for name in moved
         for i in [invariants.model.states.positions[name]]
     )

@@ -46,7 +46,7 @@ def project(
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: "
             + join_first((f"'{n}' is off by {r:.6g}" for n, r in bad.items()), 6, "; ")
-            + ". Check the constraints and the values that were given for states and parameters.",
+            + ". Check the constraints and the given values of states and parameters.",
             residuals=bad,
         )
     # Where the last step has left rounding only, nothing can be parallel enough to make a distance of it.
@@ -73,7 +73,7 @@ def pseudo_inverse(matrix: FloatArray, threshold: float) -> FloatArray:
         return np.zeros(matrix.T.shape)
     U, sigma, Vt, failed = lapack.dgesdd(matrix, full_matrices=0)
     if failed:
-        raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
+        raise np.linalg.LinAlgError("The singular values of a matrix do not exist, because it is not finite.")
     nonzero = sigma > threshold * sigma[0]
     return np.asarray((Vt[nonzero].T / sigma[nonzero]) @ U[:, nonzero].T)
 

@@ -204,10 +204,9 @@ def require_invariants(names: Sequence[str], violation: FloatArray, tolerance: f
     worst = sorted(bad.items(), key=lambda item: -item[1])[:4]
     listed = "; ".join(f"'{name}' changes at {value:.3g} of the size of its terms" for name, value in worst)
     raise ConstraintError(
-        f"The model's motion does not keep these constraints: {listed} (a constraint would stay below {tolerance:g}). "
-        "They are no invariants of this model, and held to them it would move in another way: look for a typo, a "
-        "wrong parameter, or a quantity that is conserved only in special cases; a velocity-level constraint needs "
-        'level = "velocity".',
+        f"The model's motion does not keep these constraints: {listed} (the limit is {tolerance:g}). They are not "
+        "invariants of this model, and imposing them would change its motion: look for a typo, a wrong parameter, or "
+        'a quantity that is conserved only in special cases; a velocity-level constraint needs level = "velocity".',
         residuals=bad,
     )
 
@@ -216,11 +215,10 @@ def _refuse_singular(parametrization: PointParametrization, rank: int, rank_near
     names = parametrization.invariants.names
     others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
-        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {rank_nearby} "
-        f"(dependent here: {join_first(others, 4)}). Branches of motion cross, or a motion that is free to first order "
-        "is blocked at second order, as the roll of a body on feet whose legs move in planes: what is feasible is no "
-        "vector space, so there is no linear model of it. Choose a point beside it: "
-        "fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."
+        f"The point is a singular configuration: here only {rank} constraints are independent, near it {rank_nearby} "
+        f"(dependent here: {join_first(others, 4)}). Branches of motion cross, or a motion that is free to first "
+        "order is blocked at second order: the feasible motions form no vector space, so they have no linear model. "
+        "Choose a point near it: fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."
     )
 
 
@@ -248,8 +246,8 @@ def verify_inputs(parametrization: PointParametrization, f_u: FloatArray, error:
         name = invariants.names[rows[i]]
         raise ConstraintError(
             f"The input '{invariants.model.inputs.names[j]}' moves the model off the constraint '{name}' (at "
-            f"{relative[i, j]:.3g} of the size of its terms): either this is a conserved quantity or no constraint at "
-            "all, or the input prescribes a motion and belongs into the constraint.",
+            f"{relative[i, j]:.3g} of the size of its terms): either this is not a constraint but a conserved "
+            "quantity, or the input prescribes a motion and belongs in the constraint.",
             residuals={name: float(relative[i, j])},
         )
 

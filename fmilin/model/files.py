@@ -39,9 +39,12 @@ def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
         content = source if isinstance(source, bytes) else read_file(source)
         return read_toml(content)
     except OSError as error:
-        raise ConstraintError(f"The constraints file '{name}' cannot be read: {error.strerror or error}.") from None
+        raise ConstraintError(
+            f"The constraints file '{name}' cannot be read: {error.strerror or error}. Check the path and its "
+            "permissions."
+        ) from None
     except DocumentError as error:
-        raise ConstraintError(f"The constraints file '{name}' is no TOML: {error}.") from None
+        raise ConstraintError(f"The constraints file '{name}' is not TOML: {error}. Correct it at this line.") from None
 
 
 _ENTRY = ("expression", "variable", "rate", "name", "level")
@@ -79,7 +82,7 @@ def _problems(entry: object, where: str) -> Iterator[str]:
     if ("expression" in entry) == ("variable" in entry):
         yield f"{where}: it needs either 'expression' or 'variable'"
     if "rate" in entry and entry.get("level") == "velocity":
-        yield f"{where}: a 'rate' belongs to a constraint of level \"position\" only"
+        yield f"{where}: only a constraint of level \"position\" has a 'rate'"
 
 
 def _problems_of_coordinates(table: object) -> Iterator[str]:
@@ -192,18 +195,26 @@ def load_point(path: str | Path) -> SavedPoint:
         content = read_file(path)
         document: dict[str, Any] = read_json(content) if suffix == ".json" else read_toml(content)
     except OSError as error:
-        raise ModelError(f"Cannot read the point '{path}': {error.strerror or error}.") from None
+        raise ModelError(
+            f"Cannot read the point '{path}': {error.strerror or error}. Check the path and its permissions."
+        ) from None
     except DocumentError as error:
-        raise ModelError(f"'{path}' is no {suffix[1:].upper()} file: {error}.") from None
+        raise ModelError(
+            f"'{path}' is not a {suffix[1:].upper()} file: {error}. Save the operating point again."
+        ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelError(f"'{path}' is no operating point that fmilin reads: it lacks the line format = \"{FORMAT}\".")
+        raise ModelError(
+            f"'{path}' is not an operating point that fmilin reads: it lacks the line format = \"{FORMAT}\"."
+        )
     try:
         info = document.get("model", {})
         groups = {g: {str(n): _read_finite_number(v) for n, v in document.get(g, {}).items()} for g in _GROUPS}
         name, guid = str(info.get("name", "")), str(info.get("guid", ""))
         return SavedPoint(_read_finite_number(document["time"]), model=ModelInfo(name, guid), **groups)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"The operating point in '{path}' is damaged: {error}. Save it again.") from None
+        raise ModelError(
+            f"The operating point in '{path}' is damaged: {error}. Save it again with fmilin trim -o."
+        ) from None
 
 
 def _suffix(path: str | Path, action: str) -> str:
@@ -215,7 +226,7 @@ def _suffix(path: str | Path, action: str) -> str:
 
 def _read_finite_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise TypeError(f"{value!r} stands where a finite number should be")
+        raise TypeError(f"{value!r} should be a finite number")
     return float(value)
 
 

@@ -340,8 +340,8 @@ class Model(TableRepr, ABC):
         if not values:
             return self
         raise UsageError(
-            f"The parameters of '{self.info.name}' ({', '.join(values)}) cannot be changed once it is loaded: give "
-            "their values when you load it: fl.load(source, parameters={'NAME': VALUE})."
+            f"The parameters of '{self.info.name}' ({', '.join(values)}) cannot be changed after loading. Give their "
+            "values when you load it: fl.load(source, parameters={'NAME': VALUE})."
         )
 
     @property

@@ -55,8 +55,8 @@ def _hold_several(model: Model) -> Iterator[None]:
 def no_model(caller: str, thing: object) -> UsageError:
     """Return what to say where something else is given for a model."""
     return UsageError(
-        f"{caller}() takes a model, and was given something of the type '{type(thing).__name__}'. Files are opened by "
-        "fl.load; fl.connect({'plant': linear}, []) makes a model of a linear one."
+        f"{caller}() needs a model, not an object of the type '{type(thing).__name__}'. Open files with fl.load; "
+        "fl.connect({'plant': linear}, []) makes a model of a linear one."
     )
 
 

@@ -213,8 +213,9 @@ class StatePartition:
             self._rows = independent_rows(H / sizes[:, None], len(self.others), len(H))
             if len(self._rows) != len(self.others):
                 raise NumericalError(
-                    f"{len(self.kept)} states of {n} are to be kept, but {len(self._rows)} invariants are independent "
-                    "at the first point: choose another number of states, or a point that is not singular."
+                    f"{len(self.kept)} of {n} states were requested as independent, but {len(self._rows)} invariants "
+                    "are independent at the first point: choose another number of states, or a point that is not "
+                    "singular."
                 )
 
     def at(
@@ -270,7 +271,7 @@ class StatePartition:
         except np.linalg.LinAlgError:
             raise NumericalError(
                 "The rates are not determined at one of the points: the matrix that multiplies accelerations and "
-                "multipliers is singular there. Leave out the point, or start from others.",
+                "multipliers is singular there. Leave out the point, or start elsewhere.",
                 condition_number=float("inf"),
             ) from None
 
@@ -359,7 +360,7 @@ def solved(square: FloatArray, right: FloatArray) -> FloatArray:
 def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return times (k, 1), states (k, N) and inputs (k, nu) of points."""
     if not len(points):
-        raise UsageError("There is no point: give at least one operating point.")
+        raise UsageError("No operating point was given: give at least one.")
     sizes = len(model.states), len(model.inputs)
     # A check of each point takes longer than its linear model by compiled code: only doubtful points are examined.
     for point in points:

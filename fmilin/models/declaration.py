@@ -55,7 +55,7 @@ class Declaration:
 
     def __init__(self, model: str) -> None:
         if not isinstance(model, str):
-            raise UsageError(f"The name of a model is a text, not {model!r}.")
+            raise UsageError(f"The name of a model must be a text, not {model!r}.")
         self.model = model
         self.problems: list[str] = []
         self.symbols: dict[str, Symbol] = {TIME: sympy.Symbol(TIME, real=True)}
@@ -87,7 +87,7 @@ class Declaration:
             try:
                 result[name] = float(value)
             except (TypeError, ValueError, OverflowError):
-                self.problems.append(f"the {what} of '{name}', {repr(value)[:MAX_VALUE_CHARACTERS]}, is no number")
+                self.problems.append(f"the {what} of '{name}', {repr(value)[:MAX_VALUE_CHARACTERS]}, is not a number")
                 continue
             if not math.isfinite(result[name]):
                 self.problems.append(f"the {what} of '{name}' is {value}")
@@ -177,7 +177,8 @@ class Declaration:
         """Raise all problems at once."""
         if self.problems:
             raise UsageError(
-                f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."
+                f"The declaration of the model '{self.model}' is not complete:  "
+                f"{'; '.join(p.rstrip('.') for p in self.problems)}."
             )
 
     def _meaning(self, name: str, *, derived: bool) -> Any:
@@ -191,10 +192,10 @@ class Declaration:
 
     def _problem_of(self, expression: Any, *, derived: bool) -> str:
         if not isinstance(expression, sympy.Expr):
-            return f"is no real expression: {expression}"
+            return f"is not a real expression: {expression}"
         suspects = expression.atoms(*_NOT_REAL, *_UNSOLVED)  # one walk: large models have many expressions
         if any(isinstance(part, _NOT_REAL) for part in suspects):
-            return f"is no real expression: {expression}"
+            return f"is not a real expression: {expression}"
         if suspects:
             return f"contains {sorted(map(str, suspects))[0]}; use symbols, and der(x) for derivatives in outputs"
         names = map(str, expression.free_symbols)
@@ -294,7 +295,7 @@ def assembled(
     state_names = {str(s) for s in states}
     independent = tuple(map(str, labels.independent))
     declaration.problems += [
-        f"the independent coordinate '{n}' is no state" for n in independent if n not in state_names
+        f"the independent coordinate '{n}' is not a state" for n in independent if n not in state_names
     ]
     declaration.raise_problems()
     return SymbolicSystem(

@@ -61,7 +61,7 @@ def discrete_along(
     """
     advance = _INTEGRATORS.get(integrator)
     if advance is None:
-        raise UsageError(f"'{integrator}' is no integrator: there are {' and '.join(_INTEGRATORS)}.")
+        raise UsageError(f"'{integrator}' is not an integrator: use {' or '.join(_INTEGRATORS)}.")
     if isinstance(dt, bool) or not (math.isfinite(dt) and dt > 0):
         raise UsageError(f"The sample time is {dt!r}: give a positive number of seconds.")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
@@ -70,7 +70,7 @@ def discrete_along(
     graph = batch_graph(model, ())
     if graph is None:
         raise UsageError(
-            f"'{model.info.name}' is not known as equations with constraints that do not contain inputs: linearize it "
+            f"'{model.info.name}' is not a model of equations with constraints that are free of inputs: linearize it "
             "at the points with fmilin.linearize_along, and discretize the linear models."
         )
     kept = states_to_keep(model, points[0], independent)
@@ -115,8 +115,8 @@ def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -
         other = ", or the implicit midpoint rule (integrator='midpoint')" if integrator == "rk4" else ""
         yield Remark(
             "step",
-            f"At point {number} A changes by {change:.2g} of its largest entry when the integrator takes steps of half "
-            f"the length: they are too long for the fastest motion. Take more of them (steps=){other}.",
+            f"At point {number} A changes by {change:.2g} of its largest entry when the integrator takes steps of "
+            f"half the length: they are too long for the fastest motion. Use more of them (steps=){other}.",
         )
 
 
@@ -136,7 +136,7 @@ class _StackedRates:
         if len(singular):
             raise NumericalError(
                 f"The states to keep are singular at point {self.first + singular[0]}: they do not determine the "
-                "others there. Choose other ones with independent=.",
+                "others there. Choose others with independent=.",
                 condition_number=math.inf,
             )
         return np.concatenate((here.T, np.zeros((*x.shape, self.u.shape[1]))), axis=2)
@@ -157,8 +157,8 @@ class _StackedRates:
         lost = np.flatnonzero(~(np.isfinite(x).all(axis=1) & np.isfinite(X).all(axis=(1, 2))))
         if len(lost):
             raise NumericalError(
-                f"The step from point {self.first + lost[0]} leads to no finite state: take a shorter one, or more of "
-                "them with steps=."
+                f"The step from point {self.first + lost[0]} leads to an infinite state: use a shorter step, or more "
+                "of them with steps=."
             )
 
 
@@ -195,8 +195,8 @@ def _midpoint(
             right[..., X.shape[-1] - f_u.shape[-1] :] += h / 2 * f_u
             return 2 * middle - x, 2 * solved(one - h / 2 * f_x, right) - X
     raise NumericalError(
-        f"The implicit step of {h:g} s from point {system.first + int(np.argmax(moved))} does not converge: take a "
-        "shorter one, or more of them with steps=."
+        f"The implicit step of {h:g} s from point {system.first + int(np.argmax(moved))} does not converge: use a "
+        "shorter step, or more of them with steps=."
     )
 
 

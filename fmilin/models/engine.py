@@ -149,7 +149,9 @@ class NativeEngine(ABC, Generic[Selection]):
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine[Selection]:
         """Return the same engine with feet held where they are at a point, which becomes its start."""
-        raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
+        raise UsageError(
+            f"'{self.info.name}' has no parts that can be held as a foot: '{feet[0].name}' cannot be held."
+        )
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
@@ -185,7 +187,8 @@ class AdjustableEngine(ABC):
                 raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
             if not np.isfinite(value):
                 raise UsageError(
-                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number instead of "
+                    "it."
                 )
 
 
@@ -358,8 +361,8 @@ class Engine(NativeEngine[PickedRows]):
         n, nz = len(self.states), len(self.quantities)
         if len(rates) != n or len(quantities) != nz:
             raise ModelError(
-                f"The engine of '{self.info.name}' returned {len(rates)} rates and {len(quantities)} quantities for "
-                f"{n} states and {nz} quantities."
+                f"The evaluation of the model's equations ('{self.info.name}') returned {len(rates)} rates and "
+                f"{len(quantities)} quantities for {n} states and {nz} quantities."
             )
         values = np.concatenate((rates, quantities, x, u))
         return values[:n], values[selection.outputs], values[selection.observed]
@@ -394,14 +397,14 @@ def limit_remarks(beyond: Sequence[str], at: Sequence[str], pushed: Sequence[str
     """Return a sentence for controls beyond their range, one for those at a limit, and one for forces at theirs."""
     sentences = []
     if beyond:
-        sentences.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
+        sentences.append(f"These controls are outside their range and have no effect: {'; '.join(beyond)}.")
     if at:
         sentences.append(
-            f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}."
+            f"These controls are at a limit, and their columns are valid for inward changes: {'; '.join(at)}."
         )
     if pushed:
         sentences.append(
-            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
-            "point at which they are not."
+            f"These actuators are saturated, so their controls have no effect: {'; '.join(pushed)}. Choose a point "
+            "without saturation."
         )
     return tuple(sentences)

@@ -93,11 +93,13 @@ class FunctionModel(NativeModel):
         algebraic: Mapping[str, Function] | None = None,
     ) -> None:
         if not callable(rates) or not all(map(callable, (algebraic or {}).values())):
-            raise UsageError(f"The rates and residuals of '{name}' are functions of (t, x, u).")
+            raise UsageError(f"The rates and residuals of '{name}' must be functions of (t, x, u).")
         if isinstance(states, Mapping):
             starts = {n: as_numbers(v, f"The start value of '{n}'") for n, v in states.items()}
             if several := [n for n, v in starts.items() if v.ndim]:
-                raise UsageError(f"The start value of '{several[0]}' is {states[several[0]]!r}: give a number.")
+                raise UsageError(
+                    f"The start value of '{several[0]}' is {states[several[0]]!r}: give a single finite number instead."
+                )
             states = Signals(Signal(n, start=float(v)) for n, v in starts.items())
         signals = states
         entries = inputs if isinstance(inputs, Signals) else Signals(inputs)
@@ -151,10 +153,13 @@ class _FunctionEngine(NativeEngine[_Functions]):
                 outputs = np.array([f(t, x, u) for f in selection.outputs], dtype=dtype).ravel()
                 observed = np.array([f(t, x, u) for f in selection.observed], dtype=dtype).ravel()
         except (*_FAULTS, np.exceptions.ComplexWarning) as error:
-            hint = " A model that is not analytic must not say so." if dtype.kind == "c" else ""
+            hint = " A model that is not analytic must not be declared analytic." if dtype.kind == "c" else ""
             raise ModelError(f"The function of the model '{name}' failed: {error!r}.{hint}") from error
         if rates.shape != (count,):
-            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {count} states.")
+            raise UsageError(
+                f"rates of the model '{name}' returns {rates.size} values for {count} states. It must return one rate "
+                "per state."
+            )
         return rates, outputs, observed
 
     def differentiate(

@@ -163,7 +163,7 @@ class NullSpaceModel(_SaddlePointModel):
     @kinds_checked
     def __init__(self, model: SymbolicModel, *, threshold: float = PSEUDOINVERSE_TOLERANCE) -> None:
         if not 0 <= threshold < 1:
-            raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
+            raise UsageError(f"The threshold must be a fraction of the largest singular value, not {threshold:g}.")
         coordinates = model.states[: len(model.states) // 2]
         sizes = np.array([s.nominal or 1.0 for s in coordinates], dtype=np.float64)
         super().__init__(model, _ByNullSpace(threshold, sizes))
@@ -217,8 +217,8 @@ def _require_lagrange(model: SymbolicModel) -> None:
         )
     if len(model.constraints.declared) != multipliers:
         raise UsageError(
-            f"The constraints of '{system.name}' were replaced and no longer belong to its {multipliers} "
-            "multipliers: take the model as it was built, and replace constraints afterwards."
+            f"The constraints of '{system.name}' were replaced and no longer belong to its {multipliers} multipliers: "
+            "use the original model, and replace constraints afterwards."
         )
 
 

@@ -110,7 +110,7 @@ class OdeModel(SymbolicModel):
     ) -> None:
         del algebraic  # there are none: see __new__
         if not isinstance(equations, Mapping):
-            raise UsageError("'equations' gives each state its rate: {'x': 'v', 'v': '-x'}.")
+            raise UsageError("'equations' must give each state its rate: {'x': 'v', 'v': '-x'}.")
         declaration = Declaration(name)
         given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         states = declaration.declare(equations, "a state")
@@ -200,8 +200,8 @@ def as_dae(name: str, equations: Mapping[Any, Written], given: Mapping[str, Any]
         return None
     if given.get("constraints"):
         raise UsageError(
-            f"The constraints of '{name}' are equations of its own where there are algebraic variables: write all of "
-            "them with fmilin.models.DaeModel, which finds what is a constraint."
+            f"The constraints of '{name}' are equations of the model if it has algebraic variables: write all of them "
+            "with fmilin.models.DaeModel, which identifies the constraints."
         )
     rates = [der(state) for state in equations]
     if mass_matrix is None:

@@ -197,7 +197,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
         try:
             return selection.split(*selection.numeric.products((t, x, u, self.p), dx, du))
         except LIBRARY_ERRORS as error:
-            raise describe_library_error(error, f"the slopes of the equations at time {t:g}") from error
+            raise describe_library_error(error, f"the derivatives of the equations at time {t:g}") from error
 
     def second_order_form(
         self, selection: SymbolicSelection, t: float, x: FloatArray, u: FloatArray

@@ -108,9 +108,9 @@ def to_casadi(model: Model) -> CasadiModel:
     system = read_graph(model)
     if system is None:
         raise UsageError(
-            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form that CasADi could evaluate, "
-            "only numbers. Describe it natively, by equations or as a mechanism; fmilin.linearize and "
-            "fmilin.simulate take it as it is."
+            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form for CasADi, only numbers. "
+            "Describe it natively, by equations or as a mechanism; fmilin.linearize and fmilin.simulate work without "
+            "one."
         )
     graph = _ModelGraph(system, model)
     return CasadiModel(

@@ -33,7 +33,7 @@ def decompose_by_singular_values(
     lwork = int(lapack.dgesdd_lwork(m, n, compute_uv=True, full_matrices=full_matrices)[0])
     U, sigma, Vt, info = lapack.dgesdd(matrix, compute_uv=True, lwork=lwork, full_matrices=full_matrices)
     if info:
-        raise np.linalg.LinAlgError("The singular values of a matrix were not found.")
+        raise np.linalg.LinAlgError("The computation of the singular values of a matrix failed.")
     return U, sigma, Vt
 
 
@@ -74,7 +74,7 @@ def schur_complex(matrix: Complex) -> tuple[Complex, Complex]:
     lwork = int(zgees(_select_nothing, matrix, lwork=-1)[-2][0].real)
     T, _, _, Z, _, info = zgees(_select_nothing, matrix, lwork=lwork, sort_t=0)
     if info:
-        raise np.linalg.LinAlgError("The Schur form of a matrix was not found.")
+        raise np.linalg.LinAlgError("The computation of the Schur form of a matrix failed.")
     return T, Z
 
 
@@ -93,7 +93,7 @@ def eigenvectors(matrix: FloatArray) -> tuple[Complex, Complex, Complex]:
         matrix, compute_vl=True, compute_vr=True, lwork=lwork
     )
     if info:
-        raise np.linalg.LinAlgError("The eigenvalues of a matrix were not found.")
+        raise np.linalg.LinAlgError("The computation of the eigenvalues of a matrix failed.")
     values = real + 1j * imaginary
     return values, _complex_vectors(values, left_vectors), _complex_vectors(values, right_vectors)
 
@@ -108,7 +108,7 @@ def compute_generalized_eigenvectors(A: FloatArray, B: FloatArray) -> tuple[Comp
         A, B, compute_vl=True, compute_vr=True, lwork=lwork
     )
     if info:
-        raise np.linalg.LinAlgError("The eigenvalues of a pencil were not found.")
+        raise np.linalg.LinAlgError("The computation of the eigenvalues of a pencil failed.")
     numerators = real + 1j * imaginary
     values = np.full(len(A), np.nan + 0j)
     finite = beta != 0
@@ -130,4 +130,4 @@ def _complex_vectors(values: Complex, vectors: FloatArray) -> Complex:
 
 def _require_finite(matrix: NDArray[Any]) -> None:
     if not np.isfinite(matrix).all():
-        raise ValueError("A matrix that is decomposed has entries that are not finite.")
+        raise ValueError("A matrix to be decomposed has entries that are not finite.")

@@ -79,9 +79,9 @@ def singular(
     undetermined = f" and leaves {join_first(loose, MAX_LISTED_NAMES)} undetermined" if loose else ""
     return NumericalError(
         f"{subject} have no unique solution {when}: the matrix that multiplies the unknown rates and multipliers is "
-        f"singular (reciprocal condition number {rcond:.1e}){undetermined}. "
-        "Constraints depend on each other here, a motion that they leave free moves no mass, or angles meet their "
-        "singularity: choose another point, drop the redundant constraints, or add the mass.",
+        f"singular (reciprocal condition number {rcond:.1e}){undetermined}. Constraints depend on each other here, a "
+        "free motion has no mass, or angles are singular: choose another point, remove the redundant constraints, or "
+        "add the mass.",
         condition_number=1.0 / rcond if rcond > 0 else float("inf"),
         variable=loose[0] if loose else None,
     )
@@ -238,7 +238,7 @@ def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFact
     """Return the factors of W (k, k), sparse or not; refuse a singular one, without ``estimate`` by its pivots only."""
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
-        raise NumericalError(f"{subject} hold a NaN or an infinity at this point: choose another.")
+        raise NumericalError(f"{subject} contain a NaN or an infinity at this point: choose another.")
     try:
         factors = DenseFactors(W) if is_dense else SparseFactors(W)
     except NumericalError:

@@ -294,10 +294,10 @@ def _no_orbit(
     worst = int(np.argmax(np.where(np.isfinite(distance), np.abs(step), np.abs(step) + np.abs(distance))[:P]))
     size = abs(step[worst]) * equations.column_sizes[worst]
     return (
-        f"The motion nearly closes after {equations.shot.period:.9g} s, and nothing says that a periodic motion is "
-        f"near: the last Newton step changes '{names[worst]}' by {size:.2g}, and the shooting equations are nearly "
-        f"singular there (regularity {regularity:.1g}). The motion decays slowly, or cycles have met and "
-        "vanished near these parameters. Start elsewhere (start={'NAME': VALUE}), or free a parameter (free=)."
+        f"The motion nearly closes after {equations.shot.period:.9g} s, without evidence of a periodic motion nearby: "
+        f"the last Newton step changes '{names[worst]}' by {size:.2g}, and the shooting equations are nearly singular "
+        f"there (regularity {regularity:.1g}). The motion decays slowly, or limit cycles merge and vanish near these "
+        "parameters. Start elsewhere (start={'NAME': VALUE}), or free a parameter (free=)."
     )
 
 
@@ -312,9 +312,9 @@ def _require_extent(
     if extent > EXTENT_OF_AN_ORBIT * off:
         return
     raise NumericalError(
-        f"The motion spans {extent:.2g} of the sizes of the states and is known to {off:.2g} only, so that it cannot "
-        "be distinguished from an equilibrium. Give a start on a larger orbit (start={'NAME': VALUE}), or the period "
-        f"of what forces the motion ({problem.model.info.name})."
+        f"The motion spans {extent:.2g} of the sizes of the states and is accurate to {off:.2g} only, so it cannot be "
+        "distinguished from an equilibrium. Give a start on a larger orbit (start={'NAME': VALUE}), or the period of "
+        f"the excitation ({problem.model.info.name})."
     )
 
 

@@ -133,7 +133,10 @@ class PeriodicModel(TableRepr):
         """
         most = (len(self.A) - 1) // 4
         if not 0 <= count <= most:
-            raise UsageError(f"{len(self.A)} phases tell {most} harmonics, not {count}: take more (points=).")
+            raise UsageError(
+                f"{len(self.A)} phases determine {most} harmonics, not {count}: use more phases of the period "
+                "(points=)."
+            )
         self.require_closed("A harmonic state space")
         A, B, C, D = (harmonic_matrix(matrix, count) for matrix in self._matrices)
         A += compute_rotation_terms(len(self.states), count, 2 * np.pi / self.period)
@@ -190,9 +193,9 @@ class PeriodicModel(TableRepr):
         gap = mismatch(np.linalg.eigvals(A), self.floquet().exponents, self.period)
         if not gap <= tolerance:
             raise NumericalError(
-                f"The mean over the period would lie: its eigenvalues are off Floquet's exponents by {gap:.2g} of "
-                f"their size, as A varies by {100 * self.variation:.3g} % of its largest entry. Use floquet(), "
-                "harmonic(), or multiblade() first where three or more blades are equal."
+                "The mean over the period is not a valid model: its eigenvalues differ from Floquet's exponents by "
+                f"{gap:.2g} of their size, as A varies by {100 * self.variation:.3g} % of its largest entry. Use "
+                "floquet(), harmonic(), or multiblade() first where three or more blades are equal."
             )
         return self._constant((A, B, C, D), (self.states, self.inputs, self.outputs))
 
@@ -209,9 +212,9 @@ class PeriodicModel(TableRepr):
         """
         if self.transitions is not None:
             raise UsageError(
-                f"{what} needs matrices that change smoothly over the period, and this motion passes events, "
-                f"was measured step by step, or changes too fast for {len(self.A)} phases (points=). floquet() is "
-                "there, and transitions: what becomes of deviations on the way."
+                f"{what} needs matrices that change smoothly over the period, and this motion passes events, was "
+                f"measured step by step, or changes too fast for {len(self.A)} phases (points=). Use floquet(), or "
+                "transitions for the deviations along the period."
             )
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(
@@ -234,7 +237,7 @@ class PeriodicModel(TableRepr):
         psi, speed = start + sense * 2 * np.pi * self.phases, sense * 2 * np.pi / self.period
         for name, blades in groups.items():
             if not any(set(blades) <= set(part.names) for part in (self.states, self.inputs, self.outputs)):
-                raise UsageError(f"The blades of '{name}' are {', '.join(blades) or 'none'}: not all of one kind.")
+                raise UsageError(f"The blades of '{name}' must all be of one kind, not {', '.join(blades) or 'none'}.")
 
         y = build_transformation(self.states, groups, psi, speed, self._rates())
         u, z = (build_transformation(signals, groups, psi, speed) for signals in (self.inputs, self.outputs))

@@ -182,8 +182,8 @@ class ShootingEquations:
             self.measured = self.measured or bool(motion.events)
         if self.measured and len(shot.nodes) > 1:
             raise NumericalError(
-                "A motion that passes events is shot in one piece: the modes in which later pieces begin are unknown. "
-                "Leave segments= out, and give a start near the orbit (start={'NAME': VALUE})."
+                "A motion that passes events needs a single segment: the modes at the start of later segments are "
+                "unknown. Leave segments= out, and give a start near the orbit (start={'NAME': VALUE})."
             )
         return stretches
 

@@ -100,18 +100,20 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     """
     n = len(linear.states)
     if order < 0:
-        raise UsageError(f"A linear model cannot have {order} states.")
+        raise UsageError(f"The order of a linear model cannot be {order}.")
     if order >= n:
         return linear
     if not len(linear.outputs) or not len(linear.inputs):
-        raise UsageError("Without inputs and outputs there is no response by which an order could be chosen.")
+        raise UsageError(
+            "Without inputs and outputs there is no response from which to choose an order. Give the order."
+        )
     parts = _parts(linear)
     rest = parts.V_kept.shape[1]
     if order < rest:
         raise UsageError(
-            f"{rest} of the {n} eigenvalues do not decay: balanced truncation keeps them, and cannot go down to order "
-            f"{order}. Ask for {rest} or more, or choose modes by frequency: "
-            "fl.reduction.keep_frequencies(linear, LOW, HIGH)."
+            f"{rest} of the {n} eigenvalues do not decay: balanced truncation keeps them, so order {order} is not "
+            f"possible. Request {rest} or more, or choose modes by frequency: fl.reduction.keep_frequencies(linear, "
+            "LOW, HIGH)."
         )
     (V, W), values = _balance(parts.stable, sampled=linear.sample_time > 0)
     coupled = np.count_nonzero(

@@ -34,8 +34,8 @@ def find_zero_dynamics(
     if motion.freedom:
         raise UsageError(
             f"The outputs do not determine the inputs: {motion.freedom} combination(s) of the {len(linear.inputs)} "
-            "inputs can move states without a trace in the outputs, so that the zero dynamics are not unique. Name as "
-            "many inputs as outputs, inputs=['NAME']."
+            "inputs can move states without effect on the outputs, so the zero dynamics are not unique. Name as many "
+            "inputs as outputs, inputs=['NAME']."
         )
     V, F = scaled.columns[:n, None] * motion.space[:n], scaled.columns[n:, None] * motion.space[n:]
     positions = _choose_states(motion.space[:n])

@@ -55,9 +55,9 @@ def find_step_limit(cosimulation: Cosimulation) -> tuple[float | None, str]:
     except FmilinError as error:
         return None, str(error)
     if limit is None:
-        return None, "no step is stable, however short: this coupling takes more damping than the plant has"
+        return None, "no step is stable, however short: this coupling removes more damping than the plant has"
     if math.isinf(limit):
-        return None, "every step that was looked at is stable"
+        return None, "every tested step is stable"
     return limit, f"stable up to steps of {limit:.4g} s"
 
 

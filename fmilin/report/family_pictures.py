@@ -29,7 +29,7 @@ Complex = NDArray[np.complex128]
 QUANTITIES = {
     "growth": "largest real part [1/s]",
     "damping": "smallest damping ratio [1]",
-    "frequency": "lowest frequency of the modes that swing [rad/s]",
+    "frequency": "lowest frequency of the oscillating modes [rad/s]",
     "accuracy": "estimated relative error of A",
 }
 
@@ -87,7 +87,7 @@ def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, 
                 ..., i, j
             ], f"{matrix}[{figures.plain(rows[i].name)}, {figures.plain(columns[j].name)}]"
     raise UsageError(
-        f"{matrix}[{inside}] is no entry: its rows are {', '.join(rows.names) or 'none'}, its columns "
+        f"{matrix}[{inside}] is not an entry: its rows are {', '.join(rows.names) or 'none'}, its columns "
         f"{', '.join(columns.names) or 'none'}."
     )
 
@@ -110,8 +110,8 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
     values, label = compute_quantity(family, quantity)
     if len(family.shape) != 2 or min(family.shape) < 2:
         raise UsageError(
-            f"A surface needs a grid of two axes, and this one is {_size(family)}. "
-            "Pick a part of the family, or draw its eigenvalues or root locus."
+            f"A surface needs a grid of two axes, and this one is {_size(family)}. Select a part of the family, or "
+            "draw its eigenvalues or root locus."
         )
     if not np.isfinite(values).any():
         raise UsageError(f"No point of the family has a {label.split(' [')[0]}: there is nothing to draw.")
@@ -300,7 +300,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         )
         drawn += 1
     if not drawn:
-        raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
+        raise UsageError("No mode of the family oscillates at any point: there is no frequency to draw.")
     if marked:
         frequency.plot([], [], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
     top = frequency.get_ylim()[1]
@@ -350,7 +350,7 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     if not family.template.order:
         raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
     if not family.axes:
-        raise UsageError("The family has one point and no axis: draw its linear model, family[0].plot.")
+        raise UsageError("The family has one point and no axis: draw its linear model with family[0].plot.")
     *other_axes, name = family.axes
     length = family.shape[-1]
     values = compute_eigenvalue_rates(family).reshape(-1, length, family.template.order)

@@ -205,8 +205,8 @@ def sparsity_figure(form: ConstrainedForm, *, title: str) -> Figure:
     """Return three mass matrices above, their Cholesky factors below."""
     if form.n > MAX_COORDINATES:
         raise UsageError(
-            f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
-            f"of the same kind, of at most {MAX_COORDINATES} coordinates."
+            f"A picture of {form.n} x {form.n} entries would be a black square: draw it for a smaller system of the "
+            f"same kind, with at most {MAX_COORDINATES} coordinates."
         )
     subtitle = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
     figure = create_headed_figure(title, subtitle, 10.0, 7.0, (0.955, 0.905))

@@ -100,7 +100,7 @@ def _panel(axes: Axes, clusters: Sequence[EigenvalueCluster], false: Complex, re
     total = int(counts.sum())
     axes.plot(true.real, true.imag, "x", color=COLORS[0], markersize=9, markeredgewidth=2.2, linestyle="none",
               zorder=4, label=f"{total} eigenvalues")  # fmt: skip
-    label = "as far as eigenvalues are known"
+    label = "within the accuracy of the eigenvalues"
     for value, error in zip(true.tolist(), errors.tolist(), strict=True):
         if error > SAME_MARK_DISTANCE * reach and np.isfinite(error):
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2, label=label))
@@ -281,7 +281,9 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
     values, moved, least = compute_effects(linear)
     mode_indices = most_moved(moved, least) if numbers is None else [m - 1 for m in numbers]
     if wrong := [m + 1 for m in mode_indices if not 0 <= m < len(values)]:
-        raise UsageError(f"There is no mode {wrong[0]}: they are 1 to {len(values)}, slowest first.")
+        raise UsageError(
+            f"There is no mode {wrong[0]}: the numbers of the modes are 1 to {len(values)}, slowest first."
+        )
     if not mode_indices:
         raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
     names, rows = list(linear.derivatives), min(moved.shape[1], MAX_BARS)

@@ -89,8 +89,8 @@ def read_joint_positions(shapes: Shapes, values: Mapping[str, float], *, strict:
     if strict and not set(names) <= set(values):
         missing = next(n for n in names if n not in values)
         raise UsageError(
-            f"The linear model is not of the mechanism '{shapes.description.name}': it knows no '{missing}'. Linearize "
-            "the model that you draw."
+            f"The linear model is not that of the mechanism '{shapes.description.name}': it has no '{missing}'. "
+            "Linearize the model that you draw."
         )
     for i, name in enumerate(names):
         q[i] = values.get(name, q[i])
@@ -184,7 +184,7 @@ def mechanism_motion(
     q = read_joint_positions(shapes, linear.point.states, strict=True)
     motions = find_moving_modes(linear, shapes)
     if not motions:
-        raise UsageError(f"No mode of '{description.name}' moves a joint: there is nothing that could be animated.")
+        raise UsageError(f"No mode of '{description.name}' moves a joint: there is nothing to animate.")
     chosen = list(range(1, min(len(motions), MAX_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(motions)]:
         raise UsageError(f"There is no mode {wrong[0]}: modes 1 to {len(motions)} move a joint, slowest first.")

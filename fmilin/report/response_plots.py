@@ -203,7 +203,7 @@ def _draw_both(
 
 def _check(amplitude: float | None, stop_time: float | None) -> None:
     if amplitude is not None and (amplitude == 0 or not np.isfinite(amplitude)):
-        raise UsageError(f"A step of amplitude {amplitude:g} is none: give another one.")
+        raise UsageError(f"The amplitude of a step must not be {amplitude:g}: give another one.")
     if stop_time is not None and not (np.isfinite(stop_time) and stop_time > 0):
         raise UsageError(f"A step cannot be followed for {stop_time:g} s: give a positive time.")
 
@@ -225,8 +225,8 @@ def _point(linear: LinearModel, model: Model) -> OperatingPoint:
     states, inputs = linear.point.states, linear.point.inputs
     if missing := [n for n in model.states.names if n not in states]:
         raise UsageError(
-            f"The linear model is not of '{model.info.name}': it knows no state '{missing[0]}'. Name the model that it "
-            "was made from."
+            f"The linear model is not that of '{model.info.name}': it has no state '{missing[0]}'. Name the model "
+            "from which it was made."
         )
     x = np.array([states[n] for n in model.states.names])
     return OperatingPoint(linear.point.time, x, np.array([inputs[n] for n in model.inputs.names]))
@@ -335,7 +335,7 @@ def _channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[
     u = _positions(linear.inputs, inputs, "an input of the linear model")
     out = _positions(linear.outputs, outputs, "an output of the linear model")
     if not u or not out:
-        raise UsageError("There is no channel to draw: that takes at least one input and one output.")
+        raise UsageError("There is no channel to draw: a channel needs an input and an output.")
     return u, out
 
 

@@ -172,7 +172,7 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
         )
         page.print(build_table(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
     else:
-        page.print("No constraint was found: nothing says that the states depend on each other.")
+        page.print("No constraint was found: there is no evidence that the states depend on each other.")
     for k in discovery.kept_out[:MAX_NAMES]:
         print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
     for name, entries in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
@@ -323,11 +323,11 @@ def points_figure(points: OperatingPoints, x: str | None = None, y: str | None =
     i = widest[0] if x is None else signals.index_of(x, "a state of the model")
     other_states = [k for k in widest if k != i] or [i]
     j = other_states[0] if y is None else signals.index_of(y, "a state of the model")
-    figure = create_titled_figure(f"{len(points)} rests, {len(points.stable)} of them stay", 7.0, 5.0)
+    figure = create_titled_figure(f"{len(points)} equilibria, {len(points.stable)} of them stable", 7.0, 5.0)
     axes = figure.subplots()
     axes.plot(points.starts[:, i], points.starts[:, j], ".", color=QUIET, alpha=0.35, markersize=4, label="starts")
     stays = np.array([point.report.is_stable for point in points])
-    for marked, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "does not stay")):
+    for marked, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "unstable")):
         if marked.any():
             axes.plot(
                 values[marked, i], values[marked, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",

@@ -163,7 +163,7 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         ("Made by", [info.tool or "unknown"]),
         ("Identity", [info.guid] if info.guid else []),
         ("Platforms", summary.platforms),
-        ("Derivatives", [] if exact is None else ["exact, says the model" if exact else "by differences"]),
+        ("Derivatives", [] if exact is None else ["exact, according to the model" if exact else "by differences"]),
         ("Stepping", summary.stepping),
         ("Starts at", [f"{name} (taken)" if i == 0 else name for i, name in enumerate(summary.start_points)]),
     ]
@@ -202,7 +202,7 @@ def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
     saves = any(is_true(capabilities, f"canGetAndSetFMU{word}") for word in ("state", "State"))
     states = len(description.states)
     return (
-        f"{states} declared states" if states else "no declared states: the linear model is measured from responses",
+        f"{states} declared states" if states else "no declared states: the linear model is identified from responses",
         "saves its state" if saves else "cannot save its state: each run is a copy of its process or a fresh instance",
         *((f"suggests steps of {cadence.step:g} s",) if cadence.step else ()),
         *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),

@@ -171,11 +171,11 @@ CHOICES = {
     "partition": (
         "partition (QR)",
         "They were chosen among the states: the columns of the constraints' Jacobian were pivoted (QR) so that the "
-        "remaining, dependent states follow from them as well conditioned as possible.",
+        "dependent states follow from them as well conditioned as possible.",
     ),
     "tangent": (
         "tangent space (SVD)",
-        "They are orthonormal directions in the tangent space of the manifold (SVD), and no states.",
+        "They are orthonormal directions in the tangent space of the manifold (SVD), not states.",
     ),
     "turning": (
         "axes that do not turn with bodies",
@@ -288,9 +288,9 @@ def _still_away(linear: LinearModel) -> str:
     step = newton.step[i] * linear.states.scales(linear.y0)[i]
     away = f"a Newton step of {step:.2g} {linear.states[i].unit}".rstrip()
     return (
-        f", {away} in {shorten_name(linear.states[i].name)} from rest"
+        f", {away} in {shorten_name(linear.states[i].name)} from equilibrium"
         if newton.balances
-        else ", which nothing balances"
+        else ", which is not balanced"
     )
 
 
@@ -298,7 +298,7 @@ def _derivatives(linear: LinearModel) -> list[str]:
     words = {
         "exact": "exact directional derivatives",
         "differences": "central differences on the manifold",
-        "mixed": "exact where that can be trusted",
+        "mixed": "exact where they are reliable",
         "steps": "differences over one step of the model's own solver",
         "responses": "identified from responses to pulses",
         "multisine": "identified from the frequency response",

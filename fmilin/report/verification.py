@@ -136,7 +136,7 @@ MAX_BARS = 30
 def save_verification(verification: Verification, path: str | Path) -> None:
     """Write what :func:`verification_figure` draws."""
     if not is_named_as(path, "picture"):
-        raise UsageError(f"Cannot draw '{path}': a picture ends in {alternatives('picture')}.")
+        raise UsageError(f"Cannot draw '{path}': the name of a picture ends in {alternatives('picture')}.")
     write_atomically(path, encode_picture(verification_figure(verification), path))
 
 

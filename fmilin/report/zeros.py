@@ -33,7 +33,7 @@ MAX_CHANNELS = 40  # in a table
 PHASES = {
     True: "minimum phase: all invariant zeros are inside the stability limit",
     False: "not minimum phase",
-    None: "whether it is minimum phase cannot be told: zeros are at the stability limit within their errors",
+    None: "whether it is minimum phase cannot be determined: zeros are at the stability limit within their errors",
 }
 MARGIN = 1.15  # of a picture beyond what is drawn in it
 

@@ -132,9 +132,8 @@ class Plant:
                 abs(slope[j]) + abs(declared_rate) + 1e-6 * abs(self.u(t)[j]) / length
             ):
                 raise UsageError(
-                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
-                    f"s, but its derivative, the input '{names[k]}', is {declared_rate:.6g}: give both, and let them "
-                    "agree."
+                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = "
+                    f"{t:g} s, but its derivative, the input '{names[k]}', is {declared_rate:.6g}: make the two agree."
                 )
 
     def u(self, t: float) -> FloatArray:
@@ -160,7 +159,7 @@ class Plant:
         if not is_finite(rates):
             name = self.model.states.names[int(np.flatnonzero(~np.isfinite(rates))[0])]
             self.trouble = NumericalError(
-                f"The model returns no number for the derivative of the state '{name}' near t = {t:.9g} s.",
+                f"The model returns NaN for the derivative of the state '{name}' near t = {t:.9g} s.",
                 variable=name,
             )
         return rates

@@ -84,8 +84,8 @@ def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
     shortest = (end - begin) / SAMPLE_COUNT
     return Remark(
         "pulses",
-        f"{who} changes with time, and pulses shorter than {shortest:.2g} s may be stepped over. {remedy} inputs as a "
-        "table.",
+        f"{who} changes with time, and the integrator may skip pulses shorter than {shortest:.2g} s. {remedy} inputs "
+        "as a table.",
     )
 
 

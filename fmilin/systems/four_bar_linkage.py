@@ -59,7 +59,7 @@ def four_bar(
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")
     if branch not in ("upper", "hanging"):
-        raise UsageError(f"'{branch}' is no equilibrium of the four-bar linkage; choose 'upper' or 'hanging'.")
+        raise UsageError(f"'{branch}' is not an equilibrium of the four-bar linkage; choose 'upper' or 'hanging'.")
     loops = int(loops)
     angle = 0.0 if singular else equilibrium_angle(loops, branch)
     m, k, l0, c, gx, gy, phi, w, torque = sympy.symbols("m k l0 c gx gy phi w torque", real=True)

@@ -207,9 +207,9 @@ def _find_stable(balance: Equations, request: TrimRequest) -> Search[Solution]:
     if unstable is not None and unstable.stability.stable is True:
         return nearest  # the damped motion need not arrive there: it may be slow, or pass by
     raise NumericalError(
-        f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
-        f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
-        "(guess=), or release a fixed quantity."
+        "No stable equilibrium was found near the guess: the damped motion does not end at one. The nearest "
+        f"equilibrium {'has an unknown stability' if unstable is None else unstable.text}. Start elsewhere (guess=), "
+        "or release a fixed quantity."
     )
 
 
@@ -224,8 +224,8 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Search[Solutio
         names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
         names += [r.name for r, v in zip(balance.rows, balance.values(unknowns.z0), strict=True) if not np.isfinite(v)]
         raise NumericalError(
-            f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
-            f"Start elsewhere: guess={{{names[0]!r}: VALUE}}.",
+            f"The model is not defined where the search starts: '{names[0]}' is not a number there. Start elsewhere: "
+            f"guess={{{names[0]!r}: VALUE}}.",
             variable=names[0],
         )
     if solution.is_balanced and not solution.is_close:
@@ -283,6 +283,6 @@ def require_stable(report: TrimReport) -> None:
     """Refuse a preferred point at which the motion does not stay."""
     if report.unstable:
         raise NumericalError(
-            f"At the point that is preferred the motion does not stay: {report.unstable} eigenvalues have positive "
-            "real parts. Leave the preference out, or give bounds (bounds=)."
+            f"The preferred equilibrium is unstable: {report.unstable} eigenvalues have positive real parts. Leave "
+            "the preference out, or give bounds (bounds=)."
         )

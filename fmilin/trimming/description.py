@@ -33,30 +33,31 @@ def list_remarks(
     if restless:
         yield Remark(
             "unsteady",
-            f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
-            f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
+            f"In a simulation from the point, {', '.join(restless)} should be constant and "
+            f"{'is' if len(restless) == 1 else 'are'} not. This is a steady motion at this instant only.",
         )
     elif report.moving and not equations.moving:
         yield Remark(
-            "unsteady", "What should rest starts to move, if slowly: this is a steady motion at this instant only."
+            "unsteady",
+            "States that should be constant start to move slowly: this is a steady motion at this instant only.",
         )
     if not report.exact:
         yield Remark(
             "rounding",
-            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
-            "the model's own noise or rounding allows no better.",
+            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): the "
+            "model's own noise or rounding prevents a smaller one.",
         )
     if report.multiple:
         listed = join_first(
             (f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), MAX_LISTED_RESIDUALS
         )
-        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
+        yield Remark("multiple", f"Several solutions meet here, or nearly: the derivatives do not determine {listed}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
         choice = (
-            "Those nearest to the guess were taken; fix them to choose"
+            "Those nearest to the guess were chosen; fix them to choose others"
             if report.is_nearest
-            else "The search ended at these, and others may be nearer to the guess: fix them to choose"
+            else "The search ended at these, and others may be nearer to the guess: fix them to choose others"
         )
         yield Remark(
             "family",
@@ -66,8 +67,8 @@ def list_remarks(
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
         yield Remark(
             "time",
-            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; rates are "
-            f"back at {later:.2g} of the states' sizes per second soon after.",
+            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; soon after, rates "
+            f"reach {later:.2g} of the states' sizes per second.",
         )
 
 

@@ -62,8 +62,9 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     hint += _suggest_turns([row for row, _ in remaining if row.kind == "target"], targets)
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     message = (
-        f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{limits}. {hint}"
-        "Release a fixed quantity, free an input (free=), let a state move (steady=), or start elsewhere (guess=)."
+        f"Near the guess no {what}{moving} was found.{tried} The smallest residual leaves {listed}{limits}. "
+        f"{hint}Release a fixed quantity, free an input (free=), let a state move (steady=), or start elsewhere "
+        "(guess=)."
     )
     return TrimError(message, residuals=residuals, point=_collect_values(candidate))
 
@@ -78,9 +79,9 @@ def explain_too_far(equations: Equations, best: Solution) -> TrimError:
     what = "steady motion" if equations.moving else "equilibrium"
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     if certified.runs_away:
-        reason = f"'{name}' runs away: what does not balance only fades with distance"
+        reason = f"'{name}' diverges: the residual decreases only with distance"
     elif np.isfinite(certified.distance[worst]):
-        reason = f"'{name}' is known to +-{certified.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
+        reason = f"'{name}' is accurate to +-{certified.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
     else:
         reason = f"near '{name}' the rates are small, but do not vanish"
     message = (
@@ -125,7 +126,7 @@ def _suggest_turns(rows: Sequence[Row], targets: Mapping[str, Reading]) -> str:
         turn = TURNS_OF_UNITS.get(target.unit, (0.0,))[0]
         if turn and abs(target.value) > turn / 2:
             wrapped = target.value - turn * round(target.value / turn)
-            return f"If '{row.name}' is an angle that wraps, ask for {_with_unit(wrapped, target.unit)}. "
+            return f"If '{row.name}' is an angle that wraps, use {_with_unit(wrapped, target.unit)}.  "
     return ""
 
 
@@ -228,7 +229,7 @@ def explain_obstacles(error: NumericalError, model: Model, request: TrimRequest,
         except OutOfTimeError:
             is_complete = False
     if not sentences and is_complete and len(names) > 1:
-        sentences = [f"No single one of {', '.join(names)} is in the way: none of them left out lets the others hold."]
+        sentences = [f"No single one of {', '.join(names)} prevents the solution: leaving one out is not sufficient."]
     error.args = (" ".join([str(error), *sentences]),)
     return error
 
@@ -258,8 +259,8 @@ def _explain_relaxed(
     unit = f" {make_reading(model, name).unit}".rstrip()
     what = "bound" if fixed_value is None else "target"
     yield (
-        f"The {what} '{name}' = {goal:g}{unit} is in the way: without it the rest holds, and the closest is "
-        f"{closest:.6g}{unit}."
+        f"The {what} '{name}' = {goal:g}{unit} prevents the solution: without it the others are met, and the closest "
+        f"value is {closest:.6g}{unit}."
     )
 
 
@@ -295,7 +296,7 @@ def explain_targets(equations: Equations, without: Solution) -> str:
     count, without_targets = len(equations.targets), equations.with_targets(())
     Z = _open_directions(without_targets, without.z)
     if not Z.shape[1]:
-        return " Nothing is left free to meet targets with."
+        return " No quantity is free to meet the targets."
     # By chance the derivatives of targets may depend on each other at one point: look beside it, too.
     elsewhere = newton_correct(
         without_targets, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)
@@ -309,10 +310,10 @@ def explain_targets(equations: Equations, without: Solution) -> str:
     slopes = [slopes_on_freedoms(z) for z in (without.z, elsewhere)]
     still = [t.name for i, t in enumerate(equations.targets) if not any(np.any(S[i] != 0.0) for S in slopes)]
     if still:
-        return f" Nothing that is free moves {', '.join(map(repr, still))}, to first order."
+        return f" No free quantity affects {', '.join(map(repr, still))}, to first order."
     freedoms = max(equilibrate_jacobian(S).rank(RANK_MEASURED) for S in slopes)
     if freedoms < count:
-        return f" {count} targets have {freedoms} freedom{'s' * (freedoms != 1)} to be met with."
+        return f" {count} targets have only {freedoms} free quantit{'ies' if freedoms != 1 else 'y'}."
     return ""
 
 

@@ -184,16 +184,16 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
         return solution, ()
     if not choices:
         return solution, ()
-    text = f"The feet can be pressed against each other: {choices} of {len(columns)} free inputs are redundant. "
+    text = f"The contact forces of the feet are redundant: {choices} of {len(columns)} free inputs are redundant. "
     new = solution.z.copy()
     new[columns] = z
     residual = equations.values(new)
     allowed = np.maximum(solution.allowed, 1e-13 * (np.abs(solution.J) @ np.abs(new)))
     inside = ((new >= unknowns.low) & (new <= unknowns.high)).all()
     if not inside or not (np.abs(residual) <= allowed).all():
-        text += "Those nearest to the guess were taken: a bound or limit is in the way of the smallest contact forces."
+        text += "Those nearest to the guess were chosen: a bound or limit prevents the smallest contact forces."
         return solution, (Remark("least-squares", text),)
-    text += "Those with the smallest contact forces were taken (least squares), and of these the smallest ones."
+    text += "Those with the smallest contact forces were chosen (least squares), and of these the smallest ones."
     J, is_exact = equations.jacobian(new, exact=solution.is_exact)
     moved = replace(solution, z=new, residual=residual, allowed=allowed, J=np.nan_to_num(J), is_exact=is_exact)
     return moved, (Remark("least-squares", text),)

@@ -58,7 +58,7 @@ def find_optimum(equations: Equations, start: Solution, preference: Preference, 
     if best is not None:
         return best
     raise failure or NumericalError(
-        f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (guess=)."
+        f"The search for the least '{preference.name}' did not end at an equilibrium. Start elsewhere (guess=)."
     )
 
 
@@ -238,8 +238,8 @@ def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) 
             unit = f" {limit.reading.unit}".rstrip()
             raise OutOfBoundsError(
                 f"No point at which '{limit.reading.name}' keeps its bound {side:g}{unit} was found from this start. "
-                "Start elsewhere (guess=) where its slope is not zero, release the bound, or free an input that moves "
-                "it (free=).",
+                "Start elsewhere (guess=) where its derivative is not zero, release the bound, or free an input that "
+                "moves it (free=).",
                 replace(limit.reading, value=side),
             )
         sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDING_DISTANCE * limit.reading.size)
@@ -317,7 +317,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         unresolved = int(np.count_nonzero(~stiff))
         if (curvatures < -1e-3 * largest).any():
             raise NumericalError(
-                f"'{problem.preference.name}' has no least value near the guess: it still falls where the search "
+                f"'{problem.preference.name}' has no least value near the guess: it still decreases where the search "
                 "ended. Give bounds (bounds=), or start elsewhere (guess=)."
             )
         step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))

@@ -40,7 +40,7 @@ def as_near_as_possible(goals: Sequence[Reading]) -> Preference:
     values = np.array([r.value for r in goals])
     sizes = np.array([r.size for r in goals])
     return Preference(
-        "the sum of squares of what is left",
+        "the sum of squares of the residuals",
         tuple(goals),
         lambda y: float(np.sum(((y - values) / sizes) ** 2)) / 2,
         lambda y: (y - values) / sizes**2,

@@ -122,7 +122,7 @@ def find_each(
 ) -> tuple[TrimmedPoint, ...]:
     """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
     if not guesses:
-        raise UsageError("There is no guess to start from: give at least one, which may be empty.")
+        raise UsageError("The search needs at least one guess, which may be empty.")
     if len(guesses) == 1:
         return (_assess_motion(model, search(model, request, guesses[0], anywhere=anywhere)),)
     solutions: list[TrimmedPoint] = []

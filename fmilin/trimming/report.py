@@ -52,8 +52,8 @@ class Instability:
     def text(self) -> str:
         """The verdict, as the predicate of a sentence."""
         verdict = self.stability.text
-        if verdict.startswith("cannot be told: "):
-            return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
+        if verdict.startswith("cannot be determined: "):
+            return f"may be stable or not: {verdict.removeprefix('cannot be determined: ')}"
         return f"is {verdict}"
 
 

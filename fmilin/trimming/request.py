@@ -68,18 +68,18 @@ class TrimRequest(Trim):
                 raise UsageError(f"'{both[0]}' is both fixed and {word}. Leave one of them out.")
         for name in (*bounds, *near):
             if is_quantity(model, name) and not model.states.has(name) and name not in free:
-                what = "has bounds" if name in bounds else "is wished for"
-                raise UsageError(f"'{name}' {what} but is held. Solve for it, too: free=[{name!r}].")
+                what = "has bounds" if name in bounds else "is preferred"
+                raise UsageError(f"'{name}' {what} but is fixed. Solve for it too: free=[{name!r}].")
         for name in names_minimized(self):
             read_name(model, name)
         if self.minimize is not None and near:
-            raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
+            raise UsageError("Minimized and preferred values contradict each other. Leave one of them out.")
         if self.stable and steady:
             raise UsageError(
                 f"'{steady[0]}' may move, but a stable equilibrium is requested. Leave stable= or steady= out."
             )
         if self.time is not None and not math.isfinite(self.time):
-            raise UsageError(f"The time {self.time} is not finite.")
+            raise UsageError(f"The time {self.time} is not finite: give a time in seconds.")
         return replace(self, fixed=fixed, steady=steady, free=free, bounds=bounds, near=near, targets=targets)
 
     def check_guess(self, model: Model, guess: Mapping[str, float]) -> dict[str, float]:
@@ -91,11 +91,11 @@ class TrimRequest(Trim):
         checked = {_own_name(model, name): _finite(name, value) for name, value in positive.items()}
         for name in checked:
             if name in self.fixed or name in self.targets:
-                raise UsageError(f"'{name}' is fixed, so there is nothing to guess. Leave one of them out.")
+                raise UsageError(f"'{name}' is fixed, so it needs no guess. Leave one of them out.")
             if not model.states.has(name) and name not in self.free:
                 raise UsageError(
-                    f"'{name}' is held at its value, so there is nothing to guess. Solve for it with free=[{name!r}], "
-                    f"or hold it at another value with fixed={{{name!r}: VALUE}}."
+                    f"'{name}' is fixed at its value, so it needs no guess. Solve for it with free=[{name!r}], or fix "
+                    f"it at another value with fixed={{{name!r}: VALUE}}."
                 )
         return checked
 
@@ -132,7 +132,7 @@ class PointRequest(Point):
     @property
     def saved_point(self) -> SavedPoint | None:
         """The saved point of a completed request."""
-        assert not isinstance(self.saved, Path), "the request is not completed"  # noqa: S101
+        assert not isinstance(self.saved, Path), "the request of the search is not completed"  # noqa: S101
         return self.saved
 
     def collect_values(self, model: Model) -> dict[str, float]:
@@ -215,7 +215,7 @@ def quantity(model: Model, name: str) -> tuple[Kind, int]:
     names = [*model.states.positions, *model.inputs.positions, *model.parameters]
     what = "a state, an input or a parameter of the model"
     if not model.parameters:
-        what = "a state or an input of the model (and its parameters cannot be changed once it is loaded)"
+        what = "a state or an input of the model (and its parameters cannot be changed after loading)"
     raise UnknownNameError.among(name, names, what)
 
 
@@ -237,7 +237,7 @@ def require_variable(model: Model, name: str) -> None:
     from fmilin.model.capabilities import read_discrete_states
 
     if name in read_discrete_states(model):
-        raise UsageError(f"'{name}' changes at events only, so no search can move it. Fix a continuous variable.")
+        raise UsageError(f"'{name}' changes at events only, so it cannot be solved for. Fix a continuous variable.")
     if model.outputs.has(name) or find_rate_state(model, name) is not None:
         return
     try:
@@ -274,7 +274,7 @@ def _own_name(model: Model, name: str) -> str:
 
 def _finite(name: str, value: float) -> float:
     if not math.isfinite(value):
-        raise UsageError(f"The value of '{name}' is {value}: give a finite number.")
+        raise UsageError(f"The value of '{name}' is {value}: give a finite number instead of it.")
     return float(value)
 
 

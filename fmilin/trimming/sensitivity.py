@@ -61,11 +61,11 @@ def add_parameter_derivatives(
     if isinstance(model, Stepped) or linear.sample_time:
         raise UsageError(CONTINUOUS_MODELS_ONLY)
     if isinstance(names, str) or len(set(names)) < len(names):
-        raise UsageError("'parameters' is a sequence of names, each of them once: write parameters=['m', 'L'].")
+        raise UsageError("'parameters' must be a sequence of different names: write parameters=['m', 'L'].")
     if foreign := [name for name in linear.states.names if not model.states.has(name)]:
         raise UsageError(
-            f"The coordinate '{foreign[0]}' is not a state of the model, and derivatives by parameters are along "
-            "states that are kept. Name states of the model with independent=[...]."
+            f"The coordinate '{foreign[0]}' is not a state of the model, and derivatives by parameters need states of "
+            "the model as coordinates. Name states of the model with independent=[...]."
         )
     # The graph has one of the branches of a kink at the point, and not always that of the side which is asked for.
     graph = None if _is_one_sided(request) else graph_derivatives(model, linear.outputs.names)
@@ -77,8 +77,8 @@ def add_parameter_derivatives(
     if defective:
         values = ", ".join(f"{len(group)} at {linear.eigenvalues()[group].mean():.4g}" for group in defective)
         text = (
-            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
-            "would move by a root of the change. That of their mean is told."
+            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no individual derivatives: each "
+            "would move by a root of the change. The derivative of their mean is given."
         )
         remarks = (*remarks, Remark("multiple-eigenvalues", text))
     return replace(linear, derivatives=derivatives, warnings=remarks)
@@ -106,13 +106,13 @@ def make_parameters_adjustable(
             if error.name in inputs and model.parameters:  # of a system: not of the member that is an FMU
                 raise UnknownNameError.among(error.name, model.parameters, "a parameter of a member") from None
             raise UnknownNameError(
-                f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
+                f"{error} Numbers inside an FMU cannot be varied: build it with that parameter.",
                 name=error.name,
             ) from None
     if not model.parameters:
         raise UsageError(
-            f"'{model.info.name}' has no parameters that can be changed: '{inputs[0]}' is none. Describe the "
-            "model with parameters={...}; an FMU has those that it was built with."
+            f"'{model.info.name}' has no parameters that can be changed, so '{inputs[0]}' is not one. Describe the "
+            "model with parameters={...}, or build the FMU with them."
         )
     raise UnknownNameError.among(inputs[0], model.parameters, f"a parameter of '{model.info.name}'")
 
@@ -237,8 +237,8 @@ class _Branch:
             or np.abs(dz).max(initial=0.0) > FOLD_SENSITIVITY_THRESHOLD
         ):
             raise NumericalError(
-                f"The point does not go on when '{name}' changes: the equations of the trim are singular there (a "
-                "fold, at which two solutions meet), and its derivative is infinite. Take a point beside it, or fix "
+                f"The equilibrium has no continuation in '{name}': the equations of the trim are singular there (a "
+                "fold, at which two solutions meet), and its derivative is infinite. Choose a point near it, or fix "
                 "another quantity.",
                 variable=name,
             )
@@ -366,9 +366,9 @@ class _Branch:
         )
         if doubtful.any():
             raise NumericalError(
-                f"The linear model has a kink where '{name}' is {self.value(name):g}: it changes by other amounts on "
-                "the two sides, so there is no derivative. Take a value beside it, or linear models at two of its "
-                f"values: fl.sweep(model, {{{name!r}: [V1, V2]}}).",
+                f"The linear model has a kink where '{name}' is {self.value(name):g}: its changes differ on the two "
+                "sides, so it has no derivative. Choose a value near it, or linear models at two of its values: "
+                f"fl.sweep(model, {{{name!r}: [V1, V2]}}).",
                 variable=name,
             )
 

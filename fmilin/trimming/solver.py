@@ -131,7 +131,7 @@ def search_zero(equations: Equations, z0: FloatArray) -> Search[Solution]:
             own_slopes and z0.size and not _products_agree(equations, reached.z)
         ):  # the model's own derivatives may be wrong
             exact = False
-            tried.append(f"{name} with measured slopes")
+            tried.append(f"{name} with measured derivatives")
             again = yield from search(exact=exact)
             best = _choose_better(best, assess_point(equations, again or end, exact=exact))
         if best.is_zero:
@@ -166,11 +166,11 @@ def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, 
 
     if len(equations.unknowns.inputs):
         balanced_best = start_newton(partial(balance_inputs, equations, z0))
-        yield "the free inputs that balance the guess best, by one linear solve", balanced_best
-        yield "the free inputs beyond what does nothing", start_newton(lambda **_: wake_inputs(equations, z0))
+        yield "the free inputs with the smallest residual at the guess, by one linear solve", balanced_best
+        yield "the free inputs outside their dead zones", start_newton(lambda **_: wake_inputs(equations, z0))
     yield "Newton's method from the guess", start_newton(lambda **_: z0)
     yield "least squares from the guess", least_squares_too
-    yield ("the guess held by forces that were then taken away step by step", start_newton(release_from_balanced_guess))
+    yield ("the guess held by forces that were then removed step by step", start_newton(release_from_balanced_guess))
 
 
 RETURN_DISTANCES = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
@@ -213,7 +213,7 @@ def _search_nearby(
         at_bound = ((best.z - unknowns.low <= 1e-3) | (unknowns.high - best.z <= 1e-3)).any()
         if best.is_zero or (same and spread >= FAR_SPREAD_SIZE and not at_bound):
             break  # two searches from different places end in the same dead end
-    return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
+    return best, [f"{count} start{'s' * (count > 1)} near the guess"]
 
 
 def _choose_better(one: Solution, other: Solution) -> Solution:

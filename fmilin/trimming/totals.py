@@ -48,8 +48,8 @@ class Totals:
         plural = len(self.names) > 1
         return Remark(
             "conserved",
-            f"No motion changes {'these totals' if plural else 'this total'}, so the start decides: {listed}. Fix "
-            "one of these states (fixed=), or start elsewhere (guess=), to choose another.",
+            f"No motion changes {'these totals' if plural else 'this total'}, so their values come from the start: "
+            f"{listed}. Fix one of these states (fixed=), or start elsewhere (guess=), to choose another.",
         )
 
     def describe_change(self, states: FloatArray) -> Remark | None:
@@ -60,7 +60,7 @@ class Totals:
         if not len(changed):
             return None
         listed = "; ".join(f"{self.names[i]} = {reached[i]:.6g} instead of {self.values[i]:.6g}" for i in changed)
-        return Remark("conserved", f"No motion from the start leads here, since it would change a total: {listed}.")
+        return Remark("conserved", f"No motion from the start leads here, because it would change a total: {listed}.")
 
 
 def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, Solution, tuple[Remark, ...]]:

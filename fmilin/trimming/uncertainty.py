@@ -51,7 +51,7 @@ class VariedModel:
             if len(pair) != 2 or not np.isfinite(pair).all() or not pair[0] < pair[1]:
                 raise UsageError(f"The range of '{name}' is {limits}: give its lowest and its highest value.")
         if not box:
-            raise UsageError("No parameter may vary: give a mapping of names to (lowest, highest).")
+            raise UsageError("No uncertain parameter was given: give a mapping of names to (lowest, highest).")
         if not model.moves_parameters and (unknown := [name for name in box if name not in model.parameters]):
             raise UnknownNameError.among(unknown[0], model.parameters, f"a parameter of '{model.info.name}'")
         self.model, self.box = model, dict(box)
@@ -301,8 +301,8 @@ def robust_stability(
         from slycot import ab13md
     except ImportError:
         raise UsageError(
-            "The structured singular value is computed by slycot, which is not installed: pip install 'fmilin[robust]' "
-            "(it is under the GPL). u.worst() looks for the worst parameters without it, by samples."
+            "The structured singular value is computed by slycot, which is not installed: pip install "
+            "'fmilin[robust]' (it is under the GPL). u.worst() finds the worst parameters without it, by samples."
         ) from None
     values = nominal.eigenvalues()
     if nominal.sample_time or not (values.real < 0).all():

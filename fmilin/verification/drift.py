@@ -58,7 +58,7 @@ class DeviationIntegrator:
             except REFUSALS as error:
                 raise ResponseError(str(error)) from None
             if not np.isfinite(change).all():
-                raise ResponseError("The model returns no number.")
+                raise ResponseError("The model returns a value that is not a number.")
             return change
 
         with warnings.catch_warnings():
@@ -171,7 +171,7 @@ def _follow_motion(linear: LinearModel, integrator: DeviationIntegrator, horizon
         except ResponseError:
             duration /= 4
     if real is None:
-        raise ResponseError("The motion cannot be followed.")
+        raise ResponseError("The motion cannot be followed by integration.")
     predicted = predict_motion(linear, times)
     size = np.maximum.accumulate(np.max(np.abs(predicted) / r.y_sizes, axis=1))
     apart = np.abs(real - predicted) / r.y_sizes

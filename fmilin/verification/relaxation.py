@@ -242,7 +242,7 @@ class Relaxation:
         r, nodes = self.reduced, self.times[self._node_samples]
         h, nu = float(nodes[1]), len(r.u0)
         if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > RUNGE_KUTTA_STABILITY_LIMIT:
-            raise ResponseError("The linear model is too stiff for these steps.")
+            raise ResponseError("The linear model is too stiff for these steps of time.")
 
         def evaluate(t: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
             du = amplitude * excitation.input_change(t, nu)
@@ -278,7 +278,7 @@ class Relaxation:
             )
         )
         if not np.isfinite(remainder).all():
-            raise ResponseError("The model returns no number.")
+            raise ResponseError("The model returns a value that is not a number.")
         return remainder
 
     def _integrate_driven(self, g: FloatArray) -> FloatArray:

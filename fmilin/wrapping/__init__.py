@@ -80,7 +80,9 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
             try:
                 write_file(folder / file.name, read_file(file))
             except OSError as error:
-                raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
+                raise ModelError(
+                    f"'{file}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+                ) from None
         project = [spec, *(folder / file.name for file in inside)]
         built = folder / "built"
         command = python_command("-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built))
@@ -89,7 +91,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
         except TimeoutError:
             raise ModelError(
                 f"The model cannot be wrapped as an FMU: pythonfmu did not end within {BUILDING_TIME:g} s and was "
-                "stopped. Wrap fewer files, or try it again on a machine with less load."
+                "stopped. Wrap fewer files, or try again on a machine with less load."
             ) from None
         if status:
             words = (printed.strip().splitlines() or ["no reason given"])[-1]

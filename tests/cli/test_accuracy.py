@@ -34,7 +34,7 @@ def test_digits_that_cancel_inside_are_reckoned_with(run: Run, zoo: Zoo) -> None
 def test_an_encoder_too_coarse_to_be_told_is_refused_unless_it_is_wanted(run: Run, zoo: Zoo, tmp_path: Path) -> None:
     done = run("linearize", zoo("counts_coarsely"), "-o", "plant.json")
     assert done.status == 5
-    assert "d y / d x cannot be told" in done.err
+    assert "d y / d x cannot be determined" in done.err
     assert "--keep-inaccurate" in done.err
     assert not (tmp_path / "plant.json").exists()
     kept = run("linearize", zoo("counts_coarsely"), "--keep-inaccurate", "--json")

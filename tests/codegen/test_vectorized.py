@@ -228,7 +228,7 @@ def test_what_is_not_for_it_is_rejected_and_interpreted(monkeypatch: pytest.Monk
         lambda t, x, u, p: ca.vertcat(ca.horzcat(2 + x[0], x[1]), ca.horzcat(0.1, 3)),
         lambda t, x, u, p: ca.vertcat(u, p),
     )
-    with pytest.raises(ModelError, match="no symmetric matrix"):
+    with pytest.raises(ModelError, match="a matrix that is not symmetric"):
         VectorizedSource(made, w, Compiler())
     stacks = StackFunctions(made, w)
     assert not stacks.compile()

@@ -142,7 +142,7 @@ def test_arrays_are_connected_element_by_element() -> None:
             r"'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'",
         ),
         ([("one", "two.F")], fl.UsageError, "'one' "),
-        ([("one.px",)], fl.UsageError, "A connection is a pair"),
+        ([("one.px",)], fl.UsageError, "A connection must be a pair"),
         ([("one.px", "two.F", "x")], fl.UsageError, "two names, a factor and an offset"),
     ],
 )
@@ -159,13 +159,13 @@ def test_wrong_requests() -> None:
         fl.connect({"one": one}, [("one.px", "one.F")], inputs=["one.F"])
     with pytest.raises(fl.UsageError, match=r"'inputs' is the text 'one\.F', and should be a list"):
         fl.connect({"one": one}, inputs="one.F")
-    with pytest.raises(fl.UsageError, match="members are models"):
+    with pytest.raises(fl.UsageError, match="members must be models"):
         fl.connect({"one": 3})
-    with pytest.raises(fl.UsageError, match="A member's name is a text, not ''"):
+    with pytest.raises(fl.UsageError, match="The name of a member must be a text, not ''"):
         fl.connect({"": one})
     with pytest.raises(fl.UsageError, match="A key of 'members' is of the type 'int', and should be of the type str"):
         fl.connect({3: one})  # type: ignore[dict-item]
-    with pytest.raises(fl.UsageError, match="with one member at least"):
+    with pytest.raises(fl.UsageError, match="with at least one member"):
         fl.connect({})
     failing = FunctionModel("f", {"x": 0.5}, lambda _t, _x, _u: [1 / 0], inputs=["u"])
     with pytest.raises(fl.ModelError, match="In the member 'bad'"):

@@ -59,7 +59,7 @@ def test_what_is_withdrawn_is_said() -> None:
     told = {line.split(" = 0")[0].removeprefix("Found: ") for line in lines if line.startswith("Found: ")}
     withdrawn = {line.split(" = 0")[0].removeprefix("Withdrawn: ") for line in lines if line.startswith("Withdrawn: ")}
     assert set(found.constraints) == told - withdrawn
-    assert [line for line in lines if line.startswith("Looking among ")]
+    assert [line for line in lines if line.startswith("Searching ")]
 
 
 def test_the_oracle_tells_a_wrong_length() -> None:

@@ -113,8 +113,8 @@ def test_restrictions_hold_inside_a_block_and_in_its_thread() -> None:
         ({"seconds": 0.0}, "seconds for a call must be positive"),
         ({"memory": -1.0}, "bytes of memory must be positive"),
         ({"processes": -1}, "must not be negative"),
-        ({"read": "weather"}, "are sequences"),
-        ({"environment": "NAME"}, "are sequences"),
+        ({"read": "weather"}, "must be sequences"),
+        ({"environment": "NAME"}, "must be sequences"),
         ({"network": "yes"}, "network"),
     ],
 )

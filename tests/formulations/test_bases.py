@@ -69,7 +69,7 @@ def test_coordinates_that_do_not_determine_the_others_are_refused() -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"'lu' is no way .* Choose one of: coordinates, zero-eigenvalue, svd, qr"):
+    with pytest.raises(UsageError, match=r"'lu' is not a way .* Choose one of: coordinates, zero-eigenvalue, svd, qr"):
         basis_of(np.eye(2), "lu")
-    with pytest.raises(UsageError, match=r"go with the method 'coordinates' only, not with 'svd'"):
+    with pytest.raises(UsageError, match=r"require the method 'coordinates', not 'svd'"):
         basis_of(np.eye(2), "svd", names="ab", independent=["a"])

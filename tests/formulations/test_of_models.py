@@ -267,7 +267,7 @@ def test_no_formulation_helps_at_a_singular_configuration_in_motion() -> None:
 
 
 def test_models_of_other_forms_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"'rolling_disk' does not show its mass matrix .* Leave formulation= out"):
+    with pytest.raises(UsageError, match=r"'rolling_disk' has no accessible mass matrix .* Leave formulation= out"):
         spectrum(rolling_disk())
 
 

@@ -47,5 +47,5 @@ def test_a_shift_that_is_an_eigenvalue_is_moved(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_count_below_one_is_rejected(damped: fl.LinearModel) -> None:
-    with pytest.raises(UsageError, match="is no number of eigenvalues"):
+    with pytest.raises(UsageError, match="is not a number of eigenvalues"):
         damped.modes(0)

@@ -92,7 +92,7 @@ def test_steps_into_what_an_fmu_discards_are_tried_shorter(zoo: Callable[[str], 
         motion = fl.simulate(fmu, inside, stop_time=5.0, step=0.25)
         np.testing.assert_allclose(motion["x"], 9 * np.cos(motion.times) + 4.3 * np.sin(motion.times), atol=1e-6)
         across = fl.OperatingPoint(0.0, np.array([9.0, 10.0]), np.zeros(1))
-        with pytest.raises(fl.NumericalError, match=r"cannot go on at t = 0\.10\d* s\. .*discard.*out of range"):
+        with pytest.raises(fl.NumericalError, match=r"cannot continue at t = 0\.10\d* s\. .*discard.*out of range"):
             fl.simulate(fmu, across, stop_time=5.0)
 
 

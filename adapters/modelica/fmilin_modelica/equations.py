@@ -197,8 +197,8 @@ class Equations(DiscreteWalker):
         if self.unread:
             named = ", ".join(f"'{name}'" for name in self.unread[:SHOWN])
             notes.append(
-                f"The default of {named} is not a number at the start: the input stands at its start value. Set it "
-                "where it should stand somewhere else."
+                f"The default of {named} is not a number at the start: the input keeps its start value. Set it if it "
+                "should have another value."
             )
         modes = {f"pre({self.variables[number].name})" for number in self.modes}
         held = {n: value for n, value in self.held.items() if not isinstance(value, str) and n not in modes}
@@ -208,7 +208,10 @@ class Equations(DiscreteWalker):
             return tuple(notes)
         shown = [f"{name} = {value:g}" for name, value in list(held.items())[:SHOWN]]
         more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
-        return (*notes, f"What changes at events only is held at its start value: {', '.join(shown)}{more}.")
+        return (
+            *notes,
+            f"Variables that change at events only are held at their start values: {', '.join(shown)}{more}.",
+        )
 
     def assertions(self) -> list[tuple[Value, str]]:
         """Return when each assertion of the model fails, and what it says then, as far as that can be read."""

@@ -89,8 +89,8 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
         answer = _answer(source, text, model, {})
     if "crash" in answer:
         raise ModelError(
-            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. That is its "
-            "fault."
+            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. Report this "
+            "crash to the front end."
         )
     if "error" in answer:
         raise ModelError(_message(source, text, model, answer["error"]))
@@ -148,8 +148,8 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
                 )
             except subprocess.TimeoutExpired:
                 raise ModelError(
-                    f"The Modelica front end (rumoca) did not answer about '{source.shown}' within "
-                    f"{FLATTENING_TIME:g} s and was ended. Load a smaller part of the model."
+                    f"The Modelica front end (rumoca) did not finish with '{source.shown}' within {FLATTENING_TIME:g} "
+                    "s and was ended. Load a smaller part of the model."
                 ) from None
         if done.returncode:
             words = errors.read_text("utf-8", "replace").strip().splitlines()
@@ -259,7 +259,7 @@ def _message(source: Source, text: str, model: str | None, words: str) -> str:
     if "Unable to infer model" in words and "Candidates:" in words:
         candidates = words.partition("Candidates:")[2].strip().rstrip(".")
         first = candidates.split(", ")[0]
-        return f"'{shown}' holds several models: {candidates}. Say which one, as in '{shown}:{first}'."
+        return f"'{shown}' contains several models: {candidates}. Name one of them, as in '{shown}:{first}'."
     if position := _syntax_error(source, text, model):
         return position
     first, _, further = words.replace("fmilin-no-folder/", "").partition("Related failures")
@@ -283,8 +283,8 @@ def _syntax_error(source: Source, text: str, model: str | None) -> str:
                 what = re.search(r"×\s*(.+?)\n\s*╭", diagnostic.message, re.DOTALL)
                 said = "a syntax error" if what is None else _one_line(what[1].replace("│", ""))
                 return (
-                    f"'{source.shown}' is no Modelica: {said} in line {position[2]}, column {position[3]}. "
-                    "Correct the file and try again."
+                    f"'{source.shown}' is not Modelica: {said} in line {position[2]}, column {position[3]}. Correct "
+                    "the file and try again."
                 )
     return ""
 
@@ -306,8 +306,8 @@ def _advice(source: Source, reason: str) -> str:
         return " A library's model is balanced as a rule: this is a limit of the front end, which counts differently."
     if "unbalanced" in reason:
         return (
-            " Every unknown needs one equation: add what is missing, or leave out what is too much. Where other "
-            "Modelica tools accept the model, this is a limit of the front end."
+            " Every unknown needs one equation: add the missing ones, or remove the surplus. Where other Modelica "
+            "tools accept the model, this is a limit of the front end."
         )
     if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
         return _libraries_hint(source)
@@ -319,8 +319,8 @@ def _advice(source: Source, reason: str) -> str:
 def _libraries_hint(source: Source) -> str:
     libraries = ", ".join(library_name(Path(root)) for root in source.roots)
     return (
-        f" Libraries at hand: {libraries}." if libraries else
-        " No library is at hand. Name the folder that contains Modelica/: options={'library': ['FOLDER']}, or the "
+        f" Available libraries: {libraries}." if libraries else
+        " No library is available. Name the folder that contains Modelica/: options={'library': ['FOLDER']}, or the "
         "environment variable MODELICAPATH."
     )  # fmt: skip
 

@@ -76,7 +76,7 @@ class ModelicaEngine(DaeEngine):
         fails = starting.holds(point, [condition for condition, _ in said])
         failed = [f"'{words}'" for (_, words), now in zip(said, fails, strict=True) if now]
         if failed:
-            self.notes = (*self.notes, f"What the model asserts does not hold at its start: {', '.join(failed)}.")
+            self.notes = (*self.notes, f"Assertions of the model fail at its start: {', '.join(failed)}.")
         self.moved = tuple(moved_starts(self.merged.written, point.x))
         started = replace(
             _with_parameters(graph, self.equations.free, point),
@@ -208,7 +208,7 @@ def opened(source: Source, changed: Mapping[str, float] | None = None) -> Equati
     try:
         return _opened(source, changed)
     except UnsupportedError as error:
-        raise ModelError(f"'{source.shown}' has {error}: the Modelica adapter does not know that.") from None
+        raise ModelError(f"'{source.shown}' has {error}, which the Modelica adapter does not support.") from None
 
 
 def _opened(source: Source, changed: Mapping[str, float] | None) -> Equations:

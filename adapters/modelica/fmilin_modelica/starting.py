@@ -248,8 +248,8 @@ class Starting:
         if point.worst > CONSISTENT:
             raise ConstraintError(
                 f"No consistent start of '{self._engine.info.name}' was found: '{point.equation}' is left with "
-                f"{point.worst:.3g}. Look at the start values with 'fixed = true' and at the initial equations: too "
-                "many may be given, or start values far from any solution.",
+                f"{point.worst:.3g}. Check the start values with 'fixed = true' and the initial equations: too many "
+                "may be given, or start values far from any solution.",
                 residuals={point.equation: point.worst},
             )
         groups = [list(group) for group in order]

@@ -137,7 +137,7 @@ def test_a_name_of_the_negative_of_a_state_stands_for_it_with_the_opposite_sign(
     lambda model: fl.sweep(model, {"w_minus": [1.0, 2.0]}),
 ])  # fmt: skip
 def test_the_negative_of_an_input_is_neither_an_input_nor_an_axis(action):
-    with pytest.raises(UsageError, match="'w_minus' is the negative of 'w', and its name cannot stand here"):
+    with pytest.raises(UsageError, match="'w_minus' is the negative of 'w', and its name cannot be used here"):
         action(load("Negatives"))
 
 

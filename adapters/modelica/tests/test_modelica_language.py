@@ -107,5 +107,5 @@ def test_a_branch_that_is_not_taken_may_lie_outside_of_a_domain():
 
 
 def test_a_number_outside_of_a_domain_that_counts_is_said_in_words():
-    with pytest.raises(fl.NumericalError, match="returns no number for the derivative of the state 'x'"):
+    with pytest.raises(fl.NumericalError, match="returns NaN for the derivative of the state 'x'"):
         fl.linearize(fl.load(f"{FILE}:Language.NoNumber"))

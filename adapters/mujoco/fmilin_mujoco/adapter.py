@@ -86,7 +86,7 @@ class MujocoAdapter(Adapter):
 
         way = options.get("way", "engine")
         if way not in WAYS:
-            raise UsageError(f"'{way}' is no way to compute an MJCF model: {' and '.join(WAYS)} are.")
+            raise UsageError(f"'{way}' is not a way to compute an MJCF model: use {' or '.join(WAYS)}.")
         engine = self._engine_of(path, options)
         try:
             return MujocoModel(engine) if way == "engine" else native_mechanism(engine)
@@ -143,8 +143,8 @@ def _check_copies(path: Path) -> None:
             elements += math.prod(times) * len(replicate)
         if elements > MAX_COPIES:
             raise ModelError(
-                f"'{path}': its <replicate> elements stand for {elements:,} others, more than the {MAX_COPIES:,} that "
-                "are allowed. Ask for fewer copies."
+                f"'{path}': its <replicate> elements create {elements:,} others, more than the limit of "
+                f"{MAX_COPIES:,}. Use fewer copies."
             )
 
 
@@ -156,5 +156,5 @@ def compiled(path: Path) -> tuple[Any, tuple[str, ...]]:
     text, count = without_meshes(path.read_text(encoding="utf-8"))
     if not count:
         return mujoco.MjModel.from_xml_path(str(path)), ()
-    remark = f"{count} meshes of the URDF file are left out: they have no part in the dynamics."
+    remark = f"{count} meshes of the URDF file are left out: they do not affect the dynamics."
     return mujoco.MjModel.from_xml_string(text), (remark,)

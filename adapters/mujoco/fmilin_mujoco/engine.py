@@ -210,7 +210,7 @@ class MujocoEngine(Engine):
         """Return the model with feet held where they are at a point, which becomes its start."""
         nq, nv = self._m.nq, self._m.nv
         if twice := [foot.name for foot in feet if any(foot.name == other.name for other in self._held_feet)]:
-            raise ModelError(f"The foot '{twice[0]}' is held already.")
+            raise ModelError(f"The foot '{twice[0]}' is held already. Name it once.")
         start = replace(self._start, time=t, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
         return MujocoEngine(self._given, self.info.name, start, (*self._held_feet, *feet))
 

@@ -59,7 +59,7 @@ class MeasuredEngine(MechanismEngine):
                 False,
                 engine_here.names_limits,
             )
-            view.info = replace(self.info, tool=f"{self.info.tool}, slopes by its engine, which took less time")
+            view.info = replace(self.info, tool=f"{self.info.tool}, derivatives by its engine, which were faster")
             view.notes = (*self.notes, *engine_here.notes[len(self.through.notes) :])
         return self._views[id(engine_here)]
 

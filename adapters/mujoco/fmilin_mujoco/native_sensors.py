@@ -131,7 +131,7 @@ def _add(model: Any, i: int, names: Sequence[str], parts: list[str], sensors: Se
         word = kind.name.removeprefix("mjSENS_").lower()
         raise NotUnderstoodError(f"the sensor '{name}' is of the kind '{word}'")
     if model.sensor_refid[i] >= 0:
-        raise NotUnderstoodError(f"the sensor '{name}' is seen from another frame")
+        raise NotUnderstoodError(f"the sensor '{name}' is measured in another frame")
     _add_of_frame(kind, _frame(model, i, name, names), parts, sensors, model)
 
 
@@ -156,7 +156,7 @@ def _add_of_frame(kind: Any, frame: _Frame, parts: list[str], sensors: Sensors, 
     elif kind == SENS.mjSENS_MAGNETOMETER:
         size = float(np.linalg.norm(model.opt.magnetic))
         if not size:
-            raise NotUnderstoodError("a magnetometer feels no field")
+            raise NotUnderstoodError("a magnetometer has no field")
         field = triple(model.opt.magnetic / size)
         sensors.sensors.extend(
             Sensor(part, "direction", body, axis=field, pointer=triple(e), factor=size)

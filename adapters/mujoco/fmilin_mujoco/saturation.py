@@ -115,7 +115,7 @@ def describe_branches(model: Any, muscles: tuple[Muscle, ...]) -> list[str]:
         name = name_of(model, ACTUATOR, muscle.actuator, "actuator")
         notes.append(
             f"The muscle '{name}' has a kink where its activation equals its control: the linear model has the branch "
-            f"of {kind}, with a time constant of {constant:.4g} s; on the way back it is {other:.4g} s."
+            f"of {kind}, with a time constant of {constant:.4g} s; in the other direction it is {other:.4g} s."
         )
     return notes
 

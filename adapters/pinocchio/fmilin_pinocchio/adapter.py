@@ -75,7 +75,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
     ]
     if unused:
         listed = ", ".join(f"[[{kind}]]" for kind in unused)
-        raise ModelError(f"In '{table}' Pinocchio can take [[loop]] and [[joint_setting]] tables alone, not {listed}.")
+        raise ModelError(f"In '{table}' Pinocchio can take [[loop]] and [[joint_setting]] tables only, not {listed}.")
     robot, welds = with_loops(robot, parts.fields["loops"])
     robot.gravity.linear[:] = parts.content.get("gravity", (0.0, 0.0, -9.81))
     guess = pin.neutral(robot)
@@ -87,7 +87,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
         if position is not None:
             guess[robot.idx_qs[j] : robot.idx_qs[j] + robot.nqs[j]] = position
         if setting.get("stiffness"):
-            raise ModelError(f"In '{table}' the joint '{name}' has a spring, which Pinocchio does not have.")
+            raise ModelError(f"In '{table}' the joint '{name}' has a spring, which Pinocchio does not support.")
         if setting.get("damping"):
             robot.damping[robot.idx_vs[j] : robot.idx_vs[j] + robot.nvs[j]] = setting["damping"]
     return robot, guess, welds, tuple(parts.content.get("independent", ()))

@@ -53,7 +53,9 @@ def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...
             continue
         for name in (joint.name, mimic.joint):
             if joints[name].sizes[1] != 1:
-                raise ModelError(f"The joint '{joint.name}' mimics '{mimic.joint}': both must have one freedom.")
+                raise ModelError(
+                    f"The joint '{joint.name}' mimics '{mimic.joint}': both must have one degree of freedom."
+                )
         mimics.append(Mimic(joint.name, mimic.joint, mimic.multiplier, mimic.offset))
     return tuple(mimics), tuple(remarks)
 

@@ -119,7 +119,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model = model_at(model, point)
     model = model if outputs is None else model.with_interface(None, outputs)
     if not len(model.outputs):
-        raise UsageError(f"A filter reads something: name what is measured of '{model.info.name}' (outputs=).")
+        raise UsageError(f"A filter needs measurements: name the measured outputs of '{model.info.name}' (outputs=).")
     further = len(model.states)
     model = augmented(model, augment)
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
@@ -165,13 +165,15 @@ def _require_choices(
 ) -> None:
     """Refuse choices that do not exist or do not fit the kind of filter."""
     if kind not in (*KINDS, "mhe"):
-        raise UsageError(f"'{kind}' is no kind of estimator: use {', '.join(KINDS)} or mhe.")
+        raise UsageError(f"'{kind}' is not a kind of estimator: use {', '.join(KINDS)} or mhe.")
     if kind == "mhe" and lag:
-        raise UsageError("Late measurements are taken by ekf, iekf and ukf: leave out lag=, or choose one of these.")
+        raise UsageError(
+            "Late measurements are possible with ekf, iekf and ukf: leave out lag=, or choose one of these."
+        )
     if kind != "mhe" and bounds:
-        raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
+        raise UsageError(f"Bounds of states require kind='mhe', not '{kind}'.")
     if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
-        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+        raise UsageError(f"A sample time of {sample_time:g} s is not possible: give a positive one, in seconds.")
     if lag < 0 or (substeps is not None and substeps < 1):
         raise UsageError(f"lag={lag} samples, substeps={substeps}: give whole numbers, 0 or more and 1 or more.")
 
@@ -194,13 +196,13 @@ def _require_rates(model: Model) -> tuple[Remark, ...]:
     if model.constraints.prescribing:
         names = ", ".join(model.inputs.names[i] for i in model.constraints.prescribing)
         raise UsageError(
-            f"The inputs {names} prescribe motions, which drag states along. Make these motions states of the model, "
-            "or take fl.design.kalman_filter on its linear model, with_prescribed_states()."
+            f"The inputs {names} prescribe motions, which move states directly. Make these motions states of the "
+            "model, or take fl.design.kalman_filter on its linear model, with_prescribed_states()."
         )
     if isinstance(model, Hybrid) and len(
         read_event_indicators(model, model.start.time, model.start.states, model.start.inputs)
     ):
-        return (Remark("held", "The model has events; the filter carries none out: it stays in the present mode."),)
+        return (Remark("held", "The model has events, which the filter ignores: it stays in the present mode."),)
     return ()
 
 
@@ -263,9 +265,9 @@ def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float
             return count
         count *= 2
     raise UsageError(
-        f"A sample of {sample_time:g} s would take more than {MAX_SUBSTEPS} steps of Runge and Kutta's method: the "
-        f"fastest mode of the model takes {sample_time / fastest:.3g} s. Leave it out of the model, or shorten the "
-        "sample time; substeps= says how many steps to take all the same."
+        f"A sample of {sample_time:g} s would take more than {MAX_SUBSTEPS} Runge-Kutta steps: the fastest mode of "
+        f"the model takes {sample_time / fastest:.3g} s. Leave it out of the model, shorten the sample time, or set "
+        "the number of steps with substeps=."
     )
 
 
@@ -301,16 +303,17 @@ def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: 
         s = complex(*(0.0 if abs(part) < OBSERVABILITY_TOLERANCE * size else part for part in (value.real, value.imag)))
         what = f"The mode of s = {s:.4g}" if s.imag else f"The mode of s = {s.real:.4g}"
         text = (
-            f"{what} is observed by none of {', '.join(model.outputs.names)} at the point: it moves "
+            f"{what} is not observable from {', '.join(model.outputs.names)} at the point: it moves "
             f"{', '.join(names)}, in parts of the sizes of these states. "
         )
         if value.real > OBSERVABILITY_TOLERANCE * size:
             raise NumericalError(
-                text
-                + "It grows, and no filter can follow it: measure what it moves, or start at a point where it is seen."
+                text + "It grows, and no filter can follow it: measure what it moves, or start at a point where it is "
+                "observable."
             )
         remark = Remark(
-            "unobserved", text + "Its uncertainty stays or grows unless the motion leads to where it is seen."
+            "unobserved",
+            text + "Its uncertainty stays or grows unless the motion leads to points where it is observable.",
         )
         if remark not in remarks:
             remarks.append(remark)

@@ -252,7 +252,7 @@ class CompiledFilter(Filter):
     def _compile(self) -> FilterCode:
         code = self._print()
         if code.stack > MAX_STACK:
-            raise ModelError(f"A call would take {code.stack} bytes of the stack, and {MAX_STACK} are allowed.")
+            raise ModelError(f"A call would take {code.stack} bytes of the call stack, and {MAX_STACK} are allowed.")
         return FilterCode(self._plan, code)
 
 

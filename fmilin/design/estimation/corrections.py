@@ -188,8 +188,8 @@ def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
     solution, singular = dtrtrs(lower, right, lower=1)
     if singular or not np.isfinite(solution).all():
         raise NumericalError(
-            f"The covariance of the estimate has become singular at t = {t:.6g} s: nothing is uncertain in some "
-            "direction, or a number has overflowed. Give every direction some process noise or initial covariance."
+            f"The covariance of the estimate has become singular at t = {t:.6g} s: some direction has no uncertainty, "
+            "or a number has overflowed. Give every direction some process noise or initial covariance."
         )
     return np.asarray(solution)
 
@@ -215,17 +215,19 @@ class MovingHorizon(Filter):
     def __init__(self, model: Model, horizon: int, bounds: Mapping[str, tuple[float, float]]) -> None:
         if not has_graph(model):
             raise UsageError(
-                f"Moving-horizon estimation needs equations, and '{model.info.name}' has none that CasADi could "
+                f"Moving-horizon estimation needs equations, and '{model.info.name}' has none that CasADi can "
                 "differentiate. Take kind='ekf', 'iekf' or 'ukf'."
             )
         if horizon < 1:
-            raise UsageError(f"The horizon is {horizon} samples: it must be 1 at least.")
+            raise UsageError(f"The horizon must be at least 1 sample, not {horizon}.")
         self._model, self._horizon = model, horizon
         self.extended: Filter = Linearized()  # of the arrival cost, innovations and covariances
         self._ends = np.tile([[-np.inf], [np.inf]], (1, len(model.states)))
         for name, (least, largest) in bounds.items():
             if not least < largest:
-                raise UsageError(f"The bounds of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
+                raise UsageError(
+                    f"The bounds of '{name}' are {least:g} and {largest:g}: the first must be the smaller one."
+                )
             self._ends[:, model.states.index_of(name, "a state of the model")] = least, largest
         self._solvers: dict[tuple[float, ...], Any] = {}
         self.restart()
@@ -325,8 +327,9 @@ class MovingHorizon(Filter):
         status = statistics["return_status"]
         if status not in DONE and not _has_converged(statistics):
             raise NumericalError(
-                f"The moving horizon finds no motion that fits at t = {t:.6g} s ({status}): bounds and measurements "
-                "contradict each other, or the estimate is far off. Widen the bounds, or begin again with reset()."
+                f"The moving-horizon estimation found no motion that fits at t = {t:.6g} s ({status}): bounds and "
+                "measurements contradict each other, or the estimate is far off. Widen the bounds, or begin again "
+                "with reset()."
             )
         states = np.asarray(answer["x"]).ravel()[: (K + 1) * len(chart.kept + chart.others)]
         return np.asarray(states.reshape(K + 1, -1)[1:], dtype=np.float64)

@@ -202,7 +202,7 @@ class Estimator(TableRepr):
         if count and total > stats.chi2.isf(DIVERGENCE_PROBABILITY, count):
             text = (
                 f"The filter diverges: the squares of its last {count} innovations are {total / count:.3g} times what "
-                "it expects on average. Reset it (reset()) where it lost the state, or tell it more noise."
+                "it expects on average. Reset it with reset() if it lost the state, or give it more noise."
             )
             remarks.append(Remark("diverging", text))
         return tuple(remarks)
@@ -296,8 +296,8 @@ class Estimator(TableRepr):
         """
         if not 0 <= samples < len(self._passed):
             raise UsageError(
-                f"A measurement comes {samples} samples late, and {max(len(self._passed) - 1, 0)} are remembered: give "
-                "the estimator a larger lag=."
+                f"A measurement comes {samples} samples late, and only {max(len(self._passed) - 1, 0)} are stored: "
+                "give the estimator a larger lag=."
             )
         again = [self._passed.pop() for _ in range(samples + 1)][::-1]
         came = self._measured(y)
@@ -369,7 +369,7 @@ class Estimator(TableRepr):
             return self._u
         values = _numbers(_in_order(u, self.model.inputs, self._u, "an input of the model"), self.model.inputs)
         if not np.isfinite(values).all():
-            raise UsageError(f"The inputs are {values}: finite numbers are needed, for {self.model.inputs.names}.")
+            raise UsageError(f"The inputs {values} must be finite numbers, one for each of {self.model.inputs.names}.")
         return values
 
     def _measured(self, y: Measurements) -> FloatArray:
@@ -439,8 +439,8 @@ def require_records(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLik
     shapes = (count, len(kf.model.inputs)), (count, len(kf.model.outputs))
     if (u.shape, y.shape) != shapes or not count:
         raise UsageError(
-            f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and "
-            f"(K, {shapes[1][1]}) are needed, with one sample or more."
+            f"Inputs and measurements have the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and (K, "
+            f"{shapes[1][1]}) are needed, with one sample or more."
         )
     return u, y
 
@@ -464,5 +464,8 @@ def _numbers(row: Any, signals: Signals) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
     if values.shape != (len(signals),):
-        raise UsageError(f"{row} was given, and {len(signals)} numbers are needed, for {', '.join(signals.names)}.")
+        raise UsageError(
+            f"The vector {row} was given, and {len(signals)} numbers are needed, one for each of "
+            f"{', '.join(signals.names)}."
+        )
     return values

@@ -232,8 +232,8 @@ def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, S
     graph = read_graph(model) if plan.kind in NAMES and has_graph(model) else None
     if graph is None:
         raise UsageError(
-            f"C code is written of filters of a bounded time (ekf, iekf, ukf) on models of equations; this is the "
-            f"{plan.kind.upper()} on '{model.info.name}'. Take such a kind and a native model, or linearize: "
+            "C code is available for filters with a bounded run time (ekf, iekf, ukf) on models of equations; this is "
+            f"the {plan.kind.upper()} on '{model.info.name}'. Take such a kind and a native model, or linearize: "
             "fl.design.kalman_filter(...).save('filter.c')."
         )
     h = invariants_in(model, graph)

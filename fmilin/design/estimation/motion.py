@@ -124,8 +124,8 @@ class ManifoldStepper:
             if not len(left):
                 return X
         raise NumericalError(
-            f"No point of the manifold belongs to the estimate at t = {t:.6g} s: the sample time is too long, or the "
-            "estimate is far off. Shorten the sample time, or begin again with reset()."
+            f"No point of the manifold was found for the estimate at t = {t:.6g} s: the sample time is too long, or "
+            "the estimate is far off. Shorten the sample time, or begin again with reset()."
         )
 
     def tangent(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:

@@ -58,8 +58,8 @@ def steady_factor(
     for mode in find_hidden_modes(UncertainPair(Phi, C, Phi_error, C_error, sampled=True)):
         if mode.may_stay:
             raise NumericalError(
-                "No steady covariance exists at the point to begin with: a mode that does not decay is not observable "
-                f"from {', '.join(model.outputs.names)} beyond rounding. It is the mode of "
+                "No steady covariance exists at the point to begin with: an undamped or unstable mode is not "
+                f"observable from {', '.join(model.outputs.names)} beyond rounding. It is the mode of "
                 f"{mode.describe(states, scales, sample_time)}. {advice}"
             )
     excited = np.hstack((B, walk))

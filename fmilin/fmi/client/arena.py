@@ -165,8 +165,8 @@ class Arena:
                     self._free[i] = (offset + size, room - size)
                 return offset
         raise ModelError(
-            f"An array of {size:,} bytes finds no room in the {self.size:,} bytes that are shared with the FMU. "
-            "Evaluate fewer points at a time."
+            f"An array of {size:,} bytes exceeds the {self.size:,} bytes that are shared with the FMU. Evaluate fewer "
+            "points at a time."
         )
 
     def _give_back(self, offset: int, size: int) -> None:

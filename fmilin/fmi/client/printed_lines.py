@@ -35,7 +35,7 @@ class PrintedLines:
                 text = line[:MAX_LINE_CHARACTERS].decode("utf-8", "replace").rstrip("\r")
                 self._lines.append(escape_controls(text))
             elif self._count == MAX_LINES + 1:
-                self._lines.append(f"(more than {MAX_LINES} lines: the others are not shown)")
+                self._lines.append(f"(more than {MAX_LINES} lines: the others are omitted)")
 
     def log(self, *, at_end: bool = False) -> None:
         """Log the complete lines; at the end also what has no end."""

@@ -343,8 +343,8 @@ class Instance(VariableAccess):
 
     def _terminates_at_its_start(self) -> ModelError:
         return ModelError(
-            f"'{self.description.source}' asks to terminate the simulation at its start. "
-            f"{self.sink.last_words()} Check the start values and the parameters."
+            f"'{self.description.source}' requests the end of the simulation at its start. {self.sink.last_words()} "
+            "Check the start values and the parameters."
         )
 
     def _iterated(self, when: str) -> bool:
@@ -357,7 +357,7 @@ class Instance(VariableAccess):
                 self.next_event = event.next_time
                 return False
         raise ModelError(
-            f"'{self.description.source}' does not come to rest {when}: {_MAX_ITERATIONS} event iterations did "
+            f"The events of '{self.description.source}' do not settle {when}: {_MAX_ITERATIONS} event iterations did "
             f"not suffice. {self.sink.last_words()}"
         )
 
@@ -369,8 +369,8 @@ class Instance(VariableAccess):
         if number is not None:
             raise ModelError(
                 f"The model description of '{self.description.source}' declares {self._number_of_states} continuous "
-                f"state(s), its code has {number}. {self.sink.last_words()} Without the missing ones no derivative "
-                f"means anything: export the FMU again."
+                f"state(s), its code has {number}. {self.sink.last_words()} Derivatives need all states: export the "
+                "FMU again."
             )
 
     def _refused_number(self) -> int | None:

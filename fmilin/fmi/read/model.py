@@ -555,7 +555,7 @@ class FmuModel(
         if not layout.is_signal(scalar.variable):
             v = scalar.variable
             raise UnknownNameError(
-                f"'{name}' cannot be an output of a linear model: it is no continuous variable (causality "
+                f"'{name}' cannot be an output of a linear model: it is not a continuous variable (causality "
                 f"{v.causality}, variability {v.variability}, type {v.type}).",
                 name=name,
             )

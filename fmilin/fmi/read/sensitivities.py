@@ -358,7 +358,7 @@ class Sensitivities:
         bad = instance.component.first_bad(together.calls)
         if bad is not None and bad.name.endswith("GetAdjointDerivative"):
             failure = instance.component.failure(bad)
-            self._session.note(f"Adjoint derivatives were advertised but refused, so they are not used. {failure}")
+            self._session.note(f"Adjoint derivatives were declared but failed, so they are not used. {failure}")
             self._together, self._key = None, None
             return False
         if bad is not None:
@@ -435,7 +435,7 @@ class Sensitivities:
     def _note_refusal(self, bad: Failure) -> bool:
         failure = self._session.instance.component.failure(bad)
         self._session.directional = False
-        self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
+        self._session.note(f"Directional derivatives were declared but failed, so they are not used. {failure}")
         return False
 
     def _restore(self) -> bool:
@@ -450,7 +450,7 @@ class Sensitivities:
             instance.forget_point()
             instance.visit(buffers, "")
             self._session.note(
-                "The model moves its states or inputs when it is asked for a directional derivative; they were put "
-                "back after each."
+                "The model changes its states or inputs when it computes a directional derivative; they were restored "
+                "after each."
             )
         return self._moves or not moved

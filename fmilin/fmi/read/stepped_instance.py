@@ -161,9 +161,9 @@ class SteppedInstance(Instance):
         self.sink.forget()
         if buffers.time != self._time:
             raise ModelError(
-                f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot "
-                f"be evaluated at t = {buffers.time:g} s. Let it run there first: "
-                f"fl.snapshots(model, times=[{buffers.time:g}])."
+                f"'{self.description.source}' is a co-simulation FMU, which is at t = {self._time:g} s: it cannot be "
+                f"evaluated at t = {buffers.time:g} s. Simulate to that time first: fl.snapshots(model, "
+                f"times=[{buffers.time:g}])."
             )
         for group in buffers.inputs:
             self.write(group)
@@ -201,8 +201,8 @@ class SteppedInstance(Instance):
 
     def _ended(self) -> NumericalError:
         return NumericalError(
-            f"'{self.description.source}' asks to end the simulation at t = {self._time:g} s. {self.sink.last_words()} "
-            f"Choose another operating point, or smaller steps."
+            f"'{self.description.source}' requests the end of the simulation at t = {self._time:g} s. "
+            f"{self.sink.last_words()} Choose another operating point, or smaller steps."
         )
 
     def _refused_number(self) -> int | None:

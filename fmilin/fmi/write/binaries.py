@@ -76,8 +76,8 @@ def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler
         command = zig_command(machine.architecture, machine.system)
         if command is None:
             raise ModelError(
-                f"Binaries for {machine.fmi3_folder} are compiled by zig, which is not installed here. Install it with "
-                f"pip install 'fmilin[cross]'; or leave that platform out: the C sources are inside the FMU."
+                f"Binaries for {machine.fmi3_folder} are compiled by zig, which is not installed here. Install it "
+                "with pip install 'fmilin[cross]', or leave that platform out: the FMU contains the C sources."
             )
         compiler = Compiler(command, ("-s",))
     return compiled_library(sources, unit, compiler or Compiler())
@@ -106,10 +106,10 @@ def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) ->
             raise
         why = f" ({error})" if os.environ.get("CC") else ""
         raise ModelError(
-            f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then kept, but "
-            f"there is no C compiler here{why}: install one (Debian: apt install gcc libc6-dev), or pip install "
-            f"'fmilin[cross]', which brings one, or copy the file '{cache_folder() / name}' from a machine on "
-            "which this version of fmilin has exported before."
+            f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then stored, but "
+            f"there is no C compiler here{why}. Install one (Debian: apt install gcc libc6-dev), or pip install "
+            f"'fmilin[cross]', which includes one, or copy the file '{cache_folder() / name}' from a machine on which "
+            "this version of fmilin has exported before."
         ) from None
     cache_library(name, library)
     return library
@@ -241,5 +241,5 @@ def standard_of(version: str) -> Standard:
     """Return what is particular to a version."""
     standard = _STANDARDS.get(version)
     if standard is None:
-        raise UsageError(f"FMUs are built for FMI {' or '.join(_STANDARDS)}, not for '{version}'.")
+        raise UsageError(f"FMUs can be built for FMI {' or '.join(_STANDARDS)}, not for '{version}'.")
     return standard

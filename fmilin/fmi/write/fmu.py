@@ -49,7 +49,7 @@ MAX_SLOWLY_COMPRESSED_BYTES = 1 << 20  # larger content is compressed in a hurry
 def check_destination(path: Path) -> None:
     """Make sure before any work that an FMU can be written to ``path``."""
     if path.suffix.lower() != ".fmu":
-        raise UsageError(f"An FMU's file name ends in .fmu, that of '{path}' does not. Rename it.")
+        raise UsageError(f"The file name of an FMU must end in .fmu, and '{path}' does not. Rename it.")
     check_writable(path)
 
 
@@ -197,8 +197,8 @@ def _native(model: Model | SymbolicSystem) -> _Native:
     if system is None:
         name = model.info.name if isinstance(model, Model) else type(model).__name__
         raise UsageError(
-            f"An FMU can be built from a native description only, and '{name}' is none: it has no equations in "
-            f"symbols. Take a model of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
+            f"An FMU can be built from a native description only, and '{name}' has no symbolic equations. Use a model "
+            "of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
     return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
@@ -236,9 +236,11 @@ def block_fmu(
     taken once. An output with the name of an input is ``output.NAME``. ``further`` files travel inside, by their paths.
     """
     if not component.sample_time > 0:
-        raise UsageError(f"'{path}' needs a sample time, at which the FMU takes its steps. Give one: sample_time=0.01.")
+        raise UsageError(f"'{path}' needs a sample time, which is the step of the FMU. Give one: sample_time=0.01.")
     if component.precision != "double":
-        raise UsageError(f"'precision' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
+        raise UsageError(
+            f"'precision' is an option of C code, and '{path}' is not a C file. Leave it out, or write a .c file."
+        )
     name = Path(path).stem
     read = {s.name: s for s in inputs}
     standard, identifier, variables = (

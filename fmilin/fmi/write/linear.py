@@ -85,8 +85,8 @@ def _point(linear: LinearModel, *, deviation: bool) -> _Point:
     for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0"):
         if not np.isfinite(getattr(linear, name)).all():
             raise UsageError(
-                f"The matrix {name} contains NaN or infinite entries, with which no FMU can run. Linearize again at a "
-                f"point where the model is defined."
+                f"The matrix {name} contains NaN or infinite entries, with which an FMU cannot run. Linearize again "
+                "at a point where the model is defined."
             )
     point, sizes = linear.point, [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
     if deviation:

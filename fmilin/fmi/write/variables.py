@@ -258,7 +258,7 @@ def legal_name(name: str) -> str:
 def check(variables: Sequence[FmuVariable], model: str) -> None:
     """Make sure that an FMU can have these variables."""
     problems = [f"'{a}' stands for several variables" for a, n in Counter(v.name for v in variables).items() if n > 1]
-    problems += [f"{v.name!r} is no name: it is empty or has a line break, a tab or another control character"
+    problems += [f"{v.name!r} is not a name: it is empty or has a line break, a tab or another control character"
                  for v in variables if v.name != legal_name(v.name)]  # fmt: skip
     problems += [f"the start value of '{v.name}' is {v.start}" for v in variables
                  if v.start is not None and not math.isfinite(v.start)]  # fmt: skip

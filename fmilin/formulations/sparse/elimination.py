@@ -167,8 +167,8 @@ def _substituted(rows: list[SparseRow], pivots: list[tuple[int, int]], free: NDA
 
 
 _NOT_INDEPENDENT = (
-    "The coordinates named as independent do not determine the others: a constraint ties them to each other here. "
-    "Leave the choice to the elimination, or name others."
+    "The coordinates named as independent do not determine the others: a constraint couples them here. Leave the "
+    "choice to the elimination, or name others."
 )
 
 

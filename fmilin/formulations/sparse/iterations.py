@@ -36,9 +36,9 @@ class Around:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.frequency) and self.frequency >= 0):
-            raise UsageError(f"The frequency to look around is 0 rad/s or more, not {self.frequency}.")
+            raise UsageError(f"The frequency around which to search must be 0 rad/s or more, not {self.frequency}.")
         if self.count < 1 or int(self.count) != self.count:
-            raise UsageError(f"One eigenvalue or more can be asked for, not {self.count}.")
+            raise UsageError(f"The number of eigenvalues must be 1 or more, not {self.count}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +241,4 @@ def _chosen(s: ComplexArray, around: Around) -> NDArray[np.intp]:
 
 
 def _no_convergence(error: Exception) -> str:
-    return (
-        f"The eigenvalues around this frequency do not converge ({error}). Ask for fewer, or around another frequency."
-    )
+    return f"The eigenvalues around this frequency do not converge ({error}). Compute fewer, or use another frequency."

@@ -106,8 +106,8 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
     if rank < form.m:
         yield Remark(
             "singular",
-            f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If they "
-            "do so here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities, "
+            f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If this "
+            "holds here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities, "
             "and to multipliers that are not determined there.",
         )
     if form.motion is not None:
@@ -117,9 +117,9 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
     if not is_true.all():
         yield Remark(
             "labels",
-            f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, the "
-            f"penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. "
-            "Look around the frequency of the motion that you want, or use the formulation mcs or rcs.",
+            f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, "
+            f"the penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. Search around the "
+            "frequency of the motion that you want, or use the formulation mcs or rcs.",
         )
 
 
@@ -155,6 +155,6 @@ def _indices(form: ConstrainedForm, names: Sequence[str]) -> list[int]:
 def _require_infinite(options: RCS) -> None:
     if options.spurious != "infinite":
         raise UsageError(
-            "Around a frequency the redundant formulation keeps its spurious eigenvalues infinite: with zeros in their "
-            "place the slowest eigenvalues would be nothing else. Use RCS(spurious='infinite')."
+            "Around a frequency the redundant formulation keeps its spurious eigenvalues infinite: with zeros in "
+            "their place they would be the slowest eigenvalues. Use RCS(spurious='infinite')."
         )

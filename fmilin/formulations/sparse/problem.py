@@ -215,8 +215,8 @@ def _carried(
     filled = len(Z.dependent) * len(np.unique(sparse.csc_array(motion.gamma_v).nonzero()[1]))
     if filled > MAX_FILL_SIZE:
         raise NumericalError(
-            f"The penalty formulation of this moving point would need a matrix of about {filled:,} entries: how each "
-            "dependent coordinate follows the others. Use the formulation mcs or rcs, or a point of rest."
+            f"The penalty formulation of this moving point would need a matrix of about {filled:,} entriesfor the "
+            "dependent coordinates. Use the formulation mcs or rcs, or an equilibrium."
         )
     terms = compute_motion_terms(form, Z.lift)
     NP = terms.NP

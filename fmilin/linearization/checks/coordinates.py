@@ -32,7 +32,8 @@ class CoordinatesAreWellConditioned(ResultCheck):
             return ()
         if not isinstance(at, LinearizedPoint):
             text = (
-                f"The coordinates move others {condition_number:.3g} times as far as themselves: name others, or none."
+                f"Dependent states move up to {condition_number:.3g} times as far as the coordinates: name others, or "
+                "none."
             )
             return (Remark("conditioning", text),)
         selection = at.nearby.frame.selection

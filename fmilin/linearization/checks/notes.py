@@ -18,7 +18,7 @@ from fmilin.model.interface import OperatingPoint
 class InputsDoNotPrescribeMotion(LinearizationCheck):
     """Where an input stands in a constraint, dependent states follow it at once."""
 
-    verifies = "No input stands in a constraint."
+    verifies = "No input occurs in a constraint."
     needs = "Nothing."
     runs = "at every point"
     kinds = ("prescribed-motion",)
@@ -45,10 +45,10 @@ class MethodApplies(ResultCheck):
     """Eigenvalues of a formulation, or over the enlarged set of velocities, mean something else at some points."""
 
     verifies = (
-        "The method that was asked for supposes nothing that is not so at the point: that it rests, that one branch of "
-        "motion passes, that penalties hold the constraints."
+        "The assumptions of the requested method hold at the point: it is in equilibrium, one branch of motion "
+        "passes, penalties keep the constraints."
     )
-    needs = "Nothing: formulation= and at_singularity=True say so themselves."
+    needs = "Nothing: formulation= and at_singularity=True imply it."
     runs = "at every point"
     kinds = ("singular", "off-equilibrium", "penalty-approximation")
     describes_computation = True
@@ -63,7 +63,7 @@ class MethodApplies(ResultCheck):
 class ModelHasNoNotes(ResultCheck):
     """Discrete states, notes of the file, and how held feet stand."""
 
-    verifies = "The model says nothing peculiar about itself, its discrete states, and the point."
+    verifies = "The model has no peculiarities, nor have its discrete states or the point."
     needs = "Nothing; contact forces of held feet; the discrete states at one of 32 points of a sweep."
     runs = "at every point"
     kinds = ("held", "model", "standing", "contact")

@@ -28,7 +28,7 @@ REDUNDANCY_PER_DISTANCE = 100.0
 class ConstraintsDoNotVanish(ManifoldCheck):
     """sin(x)^2 + cos(x)^2 - 1 constrains nothing: with it, the unconstrained model would be returned."""
 
-    verifies = "No constraint is zero wherever the states are."
+    verifies = "No constraint is zero for all states."
     needs = "The constraints, evaluated at a few random points."
     runs = "once a model"
     verifies_model = True
@@ -87,8 +87,8 @@ class RankIsClear(ManifoldCheck):
         ):
             text = (
                 f"{doubtful} one counts as redundant that differs from the others by {rank.rejected:.2g} in sizes of "
-                "the states, which is more than rounding. If it is to hold something else, write it so that it differs "
-                "by more; otherwise leave it out."
+                "the states, which is more than rounding. If it is a constraint of its own, write it so that it "
+                "differs by more; otherwise leave it out."
             )
             return (Remark("rank", text),)
         return ()
@@ -107,7 +107,7 @@ class RankIsClear(ManifoldCheck):
 class PointIsReachable(ManifoldCheck):
     """Nearly parallel constraints may be satisfied far from the solution that they mean together."""
 
-    verifies = "Newton's method sees no other solution of the constraints far from the point."
+    verifies = "Newton's method predicts no other solution of the constraints far from the point."
     needs = "Nothing: the gradient is computed anyway."
     runs = "at every point"
     kinds = ("position",)

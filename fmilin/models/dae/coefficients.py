@@ -61,7 +61,8 @@ class Dropped:
     def __str__(self) -> str:
         size = f"{self.coefficient.value:.2g}, and its terms are of size {self.coefficient.terms:.2g}"
         return (
-            f"The coefficient of '{self.variable}' in '{self.equation}' is {size}: it is rounding, and counts as zero."
+            f"The coefficient of '{self.variable}' in '{self.equation}' is {size}: it is a rounding error, and counts "
+            "as zero."
         )
 
 

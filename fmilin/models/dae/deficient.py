@@ -98,9 +98,9 @@ def _finite_slopes(numbers: Rows, at: ConsistentPoint, equations: Sequence[str],
             return J
     i, j = np.argwhere(~np.isfinite(J))[0].tolist()
     raise NumericalError(
-        f"The slope of '{equations[i]}' by '{unknowns[j]}' in '{numbers.name}' is infinite or not a number at the "
-        "start values and beside them. Give start values at which it is defined (start=...), of algebraic variables, "
-        "too."
+        f"The derivative of '{equations[i]}' by '{unknowns[j]}' in '{numbers.name}' is infinite or not a number at "
+        "and near the start values. Give start values at which it is defined (start=...), including algebraic "
+        "variables."
     )
 
 
@@ -170,9 +170,9 @@ def _redundant(
     slopes = f.gradients(at.x, at.w)[1] * f.sizes[1]
     if (np.abs(slopes @ free) > at.zero * np.linalg.norm(slopes, axis=1, keepdims=True)).any():
         raise NumericalError(
-            f"The motion of '{form.graph.name}' is not determined: {quote_first(open_names)} may be anything, as the "
-            f"equations {quote_first(doubled)} depend on each other. Replace one of these, or take what is missing as "
-            "an input."
+            f"The motion of '{form.graph.name}' is not determined: {quote_first(open_names)} may have any value, "
+            f"because the equations {quote_first(doubled)} depend on each other. Replace one of these, or declare the "
+            "missing quantity as an input."
         )
     held = [int(k) for k in linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]]
     more = [
@@ -187,8 +187,8 @@ def _redundant(
     unit = np.eye(len(unknowns))[held]
     note = (
         f"Redundant equations: {quote_first(doubled)} depend on each other, and {free.shape[1]} of them "
-        f"{'is' if free.shape[1] == 1 else 'are'} left out; {quote_first(open_names)} are not determined each for "
-        "itself. The motion does not depend on them."
+        f"{'is' if free.shape[1] == 1 else 'are'} left out; {quote_first(open_names)} are not determined "
+        "individually. The motion does not depend on them."
     )
     solved = selected(np.vstack((unit, J)), [*more, *rows], at.zero)
     return Completion(_enough(form, motion, rows, unknowns, solved, at), unknowns, solved, (note,))

@@ -75,7 +75,9 @@ def _texts(names: Sequence[Any] | None) -> list[str] | None:
     if names is None:
         return None
     if other := [n for n in names if not isinstance(n, str | sympy.Symbol)]:
-        raise UsageError(f"A name of a variable is a text or a symbol, not of the type '{type(other[0]).__name__}'.")
+        raise UsageError(
+            f"The name of a variable must be a text or a symbol, not of the type '{type(other[0]).__name__}'."
+        )
     return [str(n) for n in names]
 
 
@@ -135,7 +137,7 @@ def _signals(
     values = declaration.numbers(parameters, [declaration.symbols[n] for n in parts[3]], "value")
     declaration.check_labels(labels, outputs)
     unknown = [str(n) for n in labels.independent if str(n) not in parts[0]]
-    declaration.problems += [f"the independent coordinate '{n}' is no state" for n in unknown]
+    declaration.problems += [f"the independent coordinate '{n}' is not a state" for n in unknown]
     if declaration.problems:
         declaration.raise_problems()
     every = [declaration.signals(names, starts, labels) for names in parts[:3]]
@@ -148,8 +150,8 @@ def _require_names(declaration: Declaration, where: str, e: Expression, every: M
             continue
         if _is_derivative(name):
             declaration.problems.append(
-                f"{where} contains {name}, and '{name[4:-1]}' is no state: list it among the states, or declare the "
-                f"input '{name}'"
+                f"{where} contains {name}, and '{name[4:-1]}' is not a state: list it among the states, or declare "
+                f"the input '{name}'"
             )
         else:
             error = UnknownNameError.among(name, list(every), "a variable of the model")

@@ -56,12 +56,15 @@ class DaeGraph:
             if len(getattr(self, what)) != symbols.numel()
         ]
         if wrong:
-            raise UsageError(f"The graph of '{self.name}' does not fit: {'; '.join(wrong)}.")
+            raise UsageError(f"The graph of the equations of '{self.name}' is inconsistent: {'; '.join(wrong)}.")
         free = ca.symvar(self.residuals)
         own = {s.__hash__() for a in (self.time, self.x, self.dx, self.z, self.u, self.p) for s in a.elements()}
         foreign = [str(s) for s in free if s.__hash__() not in own]
         if foreign:
-            raise UsageError(f"The residuals of '{self.name}' contain {quote_first(foreign)}, which has no value.")
+            raise UsageError(
+                f"The residuals of '{self.name}' contain {quote_first(foreign)}, which has no value. Declare it as a "
+                "parameter."
+            )
         require_balance(self)
 
     @cached_property
@@ -100,5 +103,5 @@ def require_balance(graph: DaeGraph) -> None:
     raise UsageError(
         f"The model '{graph.name}' is not balanced: {count} equations for {n} states and {wanted - n} algebraic "
         f"variables.{which} {'Add the missing equations' if count < wanted else 'Leave out equations'}, or declare "
-        "what is given from outside as an input."
+        "the external quantity as an input."
     )

@@ -154,7 +154,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         """
         engine, graph = self.engine, self.engine.graph
         if engine.reduced.notes:
-            raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
+            raise UsageError(f"A descriptor system does not exist for '{graph.name}'. {' '.join(engine.reduced.notes)}")
         full, n = self._full(u), len(x)
         algebraic = engine.select([engine.available[name] for name in graph.algebraic.names], [])
         rates, z, _ = engine.evaluate(algebraic, t, x, full)

@@ -123,10 +123,10 @@ def _singular(delays: Pattern, columns: NDArray[Any], name: str, equations: tupl
         owners = by_column.indices[by_column.indptr[j] : by_column.indptr[j + 1]].tolist()
         todo += [int(columns[i]) for i in owners if columns[i] >= 0 and int(columns[i]) not in free]
     return (
-        f"The model '{name}' has no unique motion, whatever its numbers are: the equations "
-        f"{quote_first([equations[i] for i in sorted(rows)])} say too much about each other, and nothing determines "
-        f"{quote_first([w[j] for j in sorted(free)])}. Replace an equation, or declare "
-        "what is given from outside as an input."
+        f"The model '{name}' has no unique motion for any parameter values: the equations "
+        f"{quote_first([equations[i] for i in sorted(rows)])} are dependent, and "
+        f"{quote_first([w[j] for j in sorted(free)])} are not determined. Replace an equation, or declare the "
+        "external quantity as an input."
     )
 
 
@@ -226,15 +226,14 @@ def _reduce_with_suspects(graph: DaeGraph, own: int) -> Reduced:
     if first == second:
         return results[0]
     raise NumericalError(
-        f"Rounding decides about '{graph.name}': {join_first(map(str, form.suspects), 3)} may be what is left "
-        f"where larger numbers cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} "
-        f"and {second[1]}. "
-        "Write 0 in its place, or give nominal values to the variables (Labels) if it is meant."
+        f"Rounding determines the order of '{graph.name}': {join_first(map(str, form.suspects), 3)} may remain where "
+        f"larger numbers cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} and "
+        f"{second[1]}. Write 0 in its place, or give the variables nominal values (Labels) if it is intended."
     )
 
 
 def _with_note(result: Reduced, suspects: Sequence[Suspect]) -> Reduced:
-    note = f"Taken as zero, as nothing determines the motion otherwise: {join_first(map(str, suspects), 3)}."
+    note = f"Treated as zero, because the motion is not determined otherwise: {join_first(map(str, suspects), 3)}."
     return replace(result, remarks=(*result.remarks, note))
 
 

@@ -221,8 +221,8 @@ class Rows:
                 solutions.append(self.solved(equations, self.w + side * sizes * missing))
         if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED_STEP_TOLERANCE:
             raise NumericalError(
-                f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, "
-                "where no slope tells which is meant: give start values nearer to it (start=...)."
+                f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, and "
+                "the derivatives do not decide between them: give start values nearer to one (start=...)."
             )
         return solutions[0] if solutions else None
 
@@ -239,8 +239,8 @@ class Rows:
         worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf))) if len(r) else 0
         raise NumericalError(
             f"No values of the algebraic variables of '{self.name}' were found at the start: '{equations[worst]}' is "
-            f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and of "
-            "algebraic variables (start=...), or check that there is one."
+            f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and "
+            "algebraic variables (start=...), or check that a solution exists."
         )
 
 

@@ -144,7 +144,7 @@ class _Peeling:
             return list(sorter.static_order())
         except CycleError as error:
             names = ", ".join(self._v[j].name() for j in error.args[1])
-            raise NumericalError(f"The definitions of {names} need each other: solve for one of them.") from None
+            raise NumericalError(f"The definitions of {names} depend on each other: solve for one of them.") from None
 
     def _define(self, i: int) -> set[int]:
         """Let an equation give one of its unknowns if it can; return the equations that this changes."""

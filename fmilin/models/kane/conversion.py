@@ -57,7 +57,7 @@ class Translation:
         if isinstance(e, sympy.Derivative):
             return self._derivative(e)
         if isinstance(e, AppliedUndef | sympy.Integral | sympy.Subs):
-            self.problems.append(f"'{e}' is no function of time and no elementary function")
+            self.problems.append(f"'{e}' is neither a function of time nor an elementary function")
             return sympy.S.Zero
         if not e.args:
             return e
@@ -127,7 +127,7 @@ def equations_in(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
         return _kane(method, reactions)
     if isinstance(method, LagrangesMethod):
         return _lagrange(method)
-    raise UsageError(f"Equations are taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
+    raise UsageError(f"Equations can be taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
 
 
 def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:

@@ -296,7 +296,7 @@ class KaneModel(SymbolicModel):
         """
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
-            raise UsageError("A symbolic linearization needs to know the independent states: name them.")
+            raise UsageError("A symbolic linearization needs the independent states: name them with independent=.")
         return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
 
     @property

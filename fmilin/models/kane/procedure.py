@@ -55,7 +55,9 @@ class Partition:
         """Return the partition that keeps the named states."""
         n, o = len(form.q), len(form.u)
         if isinstance(independent, str):
-            raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")
+            raise UsageError(
+                "'independent' must be a sequence of names: write independent=['...'] even for a single one."
+            )
         indices = [states.index_of(name, "a state of the model") for name in independent]
         q_i, u_i = [i for i in indices if i < n], [i - n for i in indices if i >= n]
         wanted = (n - len(form.f_c), o - len(form.velocity))
@@ -244,8 +246,8 @@ def _require_small(form: KaneForm, name: str) -> None:
     size += sum(int(row.expression.count_ops()) for row in form.dynamics)
     if size > MAX_OPERATIONS:
         raise UsageError(
-            f"The equations of '{name}' have {size} operations; symbolic matrices are made up to {MAX_OPERATIONS}. Use "
-            "linearize() or matrices() at the points that matter: they are as exact, and quick."
+            f"The equations of '{name}' have {size} operations; symbolic matrices are made up to {MAX_OPERATIONS}. "
+            "Use linearize() or matrices() at the points of interest: they are as exact, and fast."
         )
 
 

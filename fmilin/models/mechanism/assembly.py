@@ -291,17 +291,16 @@ def _require_closed(closing: Closing, q: Floats) -> None:
     worst = max(sizes.values())
     left = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(LOOP_CLOSURE_TOLERANCE, 1e-3 * worst)]
     first = {gap.loop: gap for gap in closing.gaps(closing.start)}
-    gaps = join_first((f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left), 4, "; ")
+    gaps = join_first((f"'{gap.loop}' has a gap of {gap} (first guess: {first[gap.loop]})" for gap in left), 4, "; ")
     names = closing.system.tree.state_names[0]
     holding = [name for name in closing.held if name in names]
     verb = "keeps its value" if len(holding) == 1 else "keep their values"
     condition = f" while {', '.join(repr(n) for n in holding)} {verb}" if holding else ""
     best = [f"{name} = {value:.4g}" for name, value in zip(names, q, strict=True) if name not in holding]
     raise ConstraintError(
-        f"The {'loop' if len(left) == 1 else 'loops'} of the mechanism '{closing.description.name}' cannot be closed"
-        f"{condition}: {gaps}. The best posture that was found is {join_first(best, 8)}. "
-        "Check lengths and placements, or give other first positions of the joints"
-        + (", or hold others." if holding else "."),
+        f"The {'loop' if len(left) == 1 else 'loops'} of the mechanism '{closing.description.name}' cannot be "
+        f"closed{condition}: {gaps}. The best configuration found is {join_first(best, 8)}. Check lengths and "
+        "placements, or give other initial guesses of the joints" + (", or hold others." if holding else "."),
         residuals={gap.loop: max(gap.distance, gap.angle) for gap in left},
     )
 
@@ -314,7 +313,7 @@ def _speeds(closing: Closing, q: Floats) -> Floats:
     if lost:
         raise ConstraintError(
             f"No velocities of the mechanism '{closing.description.name}' keep {', '.join(map(repr, lost))} closed "
-            "while the held ones keep their values: hold fewer, or give velocities that fit each other."
+            "with the fixed velocities: fix fewer, or give consistent velocities."
         )
     return nearest
 

@@ -187,8 +187,8 @@ def held(
         speed = float(np.linalg.norm(np.concatenate((V[link, 3:] + np.cross(w, p), w if foot.flat else ()))))
         if speed > STANDSTILL_SPEED_TOLERANCE * fastest:
             raise ConstraintError(
-                f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a "
-                "point where it rests."
+                f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Choose a "
+                "point at which it does not move."
             )
         loops.append(
             Loop(
@@ -230,8 +230,8 @@ def without_undetermined(description: MechanismDescription, independence: Indepe
     if not lost:
         return description
     remark = (
-        f"More is held than can move: rigid bodies do not determine the contact forces {', '.join(shared)}, which are "
-        "no outputs and are not checked."
+        f"The feet are held redundantly: rigid bodies do not determine the contact forces {', '.join(shared)}, which "
+        "are neither outputs nor checked."
     )
     return replace(
         description,
@@ -244,7 +244,7 @@ def _where(names: Sequence[str]) -> str:
     one = len(names) == 1
     return (
         f"The {'foot' if one else 'feet'} {', '.join(names)} {'is' if one else 'are'} held where "
-        f"{'it is' if one else 'they are'} at the start: this mechanism has no ground of its own to stand on."
+        f"{'it is' if one else 'they are'} at the start: this mechanism has no ground of its own."
     )
 
 
@@ -254,7 +254,7 @@ def _standing(system: System, foot: Foot, stands: Standing | None) -> Standing:
     markers = {marker.name: marker for marker in description.markers}
     if stands is None and foot.at != "contact":
         raise UsageError(
-            f"'{description.name}' knows no shape of the foot '{foot.name}', which ':{foot.at}' is a point of: hold a "
+            f"'{description.name}' has no shape of the foot '{foot.name}', to which ':{foot.at}' refers: hold a "
             "[[marker]] at that point."
         )
     if stands is None:
@@ -266,7 +266,9 @@ def _standing(system: System, foot: Foot, stands: Standing | None) -> Standing:
         names = [*markers, *(b.name for b in description.bodies)]
         raise unknown_foot(foot.name, names, f"a body or marker of '{description.name}' that could be held")
     if any(loop.name == loop_of(foot) for loop in description.loops):
-        raise ModelError(f"The foot '{foot.name}' is held already.")
+        raise ModelError(f"The foot '{foot.name}' is held already. Name it once.")
     if system.tree.frame_of[stands.body][0] == 0:
-        raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
+        raise ModelError(
+            f"The foot '{foot.name}' is fixed to the ground by its joints, so holding it has no effect. Leave it out."
+        )
     return stands

@@ -198,7 +198,7 @@ def _sensed(s: elements.Sensor, d: MechanismDescription, joints: dict[str, Joint
 def _one_freedom(part: Part, name: str, joints: dict[str, Joint]) -> list[str]:
     problems = _coordinate(part, name, 0, joints)
     if name in joints and len(SPEEDS[joints[name].type]) > 1:
-        problems.append(f"In {part.where}: the joint '{name}' must have one freedom.")
+        problems.append(f"In {part.where}: the joint '{name}' must have one degree of freedom.")
     return problems
 
 
@@ -226,8 +226,8 @@ def _coordinate(part: Part, name: str, coordinate: int, joints: dict[str, Joint]
     if coordinate in range(len(speeds)):
         return []
     return [
-        f"In {part.where}: the {joints[name].type} joint '{name}' has {len(speeds)} freedoms, so its coordinate must "
-        f"be one of {list(range(len(speeds)))}, not {coordinate}."
+        f"In {part.where}: the {joints[name].type} joint '{name}' has {len(speeds)} degrees of freedom, so its "
+        f"coordinate must be one of {list(range(len(speeds)))}, not {coordinate}."
     ]
 
 
@@ -246,7 +246,7 @@ def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
         elif joint.child in to_parent:
             problems.append(
                 f"The body '{joint.child}' has two joints to a parent, '{to_parent[joint.child].name}' and "
-                f"'{joint.name}', which closes a circle in the tree: make one of them a loop."
+                f"'{joint.name}', which closes a cycle in the tree: make one of them a loop."
             )
         else:
             to_parent[joint.child] = joint
@@ -267,7 +267,7 @@ def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
     if waiting:
         names = ", ".join(f"'{j.name}'" for j in waiting)
         problems.append(
-            f"The joints {names} form a circle that is not connected to the ground: connect one of their bodies to "
-            "the ground, and make the joint that closes the circle a loop."
+            f"The joints {names} form a cycle that is not connected to the ground: connect one of their bodies to the "
+            "ground, and make the joint that closes the cycle a loop."
         )
     return ordered, problems

@@ -213,9 +213,9 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
             return
         if (source.of, constraint_of(source)[0]) in self.independence.undetermined:
             raise ModelError(
-                f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are redundant, "
-                "and rigid bodies do not say how they share their load. Use a loop with fewer constraints "
-                "(spherical or point_on_line instead of revolute, say), or leave the output out."
+                f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are "
+                "redundant, and rigid bodies do not determine how they share the load. Use a loop with fewer "
+                "constraints (spherical or point_on_line instead of revolute, say), or leave the output out."
             )
 
 

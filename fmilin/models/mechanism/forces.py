@@ -151,8 +151,8 @@ class FixedForces:
         if L.ndim == 1 and L.dtype == np.float64 and not L.all():
             name = self.names[int(np.argmin(L))]
             raise NumericalError(
-                f"Both ends of {name} are at the same place, so that its force has no direction. Choose another "
-                "configuration, or other points on the bodies; a spring of length 0 without damping needs no direction."
+                f"Both ends of {name} coincide, so its force has no direction. Choose another configuration, or other "
+                "points on the bodies; a spring of length 0 without damping needs no direction."
             )
 
 

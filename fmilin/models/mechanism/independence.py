@@ -77,9 +77,8 @@ def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
     lost = np.flatnonzero(~(np.isfinite(gaps) & np.isfinite(G).all(axis=1)))
     if len(lost):
         raise NumericalError(
-            f"The constraint '{system.loop_constraints[lost[0]].of}' of the mechanism "
-            f"'{system.description.name}' has no value where the joints start: a wheel that lies flat has no lowest "
-            "point. Start from another position."
+            f"The constraint '{system.loop_constraints[lost[0]].of}' of the mechanism '{system.description.name}' has "
+            "no value where the joints start: a flat wheel has no lowest point. Start from another position."
         )
     return gaps, G, coordinate_columns(system.tree, q, zero)[0]
 
@@ -177,9 +176,9 @@ def require_mass(system: System, independence: Independence, q: Floats) -> None:
     listed, several = ", ".join(f"'{name}'" for name in joints), len(joints) > 1
     raise ModelError(
         f"In the mechanism '{system.description.name}' the {'joints' if several else 'joint'} {listed} "
-        f"{'move' if several else 'moves'} no mass or inertia, so that no force decides the motion there: give what is "
-        "moved a mass and an inertia, or fix what should not move (in a URDF file, which stays as it is, with "
-        f"options={{'fix_joint': {list(joints)!r}}})."
+        f"{'move' if several else 'moves'} no mass or inertia, so the motion there is not determined: give the moved "
+        "body a mass and an inertia, or fix the joint (for an unchanged URDF file with options={'fix_joint': "
+        f"{list(joints)!r}}})."
     )
 
 
@@ -215,8 +214,9 @@ def _spins(system: System, name: str, shape: Floats) -> ModelError:
     components = ", ".join(f"{a:.3g}" for a in (axis / axis[np.argmax(np.abs(axis))]).round(6) + 0.0)
     return ModelError(
         f"In the mechanism '{system.description.name}' the body '{joint.child}' lacks inertia about one axis, "
-        f"({components}) in the frame of the {joint.type} joint '{name}', so that no force decides how it spins about "
-        "it: use a universal joint there, which leaves that spin out, or give the body an inertia about this axis."
+        f"({components}) in the frame of the {joint.type} joint '{name}', so its spin about this axis is not "
+        "determined: use a universal joint there, which leaves that spin out, or give the body an inertia about this "
+        "axis."
     )
 
 
@@ -224,13 +224,13 @@ def remarks_of(system: System, independence: Independence) -> tuple[str, ...]:
     """Return what a user should know: that nothing can move, which constraints hold by themselves or are redundant."""
     remarks = []
     if not system.tree.n:
-        remarks.append("Nothing can move, all joints are fixed: the model has no states and its order is 0.")
+        remarks.append("All joints are fixed, so nothing can move: the model has no states and its order is 0.")
     if independence.vanishing:
         loops = ", ".join(dict.fromkeys(of for of, _ in independence.vanishing))
         remarks.append(
-            f"{len(independence.vanishing)} of the {independence.total} constraints hold by themselves (in {loops}): "
-            "the other joints keep the links in a plane, say. They are left out of the equations, the motion does not "
-            "depend on them, and their reactions are not determined."
+            f"{len(independence.vanishing)} of the {independence.total} constraints are satisfied identically (in "
+            f"{loops}), for example because other joints keep the links in a plane. They are left out of the "
+            "equations, the motion does not depend on them, and their reactions are not determined."
         )
     dependent = [loop.of for i, loop in enumerate(system.loop_constraints) if i not in independence.all]
     if dependent:

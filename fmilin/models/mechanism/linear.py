@@ -136,8 +136,8 @@ class LocalFormMatrices:
         factors, v = self._solution.factors, list(self._choice.v)
         if factors.K.shape[-1] != len(v):
             raise NumericalError(
-                "The configuration is singular: fewer constraints are independent here than beside it, and there is no "
-                "linear model of the motions that cross. Choose a point beside it."
+                "The configuration is singular: fewer constraints are independent here than near it, and there is no "
+                "linear model of the crossing motions. Choose a point beside it."
             )
         K = factors.K @ _inverse(factors.K[..., v, :])
         return K, factors.N - K @ factors.N[..., v, :]
@@ -268,7 +268,7 @@ def _inverse(matrix: Array) -> Array:
         return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         raise NumericalError(
-            "The independent states do not determine the others at this point: choose other ones, or none for those "
-            "that pivoting finds.",
+            "The independent states do not determine the others at this point: choose others, or none for a choice by "
+            "pivoting.",
             condition_number=float("inf"),
         ) from None

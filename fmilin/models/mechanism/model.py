@@ -59,13 +59,13 @@ def read_mechanism_file(
             raise parts.wrong(("urdf",), what)
         return read_urdf_description(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
     if additions is not None:
-        raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
+        raise ModelError(f"'{path}' is not a URDF file: write everything into it, instead of into '{additions}'.")
     parts = read_parts(path)
     robot = robot_in(parts)
     if robot is not None:
         return read_urdf_description(robot, parts, floating_base=floating_base, fixed_joints=fixed_joints)
     if floating_base:
-        raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
+        raise UsageError(f"'{path}' names no URDF file with a base that could float: give its first body a free joint.")
     if fixed_joints:
         raise UsageError(f"'{path}' names no URDF file: write 'fixed' as the type of a joint that is to be fixed.")
     return description_of(parts), parts.source

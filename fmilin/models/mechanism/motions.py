@@ -211,9 +211,8 @@ class MovedEngine(NativeEngine[MovedQuantities]):
         if not np.linalg.cond(beta) < MAX_DRIVE_CONDITION_NUMBER:
             names = "', '".join(motion.name for motion in self.motions)
             raise ModelError(
-                f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "
-                "driven joints to each other, or holds them, or the loop is at a dead point. Drive fewer joints, or "
-                "move the point."
+                f"The motions '{names}' are not possible at this point: a loop, a wheel or a coupling connects or "
+                "fixes the driven joints, or the loop is at a dead point. Drive fewer joints, or move the point."
             )
         force: FloatArray = np.linalg.solve(beta, accelerations).astype(np.float64)
         return force

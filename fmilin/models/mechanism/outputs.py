@@ -233,8 +233,9 @@ class Outputs:
         keys = [(b.of, b.index) for b in self.system.loop_constraints]
         if (sensor.of, index) not in keys:
             raise ModelError(
-                f"The sensor '{sensor.name}' asks for the {sensor.quantity} number {sensor.coordinate} of "
-                f"'{sensor.of}', which has {sum(of == sensor.of for of, _ in keys)}, counted from 0."
+                f"The sensor '{sensor.name}' measures a coordinate that does not exist: the {sensor.quantity} number "
+                f"{sensor.coordinate} of '{sensor.of}', which has {sum((of == sensor.of for of, _ in keys))}, counted "
+                "from 0."
             )
         self._scale[i] *= sign
         self._add_entry(i, "multiplier", keys.index((sensor.of, index)))
@@ -244,8 +245,8 @@ class Outputs:
         source = state_or_rate(sensor, self.system.tree)
         if source is None:
             raise ModelError(
-                f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
-                " use sensors of the body, or the quaternion's states."
+                f"The sensor '{sensor.name}' needs a position of the ball in '{sensor.of}', which has no angles: use "
+                "sensors of the body, or the quaternion's states."
             )
         self._add_entry(i, *source)
 
@@ -274,7 +275,7 @@ class Outputs:
         """Return a sentence where sensors show the end of their range, at one solution."""
         _, inside = limited(self._unlimited(solution), self._limits)
         names = [name for name, at in zip(self._names, inside, strict=True) if not at]
-        return (f"These sensors show the end of their range, whatever moves: {', '.join(names)}.",) if names else ()
+        return (f"These sensors are saturated at the end of their range: {', '.join(names)}.",) if names else ()
 
     def _unlimited(self, solution: ForwardDynamics) -> Array:
         parts = [arrays.values(self.system, solution)[..., numbers] for arrays, _, numbers in self._by_kind]

@@ -43,7 +43,7 @@ class Placement:
             raise ModelError(f"The rotation of a frame must be 3 x 3 finite numbers, not {self.rotation!r}.")
         if np.abs(R.T @ R - np.eye(3)).max() > ORTHONORMALITY_TOLERANCE or np.linalg.det(R) < 0:
             raise ModelError(
-                f"{R.tolist()} is no rotation: its columns must be three perpendicular unit vectors, right-handed. "
+                f"{R.tolist()} is not a rotation: its columns must be three perpendicular unit vectors, right-handed. "
                 "Build it with Placement.from_rpy, from_axis or from_quaternion."
             )
         object.__setattr__(self, "rotation", tuple(tuple(float(a) for a in row) for row in R))
@@ -112,7 +112,7 @@ def unit(values: Any, what: str) -> Vector:
     """Return a vector of length 1 in the given direction."""
     a = np.array(vector(values, what))
     if not a.any():
-        raise ModelError(f"{what} must not be zero.")
+        raise ModelError(f"{what} must not be zero: give another vector.")
     a = a / np.linalg.norm(a)
     return float(a[0]), float(a[1]), float(a[2])
 
@@ -190,7 +190,7 @@ class Part:
     def __post_init__(self) -> None:
         """Check every field by its type; a part that has more to check goes on from here."""
         if not isinstance(self.name, str) or not self.name or "`" in self.name or self.name != self.name.strip():
-            raise ModelError(f"{self.name!r} is no name for a {self.kind}: use letters, digits and underscores.")
+            raise ModelError(f"{self.name!r} is not a name for a {self.kind}: use letters, digits and underscores.")
         for key in keys_of(type(self)):  # type: ignore[arg-type]  # a class can be hashed
             value = getattr(self, key.name)
             checked = None if value is None and key.is_optional else self._checked(key, value)
@@ -218,7 +218,7 @@ class Part:
             raise ModelError(f"{what} must be a finite number, not {value!r}.")
         if get_origin(key.type) is Literal and value not in get_args(key.type):
             kind, types = self.kind if key.name == "type" else key.name, ", ".join(get_args(key.type))
-            raise ModelError(f"'{value}' of {self.where} is no type of {kind}. Known: {types}.")
+            raise ModelError(f"'{value}' of {self.where} is not a type of {kind}. Known: {types}.")
         return tuple(value) if get_origin(key.type) in (Sequence, tuple) else value
 
 
@@ -240,7 +240,9 @@ def numbers(given: Any, count: int | None, what: str, *, finite: bool = True) ->
     right = np.isfinite(values) if finite else ~np.isnan(values)
     if (count is not None and len(values) != count) or not right.all() or not len(values) + (count == 0):
         how_many = f"{count} finite" if count and finite else count or "finite"
-        raise ModelError(f"{what[0].upper()}{what[1:]} must be {how_many} numbers, not {given!r}.")
+        raise ModelError(
+            f"{what[0].upper()}{what[1:]} must be {how_many} numbers, not {given!r}. Give a list of finite numbers."
+        )
     return tuple(values.tolist())
 
 
@@ -263,7 +265,7 @@ def symmetric(given: Any, size: int, what: str) -> NDArray[np.float64]:
         matrix = matrix[[[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
     if matrix.shape != (size, size) or not np.isfinite(matrix).all():
         forms = f"{size}{', 6' * (size == 3)} or {size} x {size}"
-        raise ModelError(f"{what} must be {forms} finite numbers, not {given!r}.")
+        raise ModelError(f"{what} must be {forms} finite numbers, not {given!r}. Give a list of such numbers.")
     if np.abs(matrix - matrix.T).max() > SYMMETRY_TOLERANCE * np.abs(matrix).max():
-        raise ModelError(f"{what} is not symmetric.")
+        raise ModelError(f"{what} is not symmetric: exchanged entries must be equal.")
     return np.asarray((matrix + matrix.T) / 2)

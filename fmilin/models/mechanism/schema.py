@@ -139,15 +139,15 @@ class FileTable(Table):
 
     name: str = Field("", description="Name of the model; that of the file when left out.")
     gravity: Triple = Field([0.0, 0.0, -9.81], description="In the ground's frame, in m/s2.")
-    ground: str = Field("ground", description="Name of what does not move.")
+    ground: str = Field("ground", description="Name of the fixed body.")
     angle_unit: Literal["rad", "deg"] = Field(
         "rad",
-        description="Of positions, velocities (per second) and rests of joints, turns, offsets of couplings, and the "
-        "angles of frames in this file. Quantities per angle (stiffness, damping, pitch, ratio) and the model itself "
-        "always use rad.",
+        description="Unit of positions, velocities (per second) and rest positions of joints, turns, offsets of "
+        "couplings, and the angles of frames in this file. Quantities per angle (stiffness, damping, pitch, ratio) "
+        "and the model itself always use rad.",
     )
     independent: list[str] = Field(
-        [], description="States to keep in linear models. Positions among them are held when the loops are closed."
+        [], description="States to keep in linear models. Positions among them are kept when the loops are closed."
     )
     urdf: str | None = Field(None, description="A URDF file with bodies and joints, relative to this file.")
     floating_base: bool = Field(False, description="Whether the root link of the URDF file moves freely.")  # noqa: FBT003

@@ -201,10 +201,14 @@ def mended_root(path: Path) -> tuple[Any, tuple[str, ...]]:
     try:
         root = etree.fromstring(_declared_first(read_file(path), mended), parser)
     except OSError as error:
-        raise ModelError(f"The URDF file '{path}' cannot be read: {error.strerror or error}.") from None
+        raise ModelError(
+            f"The URDF file '{path}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+        ) from None
     except etree.XMLSyntaxError as error:
         what = " ".join(str(error.msg).split()).replace(" ,", ",")
-        raise ModelError(f"The URDF file '{path}' is no well-formed XML: {what}. Correct it there.") from None
+        raise ModelError(
+            f"The URDF file '{path}' is not well-formed XML: {what}. Correct the file at this line."
+        ) from None
     _without_namespace(root, mended)
     for element in root.iter(*_FIRST_COUNTS):
         _keep_first(element, mended)
@@ -248,7 +252,7 @@ def _keep_first(element: Any, mended: list[str]) -> None:
     """Leave the first of several elements of which one has a meaning, as the readers of robots do."""
     for tag in _FIRST_COUNTS[element.tag]:
         for again in element.findall(tag)[1:]:
-            mended.append(f"{_described(element)} has <{tag}> again in line {again.sourceline}, the first one counts")
+            mended.append(f"{_described(element)} has <{tag}> again in line {again.sourceline}; the first one is used")
             element.remove(again)
 
 

@@ -130,9 +130,12 @@ def _table(path: Path) -> tuple[str, dict[str, Any]]:
         text = read_file(path).decode("utf-8-sig")
         return text, read_toml(text)
     except OSError as error:
-        raise ModelError(f"The mechanism file '{path}' cannot be read: {error.strerror or error}.") from None
+        raise ModelError(
+            f"The mechanism file '{path}' cannot be read: {error.strerror or error}. Check the path and its "
+            "permissions."
+        ) from None
     except (DocumentError, UnicodeDecodeError) as error:
-        raise ModelError(f"The mechanism file '{path}' is no TOML: {error}. Correct it there.") from None
+        raise ModelError(f"The mechanism file '{path}' is not TOML: {error}. Correct the file at this line.") from None
 
 
 def _validated(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict[str, Any]:
@@ -225,7 +228,7 @@ def _check_sizes(content: dict[str, Any], source: SourceLines, lines: Lines) -> 
         for i, entry in enumerate(value if isinstance(value, list) else [value]):
             if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:
                 line = lines.find((kind, i)) or lines.find((kind,))
-                what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest that is taken"
+                what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest allowed"
                 raise source.wrong(line, what)
 
 
@@ -276,12 +279,12 @@ def _check_mass(entry: dict[str, Any]) -> None:
         raise ModelError(f"The body '{entry['name']}' has a mass and is massless: remove one of the two keys.")
     if not massless and "mass" not in entry:
         raise ModelError(
-            f"The body '{entry['name']}' has no 'mass': give it one in kg, or say massless = true for a mere frame."
+            f"The body '{entry['name']}' has no 'mass': give it one in kg, or write massless = true for a mere frame."
         )
     if not massless and not entry["mass"] > 0 and not (entry.get("any_inertia") and entry["mass"] == 0):
         raise ModelError(
-            f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; a mere frame "
-            "says massless = true instead."
+            f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; write massless "
+            "= true for a mere frame."
         )
     entry.setdefault("mass", None)
 
@@ -290,7 +293,7 @@ def _placement(entry: dict[str, Any], where: str) -> Placement:
     turns = [key for key in ("rpy", "angle", "quaternion", "rotation") if key in entry]
     position = entry.get("position", (0.0, 0.0, 0.0))
     if len(turns) > 1:
-        raise ModelError(f"{where} is turned twice, by '{turns[0]}' and '{turns[1]}': keep one.")
+        raise ModelError(f"{where} is turned twice, by '{turns[0]}' and '{turns[1]}': keep one of the two.")
     if "axis" in entry and "angle" not in entry:
         raise ModelError(f"{where} has an 'axis' but no 'angle'.")
     if "rpy" in entry:

@@ -36,8 +36,8 @@ class UrdfRemarks:
         sentences = []
         if rubbing := [joint.name for joint in tree.joints if joint.friction]:
             sentences.append(
-                f"The dry friction of {', '.join(rubbing)} is left out: it has no slope at rest. Damping is taken as "
-                "it is."
+                f"The dry friction of {', '.join(rubbing)} is left out: it has no derivative at zero speed. Damping "
+                "is included."
             )
         if self.massless:
             sentences.append(
@@ -46,24 +46,22 @@ class UrdfRemarks:
         if self.beyond:
             each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
             sentences.append(
-                f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
-                f"{join_first(each, MAX_LISTED_NAMES)}. They are taken as they are."
+                "No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
+                f"{join_first(each, MAX_LISTED_NAMES)}. They are used unchanged."
             )
         if self.negative:
             each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
             sentences.append(
                 "No body can have these inertias, with a negative principal moment: "
-                f"{join_first(each, MAX_LISTED_NAMES)}. "
-                "They are taken as they are, being negligible beside the largest in the file."
+                f"{join_first(each, MAX_LISTED_NAMES)}. They are used unchanged, because they are negligible beside "
+                "the largest in the file."
             )
         if self.astray:
             sentences.append(" ".join(self.astray[:MAX_LISTED_NAMES]))
         if tree.unknown:
-            sentences.append(f"Ignored, because URDF does not know it: {join_first(tree.unknown, MAX_LISTED_NAMES)}.")
+            sentences.append(f"Ignored, because URDF does not define it: {join_first(tree.unknown, MAX_LISTED_NAMES)}.")
         if tree.mended:
-            sentences.append(
-                f"Read all the same, though URDF is not written so: {join_first(tree.mended, MAX_LISTED_NAMES)}."
-            )
+            sentences.append(f"Read, although it is not valid URDF: {join_first(tree.mended, MAX_LISTED_NAMES)}.")
         return sentences
 
 
@@ -170,11 +168,11 @@ def _root(tree: UrdfTree, source: SourceLines) -> UrdfLink:
     if len(roots) == 1:
         return roots[0]
     if not roots:
-        raise source.wrong(None, "every link is the child of a joint, so the joints form a circle: URDF describes "
-                           "trees, make one of the joints a [[loop]] of a TOML file")  # fmt: skip
+        raise source.wrong(None, "every link is the child of a joint, so the joints form a cycle: URDF describes "
+                           "trees, so make one of the joints a [[loop]] of a TOML file")  # fmt: skip
     listed = join_first((f"'{link.name}' (line {link.line})" for link in roots), 4)
-    raise source.wrong(roots[1].line, f"{len(roots)} links are no joint's child, {listed}: one of them is the ground, "
-                       "the others are disconnected")  # fmt: skip
+    raise source.wrong(roots[1].line, f"{len(roots)} links are not the child of a joint: {listed}. One is the ground; "
+                       "connect the others")  # fmt: skip
 
 
 def _tensor(inertial: Inertial) -> NDArray[np.float64]:
@@ -193,7 +191,7 @@ def _body(link: UrdfLink, source: SourceLines, least: float, remarks: UrdfRemark
     if inertial is None:
         return Body(link.name, None)
     if inertial.mass < 0:
-        raise source.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
+        raise source.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: a mass must not be "
                            "negative; a frame without mass has 0, or no <inertial>")  # fmt: skip
     moments = _moments(inertial)
     if moments[0] < min(least, -TRIANGLE_INEQUALITY_TOLERANCE * abs(moments[2])):
@@ -278,7 +276,7 @@ def _couplings(tree: UrdfTree, joints: list[Joint], source: SourceLines, remarks
         for name in (joint.name, mimic.joint):
             if len(SPEEDS[by_name[name].type]) != 1:
                 raise source.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
-                                   f"'{by_name[name].type}': both must have one freedom")  # fmt: skip
+                                   f"'{by_name[name].type}': both must have one degree of freedom")  # fmt: skip
         with source.named():
             couplings.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
     return couplings

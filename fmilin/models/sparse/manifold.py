@@ -66,7 +66,7 @@ class SparseManifold(ABC):
         what = f"with {', '.join(names)} held" if names else "from the start values"
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. "
-            "Check the constraints and the values that were given for states and parameters."
+            "Check the constraints and the given values of states and parameters."
         )
 
     @abstractmethod

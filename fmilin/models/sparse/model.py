@@ -188,8 +188,8 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         """Refuse what would need dense matrices of too many coordinates."""
         if self.equations.n > MAX_DENSE_COORDINATES:
             raise UsageError(
-                f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Ask for "
-                "a few eigenvalues instead, with fmilin.formulations.sparse: all stays sparse."
+                f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Compute a few "
+                "eigenvalues instead, with fmilin.formulations.sparse."
             )
 
     def evaluate(self, selection: SparseQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:

@@ -156,8 +156,8 @@ def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     if event is not None:
         raise event
     raise NumericalError(
-        "The model cannot be evaluated near the point, however small the step: it returns NaN, refuses, or the "
-        "constraints cannot be satisfied there.",
+        "The model cannot be evaluated near the point, even with the smallest step: it returns NaN or fails, or the "
+        "constraints cannot be satisfied there. Choose another point.",
         variable=str(j),
     )
 
@@ -296,7 +296,7 @@ def one_sided_difference(setting: DifferenceSetting, j: int, h: float) -> Column
 
 def _finite(values: FloatArray) -> FloatArray:
     if not are_numbers(values):
-        raise NumericalError("The model returns no number beside the point.")
+        raise NumericalError("The model returns NaN near the point.")
     return values
 
 

@@ -241,7 +241,7 @@ def _accuracy(family: LinearFamily) -> list[Block]:
     heads = ["Matrix", "Row", "Column", "From", "To", "Largest error over the largest entry of its row", "At"]
     return [
         text(
-            "Every entry of every point has an estimated error; here the worst of all points. It counts against the "
+            "Every entry of every point has an estimated error; here the worst of all points. It is relative to the "
             "largest entry of its row at that point; 0 means exact."
         ),
         table("Entry by entry, the least certain first", heads, rows, most=2000),
@@ -289,7 +289,7 @@ def _remarks(family: LinearFamily) -> Iterator[Block]:
          _at(family, occurrences[0][0]), occurrences[0][1]]
         for kind, occurrences in sorted(by_kind.items())
     )  # fmt: skip
-    yield table("Remarks by kind", ["Kind", "", "Points", "First at", "As said there"], rows)
+    yield table("Notes and warnings by kind", ["Kind", "", "Points", "First at", "Message"], rows)
 
 
 def _points(family: LinearFamily) -> list[Block]:

@@ -112,7 +112,7 @@ def test_discrete_states_that_have_changed_since_are_named_as_they_are(checks: s
 
 
 def held_in(sector: int) -> str:
-    return f"Held as they are at the point, as between two events: gear = 2, sector = {sector}."
+    return f"Discrete variables keep their values at the point, as between two events: gear = 2, sector = {sector}."
 
 
 def test_batches_of_one_that_are_in_vain_are_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
