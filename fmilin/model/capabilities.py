@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
     from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
     from fmilin.model.sparse_derivatives import SparseJacobian
-    from fmilin.signals import FloatArray
+    from fmilin.signals import FloatArray, Signal
 
 
 class _CapabilityType(type(Protocol)):  # type: ignore[misc]
@@ -354,6 +354,15 @@ class HasInputLimits(Protocol, metaclass=_CapabilityType):
     @abstractmethod
     def is_at_input_limits(self) -> bool:
         """Return whether :meth:`seen_at` made this model for a point with inputs at limits."""
+
+
+@runtime_checkable
+class HasParameterSignals(Protocol, metaclass=_CapabilityType):
+    """A model with units and descriptions of parameters."""
+
+    @abstractmethod
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return unit and description of parameters, by name."""
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import count_omitted, cut_list
-from fmilin.model.capabilities import read_products
+from fmilin.model.capabilities import HasParameterSignals, read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.facts import certificate_facts, print_fact, print_facts
@@ -135,13 +135,14 @@ def summary_at_rest(model: Model) -> Summary:
     """Return the summary of an open model of any source; none of its code is run, so it may be closed again."""
     is_fmu = bool(model.info.fmi_version)  # whose parameters are read from its instance: they are only counted
     values = () if is_fmu else model.parameters.items()
+    described: Mapping[str, Signal] = model.describe_parameters() if isinstance(model, HasParameterSignals) else {}
     return Summary(
         info=model.info,
         interfaces=("native",),
         states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
-        parameters=Signals(Signal(name, start=value) for name, value in values),
+        parameters=Signals(described.get(name, Signal(name)).starting_at(value) for name, value in values),
         number_of_parameters=len(model.parameters),
         directional_derivatives=None,
         constraints=model.constraints.declared,

@@ -23,6 +23,7 @@ from typing import Any
 from fmilin.adapters import cache_folder, cache_library, cached_library
 from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
+from fmilin_modelica.classes import list_models
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name
@@ -257,9 +258,9 @@ def _digest(path: str) -> str:
 def _message(source: Source, text: str, model: str | None, words: str) -> str:
     shown = source.shown
     if "Unable to infer model" in words and "Candidates:" in words:
-        candidates = words.partition("Candidates:")[2].strip().rstrip(".")
-        first = candidates.split(", ")[0]
-        return f"'{shown}' contains several models: {candidates}. Name one of them, as in '{shown}:{first}'."
+        candidates = list_models(source.text) or words.partition("Candidates:")[2].strip(" .,").split(", ")
+        names, first = ", ".join(candidates), candidates[0]
+        return f"'{shown}' contains several models: {names}. Name one of them, as in '{shown}:{first}'."
     if position := _syntax_error(source, text, model):
         return position
     first, _, further = words.replace("fmilin-no-folder/", "").partition("Related failures")
