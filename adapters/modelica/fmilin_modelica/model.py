@@ -186,7 +186,7 @@ class ModelicaModel(DaeModel):
         note = f"Parameters without a value, to be set before anything is computed: {', '.join(missing)}."
         return (*super().notes, *([note] if missing else []))
 
-    def describe_parameters(self) -> dict[str, Signal]:
+    def describe_parameters(self) -> Mapping[str, Signal]:
         """Return unit and description of each parameter by its name."""
         parameters = [v for v in self.engine.equations.variables if v.role == "parameter"]
         return {name: Signal(name, v.unit, description=v.description) for v in parameters for _, name in v.entries()}

@@ -13,7 +13,7 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
-from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates
+from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates, HasParameterSignals
 from fmilin.model.equations import DescriptorForm
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.ranges import find_extrapolated
@@ -33,7 +33,7 @@ from fmilin.support.kinds import containers_checked
 MAX_DEFLATED_EQUATIONS = 400  # equations of a pencil from which the index is read: a second or so
 
 
-class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
+class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSignals):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
     Constraints on the states that differentiation reveals become constraints of the model, and coordinates are chosen
@@ -172,6 +172,10 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return the states that are fixed at the start and not ``held``."""
         return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
+
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return unit and description of parameters, by name."""
+        return {signal.name: signal for signal in self.engine.graph.parameters}
 
     def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return also which inputs of tables are outside of their data at a point."""
