@@ -1,4 +1,4 @@
-"""Messages to the user about a result: remarks of the kinds of one table, not printed strings.
+"""Messages to the user about a result: diagnostics of the kinds of one table, not printed strings.
 
 The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``. The file is
 longer than others because it is one table, of every kind that a result may carry.
@@ -14,7 +14,7 @@ from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of remark: a row of the table."""
+    """One kind of diagnostic: a row of the table."""
 
     name: str
     meaning: str
@@ -344,7 +344,7 @@ ROWS = (
 )  # fmt: skip
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}
-"""Every kind of remark by its name, those of older files included."""
+"""Every kind of diagnostic by its name, those of older files included."""
 OF_ANOTHER_VERSION = Kind("", "A kind from another version of fmilin.", "Read its message.")
 """The row for a kind that appears only in a file."""
 
@@ -389,12 +389,12 @@ class Remark:
 
 
 def model_remarks(notes: Iterable[str]) -> list[Remark]:
-    """Return the remarks on what a model notes of itself (:attr:`fmilin.Model.notes`)."""
+    """Return the diagnostics on what a model notes of itself (:attr:`fmilin.Model.notes`)."""
     return [Remark("model", note) for note in notes]
 
 
 def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
-    """Return the remark about values, by name, that stay as they are between two events; none when nothing does."""
+    """Return the diagnostic about values, by name, that stay as they are between two events; none when nothing does."""
     if not states:
         return []
     values = join_first((f"{name} = {value}" for name, value in states.items()), MAX_HELD)
@@ -409,7 +409,7 @@ def off_equilibrium(
 
 
 def equilibrium_not_tested(why: str) -> Remark:
-    """Return the remark that nothing tells whether the point is an equilibrium; ``why``, half a sentence."""
+    """Return the diagnostic that nothing tells whether the point is an equilibrium; ``why``, half a sentence."""
     return Remark("equilibrium-not-tested", f"Whether the point is an equilibrium was not tested: {why}.")
 
 
@@ -420,7 +420,7 @@ def rate_of_change(name: str, rate: float, size: float = 0.0) -> str:
 
 
 def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> Remark:
-    """Return the remark on an entry whose error is large beside its row; ``more``: how many others are alike."""
+    """Return the diagnostic on an entry whose error is large beside its row; ``more``: how many others are alike."""
     return Remark(
         "accuracy",
         f"{name} = {value:.6g} is accurate to +-{error:.2g} only, which is large beside the other entries of its "
@@ -429,11 +429,11 @@ def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> R
 
 
 def no_linear_model(reason: Exception, instead: str = "") -> Remark:
-    """Return the remark on spurious eigenvalues that no linear model is without."""
+    """Return the diagnostic on spurious eigenvalues that no linear model is without."""
     return Remark("labels", f"There is no linear model without the spurious eigenvalues: {reason}{instead}")
 
 
 def swamping_penalty(alpha: float, loss: str) -> Remark:
-    """Return the remark on a penalty that costs digits; ``loss``: how much of the eigenvalues, and what to do."""
+    """Return the diagnostic on a penalty that costs digits; ``loss``: how much of the eigenvalues, and what to do."""
     text = f"The penalty alpha = {alpha:g} exceeds double precision: rounding may change the true eigenvalues {loss}"
     return Remark("penalty", text)

@@ -235,7 +235,7 @@ def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
 
 
 def as_numbers(given: object, what: str) -> FloatArray:
-    """Return numbers as an array; refuse text and what else is none, as the value of ``what``."""
+    """Return numbers as an array; reject text and what else is none, as the value of ``what``."""
     try:
         array = np.asarray(given)
         other = array.dtype.kind in "USc"  # "0.1" would be converted, and so would None
@@ -274,7 +274,7 @@ _MARKED = re.compile(r"/|%([0-9A-F]{2})")
 
 
 def legal_name(name: str) -> str:
-    """Return ``name`` as python-control accepts it, which refuses '.' and reads a leading '-' as a change of sign."""
+    """Return ``name`` as python-control accepts it, which rejects '.' and reads a leading '-' as a change of sign."""
     return _UNSAFE.sub(lambda m: "/" if m.group() == "." else f"%{ord(m.group()):02X}", name)
 
 

@@ -158,7 +158,7 @@ def copies(s: Subject) -> bool | None:
 
 
 def interface(s: Subject) -> None:
-    """Check that inputs and outputs can be chosen and ordered, rates included; unknown names are refused."""
+    """Check that inputs and outputs can be chosen and ordered, rates included; unknown names are rejected."""
     m, t, x, u = s.model, s.point.time, s.point.states, s.point.inputs
     names = [*m.states.names, *(f"der({name})" for name in m.states.names), *m.inputs.names]
     chosen = m.with_interface(None, names)

@@ -70,7 +70,7 @@ KINDS = (
 
 
 class Command(click.Command):
-    """A command that first of all refuses to write to a file that it reads; its help says what MODEL may be."""
+    """A command that first of all does not write to a file that it reads; its help says what MODEL may be."""
 
     reads_constraints = True  # whether it takes the constraints file beside a model as declared
 

@@ -397,7 +397,7 @@ class LoopCut:
         return any(names is not None for names in (self.loop_at, self.sensitivity_at, self.open_at)) or self.continuous
 
     def linear_model(self, model: Model, point: OperatingPoint, how: Linearization) -> LinearModel:
-        """Return what is asked for; a loop has its margins among its remarks."""
+        """Return what is asked for; a loop has its margins among its diagnostics."""
         open_at = self.open_at or []
         if self.sensitivity_at is not None:
             return fl.sensitivity(

@@ -308,7 +308,7 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
 
 
 def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
-    """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
+    """Draw a mechanism in its configuration, in its mode shapes, or moving in them."""
     from fmilin.linearization.linearize import linearize_as
     from fmilin.models.mechanism import MechanismDescription
     from fmilin.report.figures import encode_picture

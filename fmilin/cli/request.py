@@ -121,7 +121,7 @@ OF_A_MODEL_BESIDE = frozenset(("--set", "--constraint", "--constraints", "--no-c
 
 
 def refuse_points(source: str, request: CommandRequest, against: str | None, *, channels: bool = False) -> None:
-    """Refuse what says where and how to linearize: a linear model has been made already (``channels`` may pass)."""
+    """Reject what says where and how to linearize: a linear model has been made already (``channels`` may pass)."""
     allowed = set() if against is None else set(OF_A_MODEL_BESIDE)
     if channels:
         allowed |= {"--inputs", "--outputs"}

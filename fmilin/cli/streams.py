@@ -83,7 +83,7 @@ class _Closed(io.TextIOBase):
         self._nowhere = nowhere
 
     def write(self, text: str) -> int:
-        """Refuse everything."""
+        """Reject everything."""
         if text:
             raise UsageError("Standard output is closed, so the result cannot be printed. Open it, or write to a file.")
         return 0

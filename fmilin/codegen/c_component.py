@@ -201,7 +201,7 @@ def resolve_names(text: str, name: str, real: str, sizes: Mapping[str, int] | No
 
 
 def check_c_name(name: str) -> None:
-    """Refuse what C, or C++, cannot call a struct."""
+    """Reject what C, or C++, cannot call a struct."""
     if not _NAME.fullmatch(name) or _KEYWORDS.fullmatch(name):
         raise UsageError(
             f"'{name[:70]}' is not a valid name of a C struct: use at most 31 letters, digits and '_', a letter "

@@ -153,7 +153,7 @@ def built_program(
 
 
 def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
-    """Whether the cache holds what :func:`loaded_library` would compile; refuses where there is no compiler."""
+    """Whether the cache holds what :func:`loaded_library` would compile; rejects where there is no compiler."""
     texts = {name: text.encode() for name, text in sources.items()}
     name = _name(texts, unit, compiler)
     return compiler.use_cache and cached_library(name) is not None

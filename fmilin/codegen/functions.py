@@ -91,13 +91,13 @@ class SystemFunctions:
         return factors, factors.solve(r[:, 0])
 
     def solver(self, W: Any, t: float) -> Factors:
-        """Return the factors of W; a singular one is refused."""
+        """Return the factors of W; a singular one is rejected."""
         factors = self._factors(W)
         require_regular(factors, f"The equations of '{self.system.name}'", self.system.unknown_names, f"at time {t:g}")
         return factors
 
     def _require_no_rounding(self, point: Point, w: FloatArray) -> None:
-        """Refuse W where only entries that are rounding of their terms make it regular, as a mass a + b - c.
+        """Reject W where only entries that are rounding of their terms make it regular, as a mass a + b - c.
 
         Scaled rows and columns hide such an entry from the condition number. It is looked at once for each set of
         parameters, as it costs some evaluations.

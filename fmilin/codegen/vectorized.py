@@ -72,7 +72,7 @@ class VectorizedSource:
 
     @property
     def is_built(self) -> bool:
-        """Whether it was compiled before; refuses where there is no compiler."""
+        """Whether it was compiled before; rejects where there is no compiler."""
         return is_built(self._sources, _UNIT, self._compiler)
 
     def compiled(self) -> VectorizedCode:

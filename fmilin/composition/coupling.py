@@ -83,7 +83,7 @@ class CoupledMembers(Members):
         return view
 
     def settle(self, t: float, x: FloatArray, w: FloatArray) -> Settled:
-        """Find all inputs at a point, loops included, and visit every member there."""
+        """Find all inputs at a point, loops included, and evaluation every member there."""
         key = (t, x.tobytes(), w.tobytes())
         v = self.wires.external(w)
         if self._loops:
@@ -186,7 +186,7 @@ class CoupledMembers(Members):
         return KD
 
     def jacobians(self, t: float, x: FloatArray, w: FloatArray) -> Jacobians | None:
-        """Return the exact slopes of all members at a point; None where one of them has none."""
+        """Return the exact derivatives of all members at a point; None where one of them has none."""
         key = (t, x.tobytes(), w.tobytes())
         if self._last is None or self._last[0] != key:
             latest = self._latest  # mostly this point has just been evaluated
@@ -225,7 +225,7 @@ class CoupledMembers(Members):
         return sparse.csr_array((data, (at, columns)), shape=(nv, nv))
 
     def require_solvable(self, t: float, x: FloatArray, w: FloatArray) -> None:
-        """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes."""
+        """Reject loops with det(I - K D) = 0 at a point; differences show it where there are no exact derivatives."""
         if self.jacobians(t, x, w) is not None:
             return
         visit = Visits(self, t, x, self.settle(t, x, w).inputs.copy())

@@ -195,7 +195,8 @@ def loop_transfer(
     opened : sequence of str
         Further wires that are cut for this question, carrying what they carry at the point.
     continuous : bool
-        Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a remark says so.
+        Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a diagnostic says
+        so.
     linearization : Linearization, optional
         How the system with the wires cut is linearized; its options may be keywords instead.
 
@@ -205,7 +206,7 @@ def loop_transfer(
         With an input and an output of the name of each wire. Signs are as wired: S = 1/(1 - L), T = 1 - S; a loop with
         negative feedback has its minus sign in L. With sampled members it is discrete, from sample to sample
         (:func:`fmilin.sampled_loop`): what is sent is held over a sample, which is the truth at wires from and to
-        regulators, and a remark says where it is not.
+        regulators, and a diagnostic says where it is not.
 
     Examples
     --------
@@ -252,7 +253,7 @@ def sensitivity(
 
     ``system``, ``wires``, ``point``, ``opened``, ``continuous``, ``linearization``, signs and errors are those of
     :func:`loop_transfer`.
-    Regulators with different sample times are refused: over their common period a signal on the wire would be held,
+    Regulators with different sample times are rejected: over their common period a signal on the wire would be held,
     which the closed loop does not do.
     """
     request = Request.of("sensitivity", linearization, options)
@@ -309,7 +310,7 @@ def opened(
 
 
 def require_wires(system: Model, names: Sequence[str]) -> None:
-    """Refuse names that are no wires of a system, before anything is computed."""
+    """Reject names that are no wires of a system, before anything is computed."""
     for name in names:
         if isinstance(system, ConnectedModel):
             find_wire(system, name)

@@ -1,4 +1,4 @@
-"""Slopes of a connected system at a point, (I - K D) dv = K C dx + L dw and dy = C dx + D dv, and algebraic loops.
+"""Derivatives of a connected system at a point, (I - K D) dv = K C dx + L dw and dy = C dx + D dv, and algebraic loops.
 
 Loops v = answer(v) are solved by Newton's method; what is said where there is no solution stands here, too.
 """
@@ -27,7 +27,7 @@ Function = Callable[[FloatArray], FloatArray]
 
 
 class LoopSolver:
-    """Newton's method for one loop; the slopes of the last point serve as long as they close the gap quickly."""
+    """Newton's method for one loop; the derivatives of the last point serve as long as they close the gap quickly."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
@@ -115,7 +115,7 @@ def _solve_linear(J: FloatArray, gap: FloatArray) -> FloatArray:
 
 
 def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
-    """Refuse a loop with det(I - K D) = 0."""
+    """Reject a loop with det(I - K D) = 0."""
     if not np.isfinite(KD).all():
         return
     balanced = matrix_balance(KD, permute=False)[0]  # units must not decide
@@ -179,7 +179,7 @@ def _product(matrix: FloatArray, along: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Jacobians:
-    """All slopes at one point."""
+    """All derivatives at one point."""
 
     members: Sequence[MemberSlopes]
     feeds: Solve  # K times columns of outputs, shape (nv, k)
@@ -199,7 +199,7 @@ class Jacobians:
         return rates, outputs, dv
 
     def spread(self, rates: FloatArray, outputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what errors of members' slopes become: dv is wrong by |S K| times those of the outputs."""
+        """Return what errors of members' derivatives become: dv is wrong by |S K| times those of the outputs."""
         moved = np.abs(self.closed(self.feeds(np.eye(self.sizes[2])))) @ outputs
         rates, outputs = rates.copy(), outputs.copy()
         for m in self.members:
@@ -249,7 +249,7 @@ STEP = 2.0**-20  # of differences along inputs, in their sizes: they steer Newto
 
 
 def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
-    """Return which outputs depend on inputs without delay, (ny, nu): as declared, as slopes show it, else all."""
+    """Return which outputs depend on inputs without delay, (ny, nu): as declared, as derivatives show it, else all."""
     n = len(model.states)
     if model.structure is not None:
         depends = model.structure[n:, n:].copy()

@@ -241,7 +241,7 @@ class ConnectedModel(
         return tuple(names) if len(self.constraints) else ()
 
     def _check_loops(self) -> tuple[str, ...]:
-        """Refuse loops without a single solution where the system starts; say which have several."""
+        """Reject loops without a single solution where the system starts; say which have several."""
         at = (self.start.time, self.start.states, self.start.inputs)
         try:
             self.coupling.require_solvable(*at)

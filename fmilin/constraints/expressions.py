@@ -355,7 +355,7 @@ class _Steps:
         return self.steps.setdefault(step, len(self.steps))
 
     def _measure(self, step: Step) -> None:
-        """Note what a constant step is worth and how many factors its powers have; refuse too many: ((x^99)^99)^99."""
+        """Note what a constant step is worth and how many factors its powers have; reject too many: ((x^99)^99)^99."""
         constants, powers = [self._constants[i] for i in step.operands], [self._powers[i] for i in step.operands]
         constant: float | None = None
         power = 1.0

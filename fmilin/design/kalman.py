@@ -55,7 +55,7 @@ def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tupl
 
 
 def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> list[int]:
-    """Return which inputs noise enters through; refuse densities that are negative or no numbers."""
+    """Return which inputs noise enters through; reject densities that are negative or no numbers."""
     for name, value in intensities.items():
         if not (np.isfinite(as_numbers(value, f"The intensity of the noise of '{name}'")) and value >= 0):
             raise UsageError(f"The intensity of the noise of '{name}' is {value:g}: it must be finite and 0 or more.")
@@ -406,7 +406,7 @@ def _noise_of_a_sample(
 
 
 def _refuse_white_feedthrough(linear: LinearModel, excited: list[int]) -> None:
-    """Refuse white noise that reaches an output at once: a sample of it has an infinite variance."""
+    """Reject white noise that reaches an output at once: a sample of it has an infinite variance."""
     D = linear.D[:, excited]
     reached = np.argwhere(np.abs(D) > 10 * linear.errors.D[:, excited])
     if reached.size:

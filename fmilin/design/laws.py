@@ -70,7 +70,7 @@ class Savable:
 
 
 def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
-    """Return a linear model without the coordinates that the named ones do not depend on; refuse where they do."""
+    """Return a linear model without the coordinates that the named ones do not depend on; reject where they do."""
     selected = [linear.states.index_of(name, "a coordinate of the linear model") for name in names]
     if not selected:
         raise UsageError("A regulator must read at least one state: name a coordinate of the linear model.")

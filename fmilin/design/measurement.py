@@ -249,7 +249,7 @@ def initial_factor(
 
 
 def require_vector(values: RealArrayLike, signals: Signals, what: str) -> FloatArray:
-    """Return one finite number for each signal, shape (n,); refuse anything else."""
+    """Return one finite number for each signal, shape (n,); reject anything else."""
     numbers = as_numbers(values, what)
     if numbers.shape != (len(signals),) or not np.isfinite(numbers).all():
         raise UsageError(

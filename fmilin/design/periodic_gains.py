@@ -245,7 +245,7 @@ def _certify(
 
 
 def _refuse_white_feedthrough(periodic: PeriodicModel, columns: Sequence[int]) -> None:
-    """Refuse white noise that reaches an output at once somewhere along the motion."""
+    """Reject white noise that reaches an output at once somewhere along the motion."""
     D = np.abs(periodic.D[:, :, list(columns)])
     sizes = 1e-9 * np.maximum(np.abs(periodic.D).max(initial=0.0), 1e-300)
     reached = np.argwhere(D.max(axis=0, initial=0.0) > sizes)

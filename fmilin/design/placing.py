@@ -208,7 +208,7 @@ class _PlacementSearch:
         self.unit = np.maximum(np.abs(first[1]), 1e-300)
 
     def follow_eigenvalues(self, q: FloatArray) -> tuple[FloatArray, Complex, Complex]:
-        """Return the eigenvalues at q, by short steps from the nearest point that was visited."""
+        """Return the eigenvalues at q, by short steps from the nearest point that was evaluated."""
         last = min(self.evaluations, key=lambda evaluation: float(np.linalg.norm(evaluation[0] - q)))
         steps = int(np.ceil(np.linalg.norm(q - last[0]) / MAX_TRACKING_STEP))
         for target in np.linspace(last[0], q, steps + 1)[1:]:

@@ -312,7 +312,7 @@ def _set_starts(signals: Signals, values: Mapping[str, float], names: Sequence[s
 def _require_honest_stability(
     linear: LinearModel, sampled: LinearModel, gain: FloatArray, columns: Sequence[int]
 ) -> None:
-    """Refuse a gain that relies on rounding: inputs do not move a mode that stays, and the gain is to move it.
+    """Reject a gain that relies on rounding: inputs do not move a mode that stays, and the gain is to move it.
 
     Within the errors of B the gain then changes the mode's eigenvalue by more than RELIES. A gain that leaves such a
     mode alone is the user's choice.

@@ -87,7 +87,7 @@ class ScheduleTable:
         return around(self.grid, dict(zip(self.over, at.tolist(), strict=True)))
 
     def weights(self, at: FloatArray) -> dict[int, float]:
-        """Return the points around and their weights; refuse what is outside, and where a point around is missing."""
+        """Return the points around and their weights; reject what is outside, and where a point around is missing."""
         where = ", ".join(f"{name} = {v:g}" for name, v in zip(self.over, at.tolist(), strict=True))
         if (self.nearest(at) != at).any():
             ranges = ", ".join(f"{n} from {a[0]:g} to {a[-1]:g}" for n, a in zip(self.over, self.axes, strict=True))

@@ -166,7 +166,7 @@ def discover(
 
     An index-reduced model keeps g'' = 0 for every state, on its manifold or not: g' never changes, whatever the
     states are and the inputs do. So functions phi of the states are looked for whose rate Dphi f vanishes at random
-    states, by the null space of a matrix with one visit per row; then functions of positions that change nowhere
+    states, by the null space of a matrix with one evaluation per row; then functions of positions that change nowhere
     where these are zero.
 
     Sparse identification (pysindy) takes one term at a time for the left side; a null space says how many there are.
@@ -183,7 +183,8 @@ def discover(
     progress : callable, optional
         Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
     stop : callable, optional
-        Asked often; once it says yes, what was found so far is verified and returned, with a remark ``interrupted``.
+        Asked often; once it says yes, what was found so far is verified and returned, with a diagnostic
+        ``interrupted``.
 
     Examples
     --------
@@ -335,7 +336,7 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
 
 
 def _order_in_numbers(sampler: Sampler) -> int | None:
-    """Return how many states can move independently, as the slopes at the point say; none where it is no rest."""
+    """Return how many states can move independently, as the derivatives at the point say; none where it is no rest."""
     sizes, point = sampler.sizes, sampler.point
     f = sampler.held_rates(point.states[None])[0]
     if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM_RATE_TOLERANCE:

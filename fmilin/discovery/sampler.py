@@ -20,7 +20,7 @@ ANGLE_SAMPLING_RADIUS = 2.0
 
 
 class Stopped(Exception):  # noqa: N818 - no error
-    """Somebody wants no more visits."""
+    """Somebody wants no more evaluations."""
 
 
 @dataclass

@@ -287,14 +287,14 @@ def _family(stored: Stored) -> LinearFamily:
 def _add_remarks(
     remarks: Mapping[int, tuple[Remark, ...]], ok: NDArray[np.bool_], added: tuple[Remark, ...]
 ) -> Mapping[int, tuple[Remark, ...]]:
-    """Return the remarks of points with others at each point that has a linear model."""
+    """Return the diagnostics of points with others at each point that has a linear model."""
     if not added:
         return remarks
     return {**remarks, **{k: (*remarks.get(k, ()), *added) for k in np.flatnonzero(ok).tolist()}}
 
 
 def _list_outcomes(stored: Stored, grid: Grid) -> Iterator[tuple[str, Any]]:
-    """Yield which points have a linear model, which choice is theirs, why others failed, and remarks."""
+    """Yield which points have a linear model, which choice is theirs, why others failed, and diagnostics."""
     facts = stored.facts
     if "points" in facts:
         points: list[Mapping[str, Any]] = facts["points"]

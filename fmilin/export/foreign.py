@@ -207,7 +207,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
 
 
 def _header(lines: Sequence[str], title: str, missing: str | None = None, unit: str = "") -> str:
-    """Return the number behind a title of the header; in another unit than ``unit`` it is refused."""
+    """Return the number behind a title of the header; in another unit than ``unit`` it is rejected."""
     for line in lines[:40]:
         if line.strip().startswith(title + ":"):
             number, *units = line.partition(":")[2].split()

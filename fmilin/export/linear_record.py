@@ -387,7 +387,7 @@ def descriptor_to_arrays(descriptor: Descriptor) -> Record:
 def descriptor_from_arrays(stored: Stored, origin: str) -> Descriptor:
     """Return the descriptor system that :func:`descriptor_to_arrays` described.
 
-    A descriptor system carries no remarks: a warning about the file goes to the logger ``fmilin.files``.
+    A descriptor system carries no diagnostics: a warning about the file goes to the logger ``fmilin.files``.
     """
     for remark in list_remarks(stored.integrity):
         logger.warning("'%s': %s", origin, remark.message)

@@ -195,12 +195,12 @@ def read_by_name(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def write_remarks(remarks: Iterable[Remark]) -> Objects:
-    """Return kind and message of each remark."""
+    """Return kind and message of each diagnostic."""
     return Objects(("kind", "message"), ({"kind": remark.kind, "message": remark.message} for remark in remarks))
 
 
 def read_remarks(values: Any) -> tuple[Remark, ...]:
-    """Return the remarks that :func:`write_remarks` described."""
+    """Return the diagnostics that :func:`write_remarks` described."""
     if isinstance(values, Mapping):
         pairs = zip(read_texts(values["kinds"]), read_texts(values["messages"]), strict=True)
         return tuple(Remark(kind, message, is_read=True) for kind, message in pairs)

@@ -45,7 +45,7 @@ def linearize_along(
 ) -> LinearFamily:
     """Return one linear model per point of a path, over time or the number of the point, in coordinates without jumps.
 
-    A partition is kept as long as it is well conditioned; a switch is a remark of kind ``"coordinates-switched"``.
+    A partition is kept as long as it is well conditioned; a switch is a diagnostic of kind ``"coordinates-switched"``.
     Tangent coordinates are carried on smoothly. Raises FmilinError as :func:`fmilin.linearize`, at the first point that
     fails.
 

@@ -351,7 +351,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     def interpolate(self, values: Mapping[str, float]) -> LinearModel:
         """Return the linear model between the points of the grid, linear in every axis.
 
-        Its remark of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
+        Its diagnostic of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
         grid around it when each is left out; ``values`` has one value for every axis. Raises UsageError when a value is
         missing or outside the grid; NumericalError when one of the points around has no linear model, or other
         coordinates than the others.
@@ -424,7 +424,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
 
     @implemented_in("fmilin.families.multiblade:average_over_azimuth")
     def averaged(self) -> LinearFamily | LinearModel:
-        """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
+        """Return the mean over the axis ``azimuth``, with a diagnostic on how much A varies around it.
 
         UsageError: when there is no such axis, or a point of the grid has no linear model.
         """

@@ -80,7 +80,7 @@ class Store(FamilyBuilder):
             raise self._refusal(error) from None
 
     def _is_same(self, identity: dict[str, Any]) -> bool:
-        """Refuse the folder of another sweep; False when it does not say which one it is of."""
+        """Reject the folder of another sweep; False when it does not say which one it is of."""
         try:
             before = json.loads((self._folder / "plan.json").read_bytes())
         except (ValueError, RecursionError, FileNotFoundError):

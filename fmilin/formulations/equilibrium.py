@@ -2,13 +2,13 @@
 
 An equilibrium is a zero of f(q, 0, t, u) - Phi_q' lambda and Phi(q, t) - c lambda in the unknowns q and lambda, with
 compliance c = 0. In a penalized system a violation Phi carries lambda, and c is 1/(alpha omega^2): its equilibrium is
-displaced. The slopes are, up to signs,
+displaced. The derivatives are, up to signs,
 
     [  K    Phi_q' ]
     [ Phi_q  -c I  ]
 
 Where the matrix is singular Newton's method takes the shortest step: with redundant constraints, and at singular
-configurations, where the multipliers are underdetermined and the posture is not (González et al., section 5.1).
+configurations, where the multipliers are underdetermined and the configuration is not (González et al., section 5.1).
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class StaticBalance:
         return self._row_factors * np.concatenate((unbalanced, Phi - self.compliance * multipliers))
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return the slopes of :meth:`values`, exact where the multipliers are those of the form."""
+        """Return the derivatives of :meth:`values`, exact where the multipliers are those of the form."""
         n = len(self.sizes)
         form = second_order(self.model, self._point_at(z))
         slopes = np.zeros((len(z), len(z)))
@@ -188,7 +188,7 @@ class StaticBalance:
         return np.array([self.values(row) for row in z])
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
-        """Return how large the entries of the slopes are near z."""
+        """Return how large the entries of the derivatives are near z."""
         return np.abs(self.jacobian(z)[0])
 
     def _point_at(self, z: FloatArray) -> OperatingPoint:
@@ -210,7 +210,7 @@ class _BalanceSystem(DenseSystem):
         return np.array([self._balance.values(row) for row in z])
 
     def jacobians(self, points: IntArray, z: FloatArray, r: FloatArray) -> FloatArray:
-        """Return the slopes (1, n + m, n + m)."""
+        """Return the derivatives (1, n + m, n + m)."""
         self.steps += len(z)
         return np.array([self._balance.jacobian(row)[0] for row in z])
 

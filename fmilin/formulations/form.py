@@ -94,7 +94,7 @@ def basis_of(
 
 
 def require_method(method: str) -> None:
-    """Refuse an unknown method."""
+    """Reject an unknown method."""
     if method not in METHODS:
         raise UsageError(f"'{method}' is not a way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 
@@ -195,7 +195,7 @@ class ConstraintMotion:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedForm:
-    """M q'' + Phi_q' lambda = f and Phi = 0 at one point, with their slopes; n coordinates, m constraints."""
+    """M q'' + Phi_q' lambda = f and Phi = 0 at one point, with their derivatives; n coordinates, m constraints."""
 
     M: Matrix  # (n, n), symmetric; definite on the velocities with Phi_q v = 0 at least
     C: Matrix  # (n, n), -df/dq'

@@ -125,7 +125,7 @@ def numeric_form(
 
 
 def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
-    """Refuse a point that violates the constraints or their rates."""
+    """Reject a point that violates the constraints or their rates."""
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
     invariants = Invariants(PointEvaluator(model), point.inputs, pairs, model.states.scales(point.states))
     require_on_manifold(invariants, point.time, point.states, nearer=START_GAP_TOLERANCE, advice=TAKE)

@@ -148,7 +148,7 @@ def solution(
     *,
     advice: str = "",
 ) -> tuple[Spectrum, ReducedSystem | None]:
-    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a remark."""
+    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a diagnostic."""
     form, basis, lift, pencil = problem
     reduced = None
     try:

@@ -168,7 +168,7 @@ def _source(model: Model, point: OperatingPoint) -> FormulationPoint:
 
 
 def _require_choice(source: FormulationPoint, options: Formulation, *, at_singularity: bool) -> None:
-    """Refuse plain MCS at a singular configuration, and any formulation there in motion."""
+    """Reject plain MCS at a singular configuration, and any formulation there in motion."""
     text = singularity_of(source.model, source.point)
     if not source.form.is_equilibrium:
         raise NumericalError(

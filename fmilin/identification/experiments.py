@@ -77,7 +77,7 @@ class Experiments:
         return True
 
     def require(self, runs: int, steps: int, step: float) -> None:
-        """Refuse experiments that do not fit into the budget."""
+        """Reject experiments that do not fit into the budget."""
         if not self.affords("responses", runs, steps, step):
             total, spent, needed = self.seconds_of_all, clock() - self._begun, self.left_out["responses"]
             self.left_out.clear()
@@ -106,7 +106,7 @@ class Experiments:
         return ceil(1.2 * (clock() - self._begun + sum(self.left_out.values())))
 
     def _cost(self, step: float) -> tuple[float, float]:
-        """Return the seconds that a run takes and those of a step in it; 0 where such steps are refused."""
+        """Return the seconds that a run takes and those of a step in it; 0 where such steps are rejected."""
         moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL_STEPS, len(self.scales)))
         times = [clock()]
         for count in (1, TRIAL_STEPS):
@@ -261,7 +261,7 @@ class Experiments:
         return amplitudes
 
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
-        """Refuse an input that is answered differently up and down however little it moves."""
+        """Reject an input that is answered differently up and down however little it moves."""
         # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
         still = np.zeros((SHORT_RUN_STEPS, len(amplitudes)))
         base, again = (join(self.run(still, step)) for _ in range(2))

@@ -89,7 +89,7 @@ class Findings:
         return max(doubt, missed) if missed > MAX_PREDICTION_ERROR else doubt
 
     def remarks(self) -> list[Remark]:
-        """Return all findings as remarks."""
+        """Return all findings as diagnostics."""
         remarks = [Remark("sampled", text) for text in self._describe_sampled_parts()]
         exact = (
             self.error <= PREDICTION_ERROR_TOLERANCE

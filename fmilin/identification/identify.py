@@ -231,7 +231,7 @@ def _try(way: Way) -> tuple[LinearModel | None, str]:
 
 
 def _finish(way: Way, linear: LinearModel) -> LinearModel:
-    """Return the linear model with the errors of the solver inside, its integrator, and all findings as remarks."""
+    """Return the linear model with the errors of the solver inside, its integrator, and all findings as diagnostics."""
     experiments, findings, options = way.experiments, way.findings, way.setting.options
     if experiments.reduced:
         text = (

@@ -80,7 +80,7 @@ def _largest(response: FloatArray, size: FloatArray) -> FloatArray:
 
 
 def leave_out_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -> tuple[Model, tuple[Remark, ...]]:
-    """Return the model without outputs that differ between equal runs, with a remark that names them."""
+    """Return the model without outputs that differ between equal runs, with a diagnostic that names them."""
     names = find_unrepeatable(model, point, stepping) if len(model.outputs) > 1 else []
     if not names:
         return model, ()

@@ -92,7 +92,7 @@ class SampledModel(Model, Stepped):
         return Response(at_once, after, states)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
-        """Refuse: the mode of a later time cannot be restored."""
+        """Reject: the mode of a later time cannot be restored."""
         raise UsageError(f"A model with events is lifted at its start, not at t = {to:g} s.")
 
     def why_not_direct(self, point: OperatingPoint) -> str:

@@ -170,7 +170,7 @@ def _respond_in_parts(
 
 
 def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearModel:
-    """Return the linear model, no entry more accurate than the responses, with a remark that states both steps."""
+    """Return the linear model, no entry more accurate than the responses, with a diagnostic that states both steps."""
     errors = linear.errors
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
 
@@ -198,7 +198,7 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
 
 
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
-    """Return the linear model, with a remark on an entry that is doubtful beside others of its row.
+    """Return the linear model, with a diagnostic on an entry that is doubtful beside others of its row.
 
     Raises a NumericalError where it is too inaccurate, unless ``keep``.
     """

@@ -67,7 +67,7 @@ class LinearMatrices:
     def known_to(
         cls, relative: float, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], f0: FloatArray
     ) -> LinearMatrices:
-        """Return slopes A, B, C, D of which every entry has the same relative error."""
+        """Return derivatives A, B, C, D of which every entry has the same relative error."""
         return cls(*matrices, f0, *(relative * np.abs(matrix) for matrix in matrices))
 
 
@@ -81,7 +81,7 @@ def built(
     *,
     sample_time: float = 0.0,
 ) -> LinearModel:
-    """Return the linear model; ``method``: how derivatives were taken, visits to the model, exact products."""
+    """Return the linear model; ``method``: how derivatives were taken, evaluations to the model, exact products."""
     errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
     derivatives, evaluations, products = method

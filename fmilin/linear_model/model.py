@@ -356,7 +356,7 @@ class LinearModel(TableRepr):
     def to_control(self) -> control.StateSpace:
         """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.
 
-        python-control refuses dots in names: they become slashes, and
+        python-control rejects dots in names: they become slashes, and
         :func:`fmilin.export.python_control.original_name` turns them back.
         """
         ...

@@ -148,7 +148,7 @@ def is_at_rest(linear: LinearModel) -> bool:
 def _sparse_parts(
     linear: SparseLinearModel,
 ) -> tuple[FloatArray, FloatArray, csr_array[Any], csr_array[Any]]:
-    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u."""
+    """Return rates and sizes (P,), derivatives and their errors (P, P + nu) in sizes of y and u."""
     from scipy import sparse
 
     y, u = linear.states.scales(linear.y0), linear.inputs.scales(linear.u0)
@@ -177,7 +177,7 @@ def assess_equilibrium(linear: LinearModel) -> bool | None:
 
 
 def _parts(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u, all per second."""
+    """Return rates and sizes (P,), derivatives and their errors (P, P + nu) in sizes of y and u, all per second."""
     y = linear.states.scales(linear.y0)
     u = linear.inputs.scales(linear.u0)
     A, seconds = linear.A, 1.0

@@ -128,7 +128,7 @@ def load_request(source: str | Path, request: Loading, at: PointRequest | None =
 
 
 def _require_options(text: str, request: Loading) -> None:
-    """Refuse options that this kind of file does not have."""
+    """Reject options that this kind of file does not have."""
     suffix = Path(text).suffix.lower()
     reader, is_fmu = _READERS.get(suffix), suffix == ".fmu"
     for name in request.options:
@@ -213,7 +213,7 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
 
 
 def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]) -> None:
-    """Refuse what is fixed, was not set at loading and is nothing that comes out."""
+    """Reject what is fixed, was not set at loading and is nothing that comes out."""
     for name in at.settings.keys() - settings.keys():
         if model.states.find_signed(name) is None and model.inputs.find_signed(name) is None:
             require_variable(model, name)

@@ -59,7 +59,7 @@ def python_object(source: str) -> Any:
 
 
 def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse keywords that a function does not take, before the blame falls on its file."""
+    """Reject keywords that a function does not take, before the blame falls on its file."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of builtins nothing may be known

@@ -26,7 +26,7 @@ CERTAIN_DIFFERENCE_FACTOR = (
 
 
 def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Differences) -> tuple[Slopes, tuple[Remark, ...]]:
-    """Return one-sided derivatives of one branch, with a remark where the columns were of several.
+    """Return one-sided derivatives of one branch, with a diagnostic where the columns were of several.
 
     The branch is the one in which the model is when all variables move to that side together.
 

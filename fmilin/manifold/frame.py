@@ -219,7 +219,7 @@ def _invariants_at(
 def _chosen(
     manifold: Manifold, named: Sequence[str], advised: Sequence[str], kind: str, parameters: Mapping[str, float]
 ) -> tuple[Selection, tuple[Remark, ...]]:
-    """Return the coordinates that are named, or advised and regular, or chosen by ``kind``, and remarks."""
+    """Return the coordinates that are named, or advised and regular, or chosen by ``kind``, and diagnostics."""
     if named or not advised:
         return _selected(manifold, named, kind, parameters), ()
     with suppress(NumericalError):

@@ -1,9 +1,9 @@
 """The invariants h(t, x) = 0 of a model: what is declared, closed under the motion.
 
 A position-level constraint g(t, x) = 0 brings a hidden one, L_f g = g_t + g_x f(t, x, u) + g_u u' (Spencer eqs. 2.2 and
-2.7; here for any states). Where the derivative of a state is a state the rate is read off, without a visit. Gradients
-are exact where g is an expression and f has exact products; what remains is differenced, and says so. An input u in a
-constraint (prescribed motion) needs its derivative, the input ``der(u)``.
+2.7; here for any states). Where the derivative of a state is a state the rate is read off, without an evaluation.
+Gradients are exact where g is an expression and f has exact products; what remains is differenced, and says so. An
+input u in a constraint (prescribed motion) needs its derivative, the input ``der(u)``.
 """
 
 from collections.abc import Callable, Mapping
@@ -365,7 +365,7 @@ class Invariants:
         return np.where(finite, exact, measured), np.where(finite, 0.0, error)
 
     def _require_derivatives(self) -> None:
-        """Refuse a constraint whose rate needs the derivative of an input that the model does not take."""
+        """Reject a constraint whose rate needs the derivative of an input that the model does not take."""
         constraints, names = self.model.constraints, self.model.inputs.names
         for i in self.hidden:
             missing = [j for j in np.flatnonzero(constraints.input_structure[i]) if j not in self.chain]

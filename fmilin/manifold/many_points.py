@@ -185,9 +185,9 @@ class _Batch:
         These are full steps of the Gauss-Newton method: the shortest ones that the constraints ask for, which are fewer
         than the states. :func:`fmilin.numerics.newton.find_zeros` solves for all unknowns and has no such choice.
         :func:`fmilin.manifold.projection.project` searches from anywhere: it halves steps, leaves constraints out that
-        the noise of measured slopes makes redundant, and starts anew nearby. Here the constraints that are independent
-        at the start are taken all along, by normal equations, a tenth of the time of singular values. A point where
-        that is not enough is not reached, and is left to ``project``.
+        the noise of measured derivatives makes redundant, and starts anew nearby. Here the constraints that are
+        independent at the start are taken all along, by normal equations, a tenth of the time of singular values. A
+        point where that is not enough is not reached, and is left to ``project``.
         """
         size, direct = np.full(len(x), np.inf), np.ones(len(x), dtype=bool)
         h, H = self._constraints(x, u)

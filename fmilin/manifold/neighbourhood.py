@@ -155,7 +155,7 @@ class Neighbourhood:
         return np.concatenate((again.derivatives, again.outputs))
 
     def _revisit(self, direction: FloatArray | None = None) -> tuple[FloatArray, Mapping[float, FloatArray]]:
-        """Return by how much rates and outputs differ when the point is visited again, from either side and twice.
+        """Return by how much rates and outputs differ when the point is evaluated again, from either side and twice.
 
         The second are values beside it, by their step along ``direction`` (P + nu,), or one through all columns.
         """
@@ -197,7 +197,7 @@ class Neighbourhood:
         return step, []
 
     def lag(self) -> FloatArray:
-        """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,)."""
+        """Return by how much rates and outputs at the point lag behind evaluations beside it, shape (r,)."""
         # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
         # well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
         change, values = self._revisit()
@@ -240,7 +240,7 @@ class Neighbourhood:
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
     def at(self, displacement: FloatArray, *, again: bool = False, unwrapped: bool = True) -> FloatArray:
-        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` visits the model anew.
+        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` evaluations the model anew.
 
         Outputs that are angles and wrap at the point are continued beyond it where ``unwrapped``.
         """

@@ -248,7 +248,7 @@ def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
 def _describe_moved_states(
     model: Model, given: FloatArray, became: FloatArray, states: Sequence[int], why: str = "To keep what was set"
 ) -> tuple[Remark, ...]:
-    """Return the remark on states that were given and moved."""
+    """Return the diagnostic on states that were given and moved."""
     sizes = model.states.scales(given)
     moved = [i for i in states if abs(became[i] - given[i]) > START_VALUE_TOLERANCE * sizes[i]]
     listed = "; ".join(f"given {model.states.names[i]} = {given[i]:.6g}, became {became[i]:.6g}" for i in moved)
@@ -256,7 +256,7 @@ def _describe_moved_states(
 
 
 def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
-    """Return the remark where the branch of the start values was left."""
+    """Return the diagnostic where the branch of the start values was left."""
     i = held[0]
     names = ", ".join(states.names[k] for k in held)
     if reached == 0.0:
@@ -327,7 +327,7 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
 
 
 def require_sizes(model: Model, point: OperatingPoint) -> None:
-    """Refuse a point of another model, and what is none."""
+    """Reject a point of another model, and what is none."""
     if not isinstance(point, OperatingPoint):
         raise UsageError(
             "The point must be made by fl.operating_point(model, {name: value}), not of the type "

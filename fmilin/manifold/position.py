@@ -116,7 +116,7 @@ def _polish(invariants: Invariants, t: float, x: FloatArray, D: FloatArray) -> F
 
 
 def position_remarks(invariants: Invariants, t: float, x: FloatArray) -> tuple[Remark, ...]:
-    """Return a remark where a point that satisfies all constraints may be far from the one that is meant."""
+    """Return a diagnostic where a point that satisfies all constraints may be far from the one that is meant."""
     gradient = invariants.gradient(t, x)
     position = locate(gradient, invariants.values(t, x), x, invariants.scales, least=GRADIENT_ROUNDING_TOLERANCE)
     if position is None or position.distance <= POSITION_KNOWN:

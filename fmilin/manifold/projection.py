@@ -167,7 +167,7 @@ def require_on_manifold(
     otherwise: str = OFF,
     advice: str = ASSEMBLE,
 ) -> float:
-    """Return the distance of a point from the manifold, in sizes of the states; refuse one that is not ``nearer``."""
+    """Return the distance of a point from the manifold, in sizes of the states; reject one that is not ``nearer``."""
     distance, noise = _distance(invariants, t, x)
     far = ~(distance - noise <= nearer)
     if far.any():
@@ -178,7 +178,7 @@ def require_on_manifold(
 
 
 def not_on_manifold(residuals: Mapping[str, float], *, otherwise: str = OFF, advice: str = ASSEMBLE) -> ConstraintError:
-    """Return the refusal of a point that is not on the manifold, with its residuals by name."""
+    """Return the error of a point that is not on the manifold, with its residuals by name."""
     listed = join_first((f"'{name}' is {value:.6g} instead of 0" for name, value in residuals.items()), 6, "; ")
     return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 
@@ -215,7 +215,7 @@ def _damped(
 
 
 def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
-    """Return h, NaN where the model refuses to be evaluated, as FMUs do far away from where they were made for."""
+    """Return h, NaN where the model cannot be evaluated, as FMUs do far away from where they were made for."""
     try:
         invariants.evaluator.constraint_gradient(t, x, invariants.inputs)  # where it is cheap, both are computed then
         return invariants.values(t, x)

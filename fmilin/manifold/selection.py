@@ -135,13 +135,13 @@ class Selection:
 
 
 def require_kind(kind: str) -> None:
-    """Refuse a word that is no kind of coordinates."""
+    """Reject a word that is no kind of coordinates."""
     if kind not in ("partition", "tangent"):
         raise UsageError(f"'{kind}' is not a way to choose coordinates: use partition or tangent.")
 
 
 def selected(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
-    """Return the coordinates that are named, or chosen by ``kind``; refuse what is singular."""
+    """Return the coordinates that are named, or chosen by ``kind``; reject what is singular."""
     if named:
         return select_named(manifold, named)
     selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)

@@ -197,7 +197,7 @@ def _sample(parametrization: PointParametrization, x: FloatArray, u: FloatArray)
 
 
 def require_invariants(names: Sequence[str], violation: FloatArray, tolerance: float) -> None:
-    """Refuse constraints that change along the motion by more than ``tolerance`` of the size of their terms."""
+    """Reject constraints that change along the motion by more than ``tolerance`` of the size of their terms."""
     bad = {n: float(v) for n, v in zip(names, violation, strict=True) if not v <= tolerance}
     if not bad:
         return

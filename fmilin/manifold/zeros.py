@@ -1,8 +1,8 @@
 """Which derivatives are zero at every point, so that no rounding error belongs to them.
 
-The structure that a model declares says it. Exact slopes of a model that declares none are evaluated at one more point,
-in general position: a sum of products that is exactly zero there and at the point itself has no term that could be
-anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
+The structure that a model declares says it. Exact derivatives of a model that declares none are evaluated at one more
+point, in general position: a sum of products that is exactly zero there and at the point itself has no term that could
+be anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
 """
 
 from __future__ import annotations

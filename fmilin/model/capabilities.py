@@ -347,8 +347,8 @@ class HasInputLimits(Protocol, metaclass=_CapabilityType):
     def seen_at(self, point: OperatingPoint) -> Model:
         """Return the model as it is to be linearized at a point; itself where no input is at a limit.
 
-        Inputs that stand at their limits may cross these, so that slopes are those of the inner side. The notes of the
-        returned model name these inputs, and those which are beyond their limits and move nothing.
+        Inputs that stand at their limits may cross these, so that derivatives are those of the inner side. The notes
+        of the returned model name these inputs, and those which are beyond their limits and move nothing.
         """
 
     @abstractmethod

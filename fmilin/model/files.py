@@ -160,7 +160,7 @@ class SavedPoint:
 
 
 def check_point_file(path: str | Path) -> None:
-    """Refuse a name that says no format of points."""
+    """Reject a name that says no format of points."""
     _suffix(path, "write")
 
 

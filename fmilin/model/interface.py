@@ -148,7 +148,7 @@ class TangentBatch:
 
     @property
     def A(self) -> FloatArray:
-        """Slopes of the kept states' rates along them, shape (k, P, P)."""
+        """Derivatives of the kept states' rates along them, shape (k, P, P)."""
         return self._of_kept[..., : len(self.kept)]
 
     @property
@@ -158,7 +158,7 @@ class TangentBatch:
 
     @property
     def C(self) -> FloatArray:
-        """Slopes of the outputs along the kept states, shape (k, ny, P)."""
+        """Derivatives of the outputs along the kept states, shape (k, ny, P)."""
         return self.outputs[..., : len(self.kept)]
 
     @property
@@ -208,12 +208,12 @@ class ExactSlopes(ABC):
     points: int = 1  # at which the equations were looked at
 
     def rate_gradient(self) -> FloatArray | None:
-        """Return the slopes of all rates along all states, shape (N, N); None where they are not at hand."""
+        """Return the derivatives of all rates along all states, shape (N, N); None where they are not at hand."""
         return None
 
     @abstractmethod
     def along(self, independent: Sequence[int]) -> Tangent:
-        """Return the slopes with these states kept, in this order, by the published recursion."""
+        """Return the derivatives with these states kept, in this order, by the published recursion."""
 
     def rounding(self, independent: Sequence[int]) -> FloatArray | None:
         """Return how much slopes of rates and outputs, (N + ny, P + nu), differ some bits beside it, where at hand."""
@@ -278,9 +278,9 @@ class Model(TableRepr, ABC):
 
     @abstractmethod
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point, in one visit.
+        """Return derivatives, outputs and residuals at a point, in one evaluation.
 
-        Raises ModelError when the source refuses. NaN is returned as it is: the caller names the variable.
+        Raises ModelError when the source rejects. NaN is returned as it is: the caller names the variable.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class Model(TableRepr, ABC):
         """Return derivatives (k, N), outputs (k, ny) and residuals (k, m) at k points.
 
         The numbers are those of :meth:`evaluate`, which this method calls for one point after another. Models that
-        evaluate many points together override it. Raises ModelError when the source refuses one of the points.
+        evaluate many points together override it. Raises ModelError when the source rejects one of the points.
 
         >>> import numpy as np
         >>> from fmilin.systems import cartesian_pendulum

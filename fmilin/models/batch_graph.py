@@ -1,14 +1,14 @@
 """A model with a graph, evaluated and differentiated at many points at once; and how its slopes change in a direction.
 
-With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has slopes
-(f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
+With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has
+derivatives (f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
 
-With q = (f, c, h) over (x, u, p, w), W w = r and e = r - W w, w held, the slopes along s = (x, u) are q_s + q_w w_s,
-w_s = W^-1 e_s. Along d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
+With q = (f, c, h) over (x, u, p, w), W w = r and e = r - W w, w held, the derivatives along s = (x, u) are q_s + q_w
+w_s, w_s = W^-1 e_s. Along d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
 derivative, and w_s by W^-1 (de_s - dW w_s).
 
-The module is longer than others because both parts use the same graph and the same derivations; the second, slopes that
-change along a direction, may become a module of its own.
+The module is longer than others because both parts use the same graph and the same derivations; the second,
+derivatives that change along a direction, may become a module of its own.
 """
 
 from __future__ import annotations

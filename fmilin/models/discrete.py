@@ -153,7 +153,7 @@ class _StackedRates:
         return along
 
     def require_finite(self, x: FloatArray, X: FloatArray) -> None:
-        """Refuse steps that lead nowhere."""
+        """Reject steps that lead nowhere."""
         lost = np.flatnonzero(~(np.isfinite(x).all(axis=1) & np.isfinite(X).all(axis=(1, 2))))
         if len(lost):
             raise NumericalError(

@@ -282,7 +282,7 @@ class PickedRows:
 
 
 class Engine(NativeEngine[PickedRows]):
-    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
+    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one evaluation.
 
     ``constraints`` are over states, inputs, fixed ``parameters`` and quantities, with a ``rate`` where the time
     derivative is a quantity too. ``notes`` become warnings of every linear model.

@@ -217,7 +217,7 @@ class NativeModel(
         return any(not analytic and not row.expression.is_variable for row, analytic in rows)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
+        """Return derivatives, outputs and residuals at a point, in one evaluation to the engine."""
         full = self._full(u)
         compiled = None if self._visits is None else self._visits.at(t, x, full)
         rates, outputs, z = compiled or self.engine.evaluate(self._selection, t, x, full)
@@ -244,7 +244,7 @@ class NativeModel(
         return values_of_graph(self, t, x, u)
 
     def compiled_for(self, evaluations: int) -> Self:
-        """Return the model whose single points are visited by compiled code as soon as that pays."""
+        """Return the model whose single points are evaluated by compiled code as soon as that pays."""
         visits = self.engine.compiled_visits(self._chosen, self._observed)
         if visits is None:
             return self

@@ -255,7 +255,7 @@ def _sum_of_moduli(entry: Any, numbers: Mapping[Any, Any]) -> float:
 
 
 def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapping[str, Any]) -> bool:
-    """Whether E is singular at the start; what cannot be read is for the OdeModel to refuse."""
+    """Whether E is singular at the start; what cannot be read is for the OdeModel to reject."""
     values = {str(k): 0.0 for k in [*equations, *given.get("inputs", ()), "time"]}
     values |= {str(k): v for part in ("start", "parameters") for k, v in (given.get(part) or {}).items()}
     E = np.zeros((len(equations), len(equations)))

@@ -175,8 +175,8 @@ class _ZeroSearch:
     def _find_empty_rows(self) -> NDArray[np.bool_]:
         """Return which rows (m,) stay within their noise at points nearby.
 
-        The slopes of such a row are rounding: those of an arm's spin, which no moment reaches. Divided by their own
-        length they would be an equation like any other, and its noise an error in all unknowns.
+        The derivatives of such a row are rounding: those of an arm's spin, which no moment reaches. Divided by their
+        own length they would be an equation like any other, and its noise an error in all unknowns.
         """
         change = self._entry_sizes() @ self.sizes
         empty = (change > 0) & (change <= FAINT_RESIDUAL_SIZE * np.max(change, initial=0.0))

@@ -1,4 +1,4 @@
-"""Factorized matrices: one interface, dense and sparse ones, and the refusal of a singular one."""
+"""Factorized matrices: one interface, dense and sparse ones, and the error of a singular one."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ PIVOT_THRESHOLD = 0.1  # A pivot on the diagonal is kept when it is at least thi
 
 
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
-    """Return the factors of W (k, k), sparse or not; refuse a singular one, without ``estimate`` by its pivots only."""
+    """Return the factors of W (k, k), sparse or not; reject a singular one, without ``estimate`` by its pivots only."""
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
         raise NumericalError(f"{subject} contain a NaN or an infinity at this point: choose another.")

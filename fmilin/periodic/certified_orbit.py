@@ -153,7 +153,7 @@ class OrbitEquations:
         return np.concatenate((r, self.conditions @ z))
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return the slopes of :meth:`values` at z (n,), and whether they are exact."""
+        """Return the derivatives of :meth:`values` at z (n,), and whether they are exact."""
         if not z.any():
             return self.J, exact
         arcs, shot = self.linearize_arcs(z)
@@ -352,7 +352,7 @@ def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatAr
 
 
 def _bound_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
-    """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
+    """Return a bound of what ``distance`` changes in M, from where derivatives were taken last; None where it matters.
 
     That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
     """

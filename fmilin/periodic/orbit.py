@@ -113,7 +113,7 @@ def _simulate_steps(model: Stepped, start: OperatingPoint, times: FloatArray, ru
 
 
 def require_between_events(events: Sequence[EventRecord], start: float, period: float) -> None:
-    """Refuse a period that begins at an event."""
+    """Reject a period that begins at an event."""
     for event in (event for event in events if event.cause not in ("input", "time")):  # those move with the state
         if min(abs(event.time - start), abs(event.time - start - period)) <= AT_EVENT * period:
             raise UsageError(
@@ -204,7 +204,7 @@ class OrbitProblem:
 
 
 def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
-    """Return the problem that a request poses for a model; refuse parts that do not fit each other or the model."""
+    """Return the problem that a request poses for a model; reject parts that do not fit each other or the model."""
     if isinstance(model, Stepped):
         _require_settable(model, request)
     fixed = {name: float(value) for name, value in request.fixed.items()}
@@ -233,7 +233,7 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
 
 
 def _require_settable(model: Stepped, request: OrbitRequest) -> None:
-    """Refuse a co-simulation FMU whose steps do not begin where they are told to, and what only rates would say."""
+    """Reject a co-simulation FMU whose steps do not begin where they are told to, and what only rates would say."""
     start: OperatingPoint = model.start  # type: ignore[attr-defined]
     reason = model.why_not_settable(start)
     if not reason and (request.period is None or request.turn is not None or PERIOD in request.free):
@@ -270,7 +270,7 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
 
 
 def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
-    """Return what a state grows by in a turn; refuse what is no angle."""
+    """Return what a state grows by in a turn; reject what is no angle."""
     signal = model.states[turn]
     angle = "An angle must be in rad, deg or rev, and the model must be the same after a turn of it."
     if signal.unit not in TURNS:

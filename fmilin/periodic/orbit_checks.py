@@ -1,4 +1,4 @@
-"""Whether the period of an orbit is that of the model, and remarks: one of many, a multiple period, pulses."""
+"""Whether the period of an orbit is that of the model, and diagnostics: one of many, a multiple period, pulses."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
 
 
 def require_repeating(orbit: PeriodicOrbit) -> None:
-    """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
+    """Reject a period after which the motion is back, and the model or its inputs are not what they were."""
     model, inputs, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
     for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
         aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))

@@ -3,7 +3,7 @@
 The motion is cut into stretches (one is mostly enough; of an unstable orbit one stretch would magnify every error by
 its multipliers) that begin at nodes of their own, each in coordinates of its own. Newton's method closes the gaps: the
 sensitivities of a stretch follow from the linear models along it, and need not be more accurate than its convergence.
-Where the equations leave freedoms (a phase, an energy) the smallest step is taken.
+Where the equations leave degrees of freedom (a phase, an energy) the smallest step is taken.
 """
 
 from dataclasses import dataclass, replace

@@ -96,7 +96,7 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     """Return a linear model of smaller order whose response to inputs is nearly the same; itself where that is larger.
 
     The states are called ``kept[1]``, ... (what does not decay) and ``balanced[1]``, ...; ``T`` still leads to all
-    states of the model, as nearly as the reduced order can. A remark of kind ``"reduced"`` gives the bound.
+    states of the model, as nearly as the reduced order can. A diagnostic of kind ``"reduced"`` gives the bound.
     """
     n = len(linear.states)
     if order < 0:

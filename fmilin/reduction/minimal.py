@@ -55,7 +55,7 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
 
     States that stay untouched keep their names; where only combinations can stay they are called ``z[1]``,
     ``z[2]``, ... ``tolerance``, relative to A, B or C in sizes of the signals, is by default ten times what the
-    estimated errors can make of zeros, 1e-9 where nothing is known of errors. A remark of kind ``"minimal"`` says
+    estimated errors can make of zeros, 1e-9 where nothing is known of errors. A diagnostic of kind ``"minimal"`` says
     what went.
     """
     if not len(linear.outputs) or not (len(linear.inputs) or not transformation.is_at_rest(linear)):

@@ -54,7 +54,7 @@ def modal_form(linear: LinearModel) -> LinearModel:
     """Return the linear model with one state per real eigenvalue and two per pair, slowest (sampled: smallest) first.
 
     The states are called ``mode1``, or ``mode2.re`` and ``mode2.im``, or ``mode3[1]``, ``mode3[2]``, ... where
-    eigenvalues cannot be taken apart, which a remark of kind ``"modal"`` says.
+    eigenvalues cannot be taken apart, which a diagnostic of kind ``"modal"`` says.
     """
     blocks = split_into_blocks(linear.A, linear.states.scales(linear.y0))
     if not blocks:
@@ -221,7 +221,7 @@ CLUSTER_DISTANCE = 1e-6  # relative distance of eigenvalues, of a pair for examp
 def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model whose states are these states of the model, of the order of their number.
 
-    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so. Raises
+    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a diagnostic says so. Raises
     UsageError or UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
     would be torn apart; NumericalError when the motions that stay do not show in these states: others are named.
 

@@ -147,7 +147,7 @@ def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
 
 
 def close_loops(shapes: Shapes, q: Floats) -> Posture:
-    """Return the posture nearest to q whose loops are closed; that of q itself when there is none."""
+    """Return the configuration nearest to q whose loops are closed; that of q itself when there is none."""
     joints, rest = [], q
     for joint in shapes.system.description.joints:
         count = len(joint.position)

@@ -63,7 +63,7 @@ class InputCourse:
 
 
 def _check_course(course: Course, count: int) -> Course:
-    """Return a function of the user's that refuses to return anything but ``count`` numbers."""
+    """Return a function of the user's that does not return anything but ``count`` numbers."""
 
     def evaluate_checked(t: float) -> FloatArray:
         u = as_numbers(course(t), f"The function for the inputs returned, at t = {t:g}, what")

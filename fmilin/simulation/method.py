@@ -106,7 +106,7 @@ class FixedRungeKutta4(integrate.OdeSolver):
 
 
 class _Cubic(integrate.DenseOutput):
-    """The cubic through two points with the slopes there."""
+    """The cubic through two points with the derivatives there."""
 
     def __init__(self, start: tuple[float, FloatArray, FloatArray], end: tuple[float, FloatArray, FloatArray]) -> None:
         super().__init__(start[0], end[0])

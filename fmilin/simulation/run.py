@@ -73,7 +73,7 @@ def simulate(
     progress : callable, optional
         Is told the time after each step.
     stop : callable, optional
-        Asked after each sample; once it says yes, the motion ends there, with a remark ``interrupted``.
+        Asked after each sample; once it says yes, the motion ends there, with a diagnostic ``interrupted``.
     formulation : Stabilization or str, optional
 
     Raises

@@ -2,7 +2,7 @@
 
 *Underlying*: the ODE x' = f(t, x) as it is (Spencer eq. 2.6). *Projection*: the same, every accepted step projected
 onto the manifold (eqs. (3.10) and (3.11)). *Local form*: y' = R f(t, Psi(t, y)) (eqs. (2.13) to (2.16)), in other
-coordinates where their condition number grows (section 2.3.3.1, remark 1).
+coordinates where their condition number grows (section 2.3.3.1, diagnostic 1).
 
 *Baumgarte* (eqs. (3.8) and (3.9)): where every state is a position or its velocity, 0 = g'' + 2 alpha g' + beta^2 g, of
 a nonholonomic constraint 0 = a' + 2 alpha a. A model that can do this itself is asked to; any other one gets the

@@ -1,4 +1,4 @@
-"""The flexible double pendulum of González et al.: few constraints, many freedoms."""
+"""The flexible double pendulum of González et al.: few constraints, many degrees of freedom."""
 
 from math import cos, pi, sin
 
@@ -30,7 +30,7 @@ def flexible_double_pendulum(
     it hangs, turned by ``angle`` about the ground joint and turning at ``rate``; by default at its equilibrium.
 
     With ``geometric_stiffening`` the links have their lengths as they hang, under the axial force N0(s) of that
-    posture as initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's
+    configuration as initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's
     model has no such term and hangs stretched; its third frequency is 39 % lower. The equations are in
     :mod:`fmilin.systems.flexible_link`. Hanging, with one element in each link, the first four frequencies
     are 1.33593155834248, 3.531082271144686, 9.705195842688476 and 25.30224732821966 rad/s; with more elements and
@@ -143,7 +143,7 @@ class FlexibleDoublePendulum(NumericEquations):
         return np.concatenate([link.forces(part, half) for link, part, half in parts])
 
     def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> SparseDerivatives:
-        """Return the slopes of f - M a - G' lambda."""
+        """Return the derivatives of f - M a - G' lambda."""
         parts = list(zip(self.links, np.split(q, 2), np.split(v, 2), np.split(a, 2), strict=True))
         by_q = [link.slopes_by_q(*rest) for link, *rest in parts]
         by_v = [link.slopes_by_v(p, half) for link, p, half, _ in parts]

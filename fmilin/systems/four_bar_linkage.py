@@ -1,6 +1,6 @@
 """The N-loop four-bar linkage with springs along its diagonals, heavily constrained: one degree of freedom.
 
-By Lagrange's equations, and as sparse matrices at any posture of its parallelogram motion, its only one away from
+By Lagrange's equations, and as sparse matrices at any configuration of its parallelogram motion, its only one away from
 singular configurations: every B_i moves like (cos(phi), sin(phi)).
 """
 
@@ -189,7 +189,7 @@ def four_bar_form(
 ) -> ConstrainedForm:
     """Return the sparse form of the four-bar linkage under a torque: n = 2N + 3 coordinates, m = 2N + 2 constraints.
 
-    ``angle`` is phi of any posture, equilibrium or not; multiples of pi are singular.
+    ``angle`` is phi of any configuration, equilibrium or not; multiples of pi are singular.
     """
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")

@@ -280,7 +280,7 @@ def find_preferred(balance: Equations, solution: Solution, request: TrimRequest)
 
 
 def require_stable(report: TrimReport) -> None:
-    """Refuse a preferred point at which the motion does not stay."""
+    """Reject a preferred point at which the motion does not stay."""
     if report.unstable:
         raise NumericalError(
             f"The preferred equilibrium is unstable: {report.unstable} eigenvalues have positive real parts. Leave "

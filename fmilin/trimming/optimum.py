@@ -49,7 +49,7 @@ class Optimum:
 
 
 def find_optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
-    """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
+    """Return the best point near a solution; reject bounds that leave none, and what has no least value there."""
     problem = Problem(equations, preference, limits, exact=start.is_exact)
     best, failure = _find_best_point(problem, equations, start.z)
     # At a start where the derivatives of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
@@ -228,7 +228,7 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
 
 
 def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) -> list[Reading]:
-    """Return what is at a bound, with the bound as its value; refuse what is beyond one."""
+    """Return what is at a bound, with the bound as its value; reject what is beyond one."""
     binding: list[Reading] = []
     unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
     read = problem.read(z)[problem.k :]

@@ -66,7 +66,7 @@ def expression_preference(text: str, read: Callable[[str], Reading]) -> Preferen
 
 
 class Problem:
-    """The preference and the bounds as functions of the unknowns, with one visit to the model for all of them."""
+    """The preference and the bounds as functions of the unknowns, with one evaluation to the model for all of them."""
 
     def __init__(self, equations: Equations, preference: Preference, limits: Sequence[Limit], *, exact: bool) -> None:
         self.preference, self.limits, self.exact = preference, tuple(limits), exact

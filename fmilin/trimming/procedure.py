@@ -48,7 +48,7 @@ def trim(
     fixed : mapping of str to float, optional
         States, inputs and parameters that keep these values, and what should come out: outputs, any other continuous
         variable, ``der(STATE)``. A state with such a rate may move; where no motion with it is steady ("pull up"), it
-        is taken at an instant, with a remark.
+        is taken at an instant, with a diagnostic.
     steady : sequence of str, optional
         States that may move.
     free : sequence of str, optional

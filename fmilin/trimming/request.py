@@ -233,7 +233,7 @@ def find_rate_state(model: Model, name: str) -> str | None:
 
 
 def require_variable(model: Model, name: str) -> None:
-    """Refuse a name that is neither an output nor another continuous variable of the model."""
+    """Reject a name that is neither an output nor another continuous variable of the model."""
     from fmilin.model.capabilities import read_discrete_states
 
     if name in read_discrete_states(model):

@@ -358,7 +358,7 @@ class _Branch:
     def _refuse_kink(
         self, name: str, base: FloatArray, at: dict[int, FloatArray], slope: FloatArray, rounding: FloatArray
     ) -> None:
-        """Refuse where the two sides differ by as much at half the step."""
+        """Reject where the two sides differ by as much at half the step."""
         full_step_kink, half_step_kink = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
         size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
         doubtful = (full_step_kink > np.maximum(size, 8 * rounding * self.step(name))) & (

@@ -88,7 +88,7 @@ def verify(
     progress : callable, optional
         Is told the fraction done after each channel.
     stop : callable, optional
-        Asked after each channel; once it says yes, the rest is left out, with a remark ``interrupted``.
+        Asked after each channel; once it says yes, the rest is left out, with a diagnostic ``interrupted``.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int
 
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:
-    """Refuse what would take hours, after the first responses."""
+    """Reject what would take hours, after the first responses."""
     if each * channels <= MAX_RESPONSE_EVALUATIONS:
         return
     affordable = 0.5 * duration * MAX_RESPONSE_EVALUATIONS / (each * channels)

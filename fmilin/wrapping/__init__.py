@@ -53,7 +53,7 @@ class {identifier}(WrappedModel):
 def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: Sequence[str | Path] = ()) -> Path:
     """Write an FMU 2.0 for co-simulation that runs a model of fmilin, constraints included, in Python.
 
-    The importer must be a Python process with fmilin and the model's adapter (PyFMI refuses such FMUs);
+    The importer must be a Python process with fmilin and the model's adapter (PyFMI rejects such FMUs);
     :func:`fmilin.fmi.write.build_fmu` writes a faster FMU without Python of equations in symbols. The file of
     ``source`` and ``STEM.fmilin.toml`` beside it go in; ``files`` are others that the model reads from its folder.
     """

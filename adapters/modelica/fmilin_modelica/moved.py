@@ -35,7 +35,7 @@ def moved_starts(written: Sequence[WrittenStart], states: FloatArray) -> Iterato
 
 
 def moved_remark(moved: Sequence[MovedStart]) -> Remark:
-    """Return the remark on start values that had to move."""
+    """Return the diagnostic on start values that had to move."""
     listed = "; ".join(f"{m.name} = {m.written:.6g} became {m.became:.6g}" for m in moved[:LISTED])
     more = f" (and {len(moved) - LISTED} more)" if len(moved) > LISTED else ""
     return Remark(

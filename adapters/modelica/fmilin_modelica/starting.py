@@ -103,7 +103,7 @@ class Starting:
         )
 
     def _values(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return residuals and their slopes by states, unknowns and parameters, in sizes of these."""
+        """Return residuals and their derivatives by states, unknowns and parameters, in sizes of these."""
         p, count = self._p.copy(), self._sizes.size - self._free.size
         p[self._free] = y[count:]
         r, J = self._function(0.0, self._engine.inputs.starts, p, y[:count])
@@ -207,10 +207,10 @@ class Starting:
         return T
 
     def _without_unknowns(self, J: FloatArray) -> FloatArray:
-        """Return the slopes by states and parameters of what holds when the unknowns have followed.
+        """Return the derivatives by states and parameters of what holds when the unknowns have followed.
 
         Unknowns may be larger than states by many powers of ten, currents of diodes beside their voltages: the states
-        would be lost in a null space of both. Where the unknowns are not determined, the slopes by all.
+        would be lost in a null space of both. Where the unknowns are not determined, the derivatives by all.
         """
         n, solved = self.count, self._solved
         unknowns = slice(n, n + solved)

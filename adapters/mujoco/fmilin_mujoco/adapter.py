@@ -78,7 +78,8 @@ class MujocoAdapter(Adapter):
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
         """Return the model of a file that is written as ``mujoco:scene.xml``, by the ``way`` that is asked for.
 
-        The engine, or ``{"way": "mechanism"}``: the native mechanism with its own slopes, refused where there is none.
+        The engine, or ``{"way": "mechanism"}``: the native mechanism with its own derivatives, rejected where there is
+        none.
         """
         from fmilin_mujoco.choice import native_mechanism
         from fmilin_mujoco.left_out import NotUnderstoodError
@@ -132,7 +133,7 @@ MAX_COPIES = 10_000
 
 
 def _check_copies(path: Path) -> None:
-    """Refuse a file of which MuJoCo would make hundreds of thousands of elements, which takes it minutes."""
+    """Reject a file of which MuJoCo would make hundreds of thousands of elements, which takes it minutes."""
     content = path.read_bytes()
     if b"<replicate" not in content:
         return

@@ -67,7 +67,7 @@ def anchored(model: Any, start: Start) -> tuple[str, ...]:
 def closed_start(model: Any, start: Start, equalities: Sequence[Equality]) -> tuple[Start, tuple[str, ...]]:
     """Return the nearest start that closes all loops, positions and velocities, and by how much it differs.
 
-    Where the loops cannot be closed the start stays what it was, to be refused with its gaps.
+    Where the loops cannot be closed the start stays what it was, to be rejected with its gaps.
     """
     if not equalities:
         return start, ()

@@ -91,7 +91,7 @@ _SWITCHED_OFF = ("ACTUATION", "SPRING", "DAMPER", "SENSOR")
 
 
 def require_understood(model: Any) -> None:
-    """Refuse what no part of the mechanism could express.
+    """Reject what no part of the mechanism could express.
 
     Raises
     ------

@@ -29,7 +29,7 @@ WORTH = 1.3
 MAX_MEASURED = 500
 """States of a model up to which both ways are tried: MuJoCo's loop in C over many bodies is the quicker one."""
 VISITS = 6
-"""Evaluations beside one of all slopes, as in a checked linear model."""
+"""Evaluations beside one of all derivatives, as in a checked linear model."""
 NOTHING = np.empty(0)
 
 
@@ -122,7 +122,7 @@ class MeasuredMechanism(Mechanism):
         return replace(slopes, residuals=self._residual_slopes((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the slopes at a point, by either way."""
+        """Return the derivatives at a point, by either way."""
         n, k = len(x), len(u)
         slopes = None if self._engine_model is None else self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
         engine_here = self.engine.engine_here

@@ -194,7 +194,7 @@ def _pulled(model: Any) -> bool:
 
 
 def _require_no_offset(model: Any, kind: Any, name: str) -> None:
-    """Refuse potential energies that differ by a constant, or by what compensates gravity."""
+    """Reject potential energies that differ by a constant, or by what compensates gravity."""
     still = model.body_mass[1:][model.body_weldid[1:] == 0]
     if kind == SENS.mjSENS_E_POTENTIAL and (still.any() or (model.body_gravcomp * model.body_mass).any()):
         raise NotUnderstoodError(f"the sensor '{name}' counts bodies that do not move, or are carried")

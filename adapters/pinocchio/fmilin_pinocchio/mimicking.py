@@ -33,12 +33,12 @@ class Mimic:
 
 
 def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...]]:
-    """Return who follows whom in a URDF file, and what is to be remarks; fixed joints follow nobody.
+    """Return who follows whom in a URDF file, and what is to be diagnostics; fixed joints follow nobody.
 
     Raises
     ------
     ModelError
-        When a joint with several freedoms follows or is followed.
+        When a joint with several degrees of freedom follows or is followed.
     """
     if b"<mimic" not in path.read_bytes():
         return (), ()

@@ -274,7 +274,7 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
 def _require_free(
     system: ConnectedModel, own_settings: Mapping[str, Mapping[str, Value]], settings: Sequence[str]
 ) -> None:
-    """Refuse what would be set without effect."""
+    """Reject what would be set without effect."""
     for name in settings:
         if not _is_set(name, own_settings):
             system.inputs.index_of(name, "an input, state or parameter of the system")

@@ -90,7 +90,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     bounds : mapping of str to (float, float), optional
         Of states, for moving-horizon estimation.
     substeps : int, optional
-        Steps of Runge and Kutta's method in a sample; as many as the motion takes by default.
+        Steps of the Runge-Kutta method in a sample; as many as the motion takes by default.
     held : bool
         Whether noise of inputs is held over each sample. An output that depends on the input itself, as an
         accelerometer, sees the noise of the sample that ends with the measurement, as it sees ``u`` of
@@ -163,7 +163,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
 def _require_choices(
     kind: str, sample_time: float, *, lag: int, bounds: Mapping[str, tuple[float, float]] | None, substeps: int | None
 ) -> None:
-    """Refuse choices that do not exist or do not fit the kind of filter."""
+    """Reject choices that do not exist or do not fit the kind of filter."""
     if kind not in (*KINDS, "mhe"):
         raise UsageError(f"'{kind}' is not a kind of estimator: use {', '.join(KINDS)} or mhe.")
     if kind == "mhe" and lag:
@@ -187,7 +187,7 @@ def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, Float
 
 
 def _require_rates(model: Model) -> tuple[Remark, ...]:
-    """Refuse a model whose motion a filter cannot follow; say what it leaves out."""
+    """Reject a model whose motion a filter cannot follow; say what it leaves out."""
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: a filter needs its rates. "
@@ -248,7 +248,7 @@ def _motion(
 
 
 def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float) -> int:
-    """Return how many steps of Runge and Kutta's method a sample takes."""
+    """Return how many steps of the Runge-Kutta method a sample takes."""
     t, x, u = point.time, point.states, point.inputs
     T = motion.tangent(t, x, u)
     A = motion.visits.along(t, x, u, T)[2][motion.chart.kept]
@@ -277,7 +277,7 @@ MAX_NAMED_STATES = 4  # states of a direction that are named
 
 
 def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
-    """Return a remark on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
+    """Return a diagnostic on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
 
     Raises NumericalError when such a mode grows.
     """

@@ -1,4 +1,4 @@
-"""A Kalman filter on a model of equations as C99, with the equations and their exact slopes: a file, or calls.
+"""A Kalman filter on a model of equations as C99, with the equations and their exact derivatives: a file, or calls.
 
 A file is a filter by itself, with its numbers as constants. For calls in the process, parameters, noise and the sample
 time are tables that a call is given, so that the same code serves every choice of them.
@@ -73,7 +73,7 @@ _NAME = "kf"
 
 @dataclass
 class _Part:
-    """C functions for some quantities and their slopes along directions of (x, u)."""
+    """C functions for some quantities and their derivatives along directions of (x, u)."""
 
     name: str
     functions: list[str] = field(default_factory=list)
@@ -246,7 +246,7 @@ def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, S
 
 
 def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Precision) -> _Part:
-    """Print ``NAME(t, x, u, X, z, dz)``: z, and its slopes along the columns of X (N + nu, along)."""
+    """Print ``NAME(t, x, u, X, z, dz)``: z, and its derivatives along the columns of X (N + nu, along)."""
     s, w = system, system.unknowns
     implicit = bool(w.numel()) and ca.depends_on(z, w)
     newton = implicit and s.guess is not None

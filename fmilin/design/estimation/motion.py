@@ -201,7 +201,7 @@ class ManifoldStepper:
         return np.hstack((T, np.zeros_like(X_w))), np.hstack((np.zeros((nu, T.shape[1])), U_w))
 
     def transition(self, t: float, x: FloatArray, u: FloatArray, sample_time: float) -> tuple[FloatArray, FloatArray]:
-        """Return Phi (P, P) and the factor of Q over a sample with the slopes at its start held."""
+        """Return Phi (P, P) and the factor of Q over a sample with the derivatives at its start held."""
         kept, P = self.chart.kept, len(self.chart.kept)
         F = self.visits.along(t, x, u, *self._with_noise(self.tangent(t, x, u), len(u)))[2]
         A, s = F[kept, :P], sample_time / self.substeps

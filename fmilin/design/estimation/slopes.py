@@ -1,4 +1,4 @@
-"""The values and slopes of a model that a filter needs at a point, by the quickest means that the model has."""
+"""The values and derivatives of a model that a filter needs at a point, by the quickest means that the model has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fmilin.tolerances import EPS
 STEP = float(np.cbrt(EPS))  # of central differences, in sizes of what is moved
 
 Slopes = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Rates (N,), outputs (ny,), and their slopes (N, k), (ny, k) along k directions."""
+"""Rates (N,), outputs (ny,), and their derivatives (N, k), (ny, k) along k directions."""
 
 
 class GraphVisits:
@@ -36,7 +36,7 @@ class GraphVisits:
         return GraphVisits(self._graph, self._N, self._nu)
 
     def _at(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z = (f, c, h) and its slopes along (x, u)."""
+        """Return z = (f, c, h) and its derivatives along (x, u)."""
         key = x.tobytes() + u.tobytes()
         if t != self._time or key != self._key:
             self._last, self._key, self._time = self._computed(t, x, u), key, t
@@ -66,7 +66,7 @@ class GraphVisits:
         return z[:n], z[n:m]
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes."""
+        """Return values and derivatives."""
         (z, J), (n, m) = self._at(t, x, u), self._ends
         moved = J[:m, :n] @ X
         if U is not None and len(U):
@@ -147,7 +147,7 @@ class SourceVisits:
         return at.derivatives, at.outputs
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
+        """Return values and derivatives along the columns of X (N, k) and U (nu, k), zero without."""
         batch = self._at(t, x, u)
         if batch is not None:
             n = len(x)
@@ -265,7 +265,7 @@ class SourceVisits:
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a ``function`` of many points, and its slopes along columns by central differences."""
+        """Return a ``function`` of many points, and its derivatives along columns by central differences."""
         (x, u), X, U = at, along[0].T, along[1].T
         scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
         sizes = np.max(np.abs(np.hstack((X, U))) / scales, axis=1, initial=0.0)

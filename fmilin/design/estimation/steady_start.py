@@ -96,7 +96,7 @@ def _row_sizes(M: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray
 
 
 def refuse_white_feedthrough(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> None:
-    """Refuse white noise that reaches a measured output at once, at the point or near it."""
+    """Reject white noise that reaches a measured output at once, at the point or near it."""
     _, U_w = motion.noise
     noisy = np.flatnonzero(U_w.any(axis=0))
     if not len(noisy):

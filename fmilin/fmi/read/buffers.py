@@ -1,4 +1,4 @@
-"""All numbers of visits to an FMU in arrays that its host process reads and writes, and the calls that do so."""
+"""All numbers of evaluations to an FMU in arrays that its host process reads and writes, and the calls that do so."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def copy_references(arena: Arena, references: Sequence[int]) -> NDArray[np.gener
 
 
 class Visit(NamedTuple):
-    """The calls of one visit: where time or inputs have changed, and where they stand as before."""
+    """The calls of one evaluation: where time or inputs have changed, and where they stand as before."""
 
     anew: Program
     again: Program
@@ -263,7 +263,7 @@ class VariableAccess(ABC):
         return ValuesReading([self._value_reading(v, size, rooms[v]) for v, size in variables.items()])
 
     def read_prepared(self, reading: ValuesReading) -> list[list[Any]] | None:
-        """Return the values of variables; None where the FMU refuses one of them."""
+        """Return the values of variables; None where the FMU fails one of them."""
         if self.component.first_bad(reading.program) is not None:
             return None
         return [part.values() for part in reading.parts]

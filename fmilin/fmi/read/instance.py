@@ -162,7 +162,7 @@ class Instance(VariableAccess):
         """Set the states, time and inputs if changed, read the states and what is wanted.
 
         ``wanted``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
-        A visit that was prepared by :meth:`prepare` makes further calls.
+        A evaluation that was prepared by :meth:`prepare` makes further calls.
         """
         visit = prepared or buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
         self.sink.forget()
@@ -178,7 +178,7 @@ class Instance(VariableAccess):
     ) -> Failure | None:
         """Visit the points of the first rows for what is wanted, as at one; return where that failed.
 
-        A program that is prepared makes the calls of a visit, and further ones.
+        A program that is prepared makes the calls of an evaluation, and further ones.
         """
         visit = buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
         self.sink.forget()
@@ -203,12 +203,12 @@ class Instance(VariableAccess):
         self._standing = None
 
     def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
-        """Return a visit for everything that makes further calls."""
+        """Return an evaluation for everything that makes further calls."""
         visit = buffers.visits.get("everything") or self._bind_visit(buffers, "everything")
         return Visit(*(Program((*program.instructions, *then)) for program in visit))
 
     def _bind_visit(self, buffers: Buffers, wanted: str) -> Visit:
-        """Bind the calls of a visit to its buffers."""
+        """Bind the calls of an evaluation to its buffers."""
         bound, part, n = self.component.bound, buffers.point_rows.part, buffers.n
         time = bound(Operation.SET_TIME, part(0, 1))
         moves = (bound(Operation.SET_CONTINUOUS_STATES, part(1, 1 + n)),) if n else ()
@@ -396,7 +396,7 @@ class Instance(VariableAccess):
         return None  # a model without states that refuses to be asked for them: nothing is missing
 
     def _quieten(self) -> None:
-        """Keep only warnings and errors: a message per visit would cost more than the visit."""
+        """Keep only warnings and errors: a message per evaluation would cost more than the evaluation."""
         if logger.isEnabledFor(10):
             return
         categories = [c for c in self.description.log_categories if c in _STATUS_CATEGORIES]

@@ -256,7 +256,7 @@ class Sensitivities:
     def differentiate_points(self, count: int) -> FloatArray | None:
         """Return J (count, rows, columns) at the points of the buffers' first rows, up to :attr:`most_points`.
 
-        The rows then have the values there. None where the FMU moves its states or inputs, or refuses.
+        The rows then have the values there. None where the FMU moves its states or inputs, or rejects.
         """
         many, rows, first = self._many, self._buffers.rows[:count], self._first
         if many is None:
@@ -283,7 +283,7 @@ class Sensitivities:
         return J
 
     def _fill(self, needed: Mask) -> bool:
-        """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
+        """Ask for the ``needed`` columns at the buffers' point; False when the FMU fails."""
         session, buffers = self._session, self._buffers
         self._is_known()
         missing = needed & ~self._done
@@ -414,7 +414,7 @@ class Sensitivities:
         return Together(self._session.arena, unknowns, knowns, pattern, self._session.instance.directional, adjoint)
 
     def _ask_all(self, columns: list[int]) -> bool:
-        """Ask for the columns; False when the FMU refuses."""
+        """Ask for the columns; False when the FMU fails."""
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
@@ -427,7 +427,7 @@ class Sensitivities:
         return not self._moves or self._ask_all(columns)
 
     def _make_calls(self, calls: Sequence[Instruction]) -> bool:
-        """Make the calls; False when the FMU refuses one."""
+        """Make the calls; False when the FMU fails one."""
         component = self._session.instance.component
         bad = component.first_bad(calls)
         return True if bad is None else self._note_refusal(bad)

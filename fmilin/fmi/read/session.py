@@ -129,7 +129,7 @@ class Session:
                 self._note_moved_state(requested, actual)
 
     def _repeat_refusal(self, request: tuple[str, tuple[int, ...], bytes]) -> None:
-        """Raise the error of an earlier visit to a point at which the instance was lost."""
+        """Raise the error of an earlier evaluation to a point at which the instance was lost."""
         # An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one would repeat it.
         text = self._refusals.get(request)
         if text:
@@ -149,7 +149,7 @@ class Session:
         error.costs_start = True
 
     def event_indicators(self, buffers: Buffers) -> FloatArray:
-        """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
+        """Return the event indicators at the point of the buffers; empty from then on when the FMU fails."""
         instance = self.instance
         if not instance.stands_at(buffers):  # states that are set again would have the model solve its equations again
             instance.visit(buffers, "")

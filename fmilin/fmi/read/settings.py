@@ -159,7 +159,7 @@ def is_parameter(layout: ScalarLayout, scalar: ScalarVariable) -> bool:
 
 
 def require_tunable(description: ModelDescription, scalar: ScalarVariable, *, only_tunable: bool) -> None:
-    """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
+    """Reject a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
     v = scalar.variable
     if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
         what = "is calculated by the model" if v.is_float and not v.is_settable else "is not a continuous number"

@@ -157,7 +157,7 @@ class SteppedInstance(Instance):
             self.component.run((self.component.bound(Operation.FREE_STATE, immediate=saved.number),))
 
     def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:
-        """Set inputs, states only where changed (some FMUs refuse), read them back, and what is wanted; go on."""
+        """Set inputs, states only where changed (some FMUs reject), read them back, and what is wanted; go on."""
         self.sink.forget()
         if buffers.time != self._time:
             raise ModelError(
@@ -182,7 +182,7 @@ class SteppedInstance(Instance):
             self.component.run(prepared.again)
 
     def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
-        """Return a visit for everything that makes further calls."""
+        """Return an evaluation for everything that makes further calls."""
         return Visit(Program(then), Program(then))
 
     def _state_reading(self, buffers: Buffers) -> tuple[Instruction, ...]:

@@ -186,7 +186,7 @@ class SteppedSession(Session):
         super().visit(buffers, wanted, prepared)
 
     def _with_states_set(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
-        """Try something at the states of the buffers; where the FMU refuses them, with states as start values."""
+        """Try something at the states of the buffers; where the FMU fails them, with states as start values."""
         point = buffers.values[: 1 + buffers.n + buffers.k].copy()
         try:
             return attempt()

@@ -1,7 +1,7 @@
 """From modelDescription.xml to a :class:`~fmilin.fmi.read.description.ModelDescription`.
 
 FMPy's own reader stops at flaws that touch no number we need, and does not know the plural capability flags of FMI 3.
-This one refuses only what makes states, derivatives, inputs or outputs uncertain, and notes the rest.
+This one rejects only what makes states, derivatives, inputs or outputs uncertain, and notes the rest.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class MotionRemarks(PointRemarks):
             self._rates, self._sizes = at.tangents.rates[every, fastest], at.geometry.sizes[every, fastest]
 
     def write(self, k: int) -> Sequence[Remark]:
-        """Return the remarks on point ``k``."""
+        """Return the diagnostics on point ``k``."""
         if not self.is_present[k]:
             return ()
         motion = self._motion
@@ -138,7 +138,7 @@ def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, 
 
 
 def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
-    """Return a remark on a motion with what is to be said of A along it, at point ``k``."""
+    """Return a diagnostic on a motion with what is to be said of A along it, at point ``k``."""
     if not change.is_compared[k]:
         return [motion]
     part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"

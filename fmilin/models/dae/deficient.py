@@ -159,7 +159,7 @@ def _independent(A: FloatArray, zero: float) -> list[int]:
 def _redundant(
     form: SemiExplicit, motion: JetDerivatives, rows: list[DifferentiatedRow], unknowns: list[Unknown]
 ) -> Completion:
-    """Return the system with unknowns that nothing determines held; refuse where the motion depends on them."""
+    """Return the system with unknowns that nothing determines held; reject where the motion depends on them."""
     J, at, _ = _jacobian(form, motion, rows, unknowns)
     free = linalg.null_space(J, rcond=at.zero)
     open_names = [motion.name(*unknowns[k]) for k in np.flatnonzero(np.linalg.norm(free, axis=1) > at.zero)]

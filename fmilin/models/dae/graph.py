@@ -90,7 +90,7 @@ class DaeGraph:
 
 
 def require_balance(graph: DaeGraph) -> None:
-    """Refuse more or fewer equations than unknowns, with what is never used."""
+    """Reject more or fewer equations than unknowns, with what is never used."""
     count, wanted = graph.residuals.numel(), graph.unknowns.numel()
     if count == wanted:
         return

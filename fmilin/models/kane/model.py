@@ -51,7 +51,7 @@ class KaneNumeric(SystemFunctions):
         self.coordinate_rates = coordinate_rates
 
     def solver(self, W: Any, t: float) -> Factors:
-        """Return the factors of W; singular kinematic or dynamic equations are refused."""
+        """Return the factors of W; singular kinematic or dynamic equations are rejected."""
         try:
             return super().solver(W, t)
         except NumericalError:

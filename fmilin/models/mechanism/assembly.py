@@ -267,7 +267,7 @@ def _held(description: MechanismDescription, held: Sequence[str] | None) -> tupl
 
 
 def _nearest(closing: Closing) -> Floats:
-    """Return the closed posture nearest to the guess, or else the one with the smallest gaps."""
+    """Return the closed configuration nearest to the guess, or else the one with the smallest gaps."""
     first = closing.descended(closing.start) if closing.system.m_q else closing.start
     if closing.is_closed(first):
         return first

@@ -126,7 +126,7 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
 
 
 def opened(description: MechanismDescription, at: At, remarks: tuple[str, ...]) -> MechanismDescription:
-    """Return the description with limits that controls may cross where they stand at them, and remarks."""
+    """Return the description with limits that controls may cross where they stand at them, and diagnostics."""
     sides = dict(at)
     inputs = [
         replace(i, control_limits=_open(i.control_limits, sides[i.name]))

@@ -52,7 +52,7 @@ def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Motions:
-    """Velocities of a posture: G v = 0 where its loops stay closed."""
+    """Velocities of a configuration: G v = 0 where its loops stay closed."""
 
     system: System
     scales: Floats  # (n,), sizes of displacements
@@ -134,7 +134,7 @@ def moved_starts(
 
 
 def moved_remark(moved: Sequence[Moved]) -> Remark:
-    """Return the remark on start values that had to move."""
+    """Return the diagnostic on start values that had to move."""
     changes = (f"given {m.state} = {m.given:.6g}, became {m.became:.6g}" for m in moved)
     return Remark(
         "moved", f"To close the loops, start values had to move: {join_first(changes, MAX_LISTED_CHANGES, '; ')}."

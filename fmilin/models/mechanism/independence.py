@@ -158,7 +158,7 @@ def _undetermined(G: Floats) -> Ints:
 
 
 def require_mass(system: System, independence: Independence, q: Floats) -> None:
-    """Refuse a freedom that moves no mass."""
+    """Reject a freedom that moves no mass."""
     tree = system.tree
     # Loops that are open would tie a spin between two balls to the gap.
     nearby = close_loops(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
@@ -269,7 +269,7 @@ def preferred_states(system: System, independence: Independence, q: NDArray[np.f
 
 
 def _driven(description: MechanismDescription, tree: Tree) -> set[int]:
-    """Return the freedoms on which a force of a joint or an actuator acts."""
+    """Return the degrees of freedom on which a force of a joint or an actuator acts."""
     driven = {tree.speeds_of[i.joint][i.coordinate] for i in description.inputs if isinstance(i, JointForce)}
     return driven | {
         speed

@@ -98,7 +98,7 @@ class LocalFormMatrices:
         return accelerations
 
     def _is_open(self) -> bool:
-        """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
+        """Whether all degrees of freedom are kept in their order: K is one then, and not worth multiplying with."""
         tree, choice = self._equations.system.tree, self._choice
         bound = len(tree.balls) or len(self._equations.independence.all)
         return not bound and choice.q == choice.v == tuple(range(tree.n))

@@ -145,7 +145,7 @@ class MovedEngine(NativeEngine[MovedQuantities]):
         return quantities
 
     def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
+        """Return the mechanism with limits opened at which controls stand, and diagnostics on what is saturated."""
         X, f, _ = self._solved(self._plain, t, x, u)
         inner = self.inner.seen_at(t, X, self._inputs(u, f))
         if inner is self.inner:

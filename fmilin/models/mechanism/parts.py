@@ -187,9 +187,9 @@ class Joint(Part, kind="joint"):
 class Loop(Part, kind="loop"):
     """Closes a kinematic loop: a joint that was cut (Spencer (thesis), A.2.1), or another constraint on two bodies.
 
-    Their frames are held together but for the freedoms of the joint of the same name. ``rod`` keeps the distance of
-    the origins (massless, with a ball at each end); ``point_on_line`` and ``point_on_plane`` keep the second origin
-    on the line along ``axis``, or the plane across it, through the first.
+    Their frames are held together but for the degrees of freedom of the joint of the same name. ``rod`` keeps the
+    distance of the origins (massless, with a ball at each end); ``point_on_line`` and ``point_on_plane`` keep the
+    second origin on the line along ``axis``, or the plane across it, through the first.
     """
 
     type: Annotated[LoopType, "The relative motion that it leaves free."]

@@ -1,11 +1,11 @@
 """Forces along lengths: tendons with springs, bushings, and actuators with laws of their own.
 
-Every path has a length L, a rate L' and a tension T that does the work -T L', over rods d_k and freedoms:
+Every path has a length L, a rate L' and a tension T that does the work -T L', over rods d_k and degrees of freedom:
 
     L = sum c_k |d_k| + a' q,     L' = sum c_k W_k' (V_b - V_a) / |d_k| + b' v.
 
 Rows of wrenches (not divided by a length) have a rate alone, those of bushings the value e' (p_b - p_a) or e_b' e_a.
-The generalized force is that of rows with the sizes s_k = c_k F / |d_k|, and b F on freedoms; F = -T pushes.
+The generalized force is that of rows with the sizes s_k = c_k F / |d_k|, and b F on degrees of freedom; F = -T pushes.
 """
 
 from collections.abc import Mapping

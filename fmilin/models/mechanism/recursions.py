@@ -1,13 +1,13 @@
-"""Motion of all links, Newton-Euler, the mass matrix, and their exact derivatives along all freedoms.
+"""Motion of all links, Newton-Euler, the mass matrix, and their exact derivatives along all degrees of freedom.
 
 With all screws seen from the ground (Spencer (thesis), A.3.3) the transformations Ad between parent and child drop out
 of the forward recursions of A.3 and 4.3,
 
     V_i = V_P + S_i v_i,    Vdot_i = Vdot_P + S_i vdot_i + Sdot_i v_i,    Sdot_i = ad_(V_i) S_i,
 
-and what is left are sums over the freedoms above a link: products with constant matrices of zeros and ones. Only
-positions are computed level by level. A displacement theta_j of the freedom j moves everything beyond it by the screw
-S_j (identity A.1); with P the parent of the link that j moves first, for links i beyond j,
+and what is left are sums over the degrees of freedom above a link: products with constant matrices of zeros and ones.
+Only positions are computed level by level. A displacement theta_j of the freedom j moves everything beyond it by the
+screw S_j (identity A.1); with P the parent of the link that j moves first, for links i beyond j,
 
     psi_j = ad_(V_P) S_j,    phi_j = ad_(Vdot_P) S_j + ad_(V_P) psi_j
     dV_i/dtheta_j = ad_(S_j) V_i + psi_j,                        dV_i/dv_j = S_j,
@@ -100,7 +100,7 @@ class LinkColumns:
 
 
 def link_columns(tree: Tree, motion: AccelerationTerms, links: Any) -> LinkColumns:
-    """Return the derivatives of the velocities and accelerations of ``links`` (k,) along all freedoms."""
+    """Return the derivatives of the velocities and accelerations of ``links`` (k,) along all degrees of freedom."""
     at = motion.at
     moves = tree.above[links][..., None]
     S = at.S[..., None, :, :]

@@ -63,7 +63,7 @@ def _is_angle(joint_type: str, coordinate: str) -> bool:
 
 
 def _scaled(value: Any, is_angle: list[bool]) -> Any:
-    """Return a number, or one for each coordinate, in rad; what does not fit stays, to be refused by the part."""
+    """Return a number, or one for each coordinate, in rad; what does not fit stays, to be rejected by the part."""
     if not isinstance(value, list):
         return value * DEGREE if is_angle and is_angle[0] and len(is_angle) in (1, 3) else value
     if len(value) != len(is_angle):
@@ -223,7 +223,7 @@ def _keys(path: KeyPath) -> list[str]:
 
 
 def _check_sizes(content: dict[str, Any], source: SourceLines, lines: Lines) -> None:
-    """Refuse numbers whose squares, or sums with others, are no numbers; infinite ones are what a part refuses."""
+    """Reject numbers whose squares, or sums with others, are no numbers; infinite ones are what a part rejects."""
     for kind, value in content.items():
         for i, entry in enumerate(value if isinstance(value, list) else [value]):
             if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:

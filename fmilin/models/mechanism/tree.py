@@ -3,9 +3,9 @@
 Arrays may have any leading axes; the last is that of the screw (6) or the vector (3). Only multiplication by constants,
 sums and products of elements are used: the same code computes one point, thousands, complex numbers, and symbols.
 
-A joint with several freedoms is a product of elementary motions (Spencer (thesis), A.2.7), each of which moves a
-massless link: turns and slides along a screw that is constant in the link, f = M e^(S q), or a ball, f = M R(e) with a
-unit quaternion e. Bodies on fixed joints are welded to their parents.
+A joint with several degrees of freedom is a product of elementary motions (Spencer (thesis), A.2.7), each of which
+moves a massless link: turns and slides along a screw that is constant in the link, f = M e^(S q), or a ball, f = M
+R(e) with a unit quaternion e. Bodies on fixed joints are welded to their parents.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Screw:
 
 @dataclass(frozen=True)
 class Ball:
-    """Turns by a unit quaternion; the three freedoms are the angular velocity in axes of what turns."""
+    """Turns by a unit quaternion; the three degrees of freedom are the angular velocity in axes of what turns."""
 
     @property
     def screws(self) -> Floats:
@@ -212,7 +212,7 @@ class _Link:
 
 
 class Tree:
-    """Links 0 (the ground) .. N in the order of their depth, n freedoms, n_q position coordinates."""
+    """Links 0 (the ground) .. N in the order of their depth, n degrees of freedom, n_q position coordinates."""
 
     def __init__(self, description: MechanismDescription) -> None:
         # of positions and of velocities
@@ -293,12 +293,12 @@ class Tree:
 
     @property
     def n(self) -> int:
-        """Number of freedoms of the open tree."""
+        """Number of degrees of freedom of the open tree."""
         return len(self.L)
 
     @property
     def n_q(self) -> int:
-        """Number of position coordinates: one more than freedoms for each ball."""
+        """Number of position coordinates: one more than degrees of freedom for each ball."""
         return len(self.L) + len(self.balls)
 
 

@@ -32,7 +32,7 @@ class UrdfRemarks:
     astray: list[str] = field(default_factory=list)  # sentences about joints that mimic what is not there
 
     def sentences(self, tree: UrdfTree) -> list[str]:
-        """Return the remarks, one of each kind."""
+        """Return the diagnostics, one of each kind."""
         sentences = []
         if rubbing := [joint.name for joint in tree.joints if joint.friction]:
             sentences.append(
@@ -98,8 +98,8 @@ def read_urdf_description(
 
     The root link is the ground, or a body on a free joint ``floating_base``. Links without mass are frames. A joint
     that mimics another one is coupled to it, unless it is fixed, as those in ``fixed_joints`` are at zero. Without
-    ``[[input]]`` tables every other joint with one freedom has an input ``JOINT.force`` or ``JOINT.torque``, and
-    without ``[[sensor]]`` tables its position is an output. Remarks say what was left out or is doubtful.
+    ``[[input]]`` tables every other joint with one degree of freedom has an input ``JOINT.force`` or ``JOINT.torque``,
+    and without ``[[sensor]]`` tables its position is an output. Diagnostics say what was left out or is doubtful.
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
     tree, given, more = read_urdf(path).with_world().with_fixed(fixed_joints), parts.content, dict(parts.fields)

@@ -185,7 +185,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         return eq.rate_slopes(s.q, s.a) + eq.bend_slopes(s.q, s.v), 2.0 * eq.rate_slopes(s.q, s.v)
 
     def require_dense(self, what: str) -> None:
-        """Refuse what would need dense matrices of too many coordinates."""
+        """Reject what would need dense matrices of too many coordinates."""
         if self.equations.n > MAX_DENSE_COORDINATES:
             raise UsageError(
                 f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Compute a few "

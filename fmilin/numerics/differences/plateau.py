@@ -29,7 +29,7 @@ RIPPLE_RATIO = 1e-9
 
 RIPPLE_SLOPE_RATIO = 0.2  # of the largest slope of the row, that a ripple may change the slope by
 MAX_COUNTED_ERROR = 0.9 * MAX_ENTRY_ERROR
-"""The same that counts as error: more would be refused, though what a ripple lies on is determined well."""
+"""The same that counts as error: more would be rejected, though what a ripple lies on is determined well."""
 
 SMALL_JUMP_RATIO = 0.05  # the same up to which one jump near the point counts as error
 DRIFT_ROUNDING_FACTOR = 10.0  # units of rounding by which E must change from step to step, to be seen to drift

@@ -1,4 +1,4 @@
-"""The report of a family of linear models: its modes followed over the grid, accuracy, remarks, every point."""
+"""The report of a family of linear models: its modes followed over the grid, accuracy, diagnostics, every point."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -276,7 +276,7 @@ def _row_name(family: LinearFamily, k: int, names: tuple[str, ...]) -> str:
 
 
 def _remarks(family: LinearFamily) -> Iterator[Block]:
-    """Yield remarks that are alike once, with the number of points that have them."""
+    """Yield diagnostics that are alike once, with the number of points that have them."""
     by_kind: dict[str, list[tuple[int, str, bool]]] = {}
     for k, remarks in family.remarks.items():
         for remark in remarks:
