@@ -33,7 +33,7 @@ from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 5
+FORMAT = 6
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
 FRONT_END_LIMITS = ("unsupported", "unevaluable", "unresolved Flat reference", "lexically nested class")

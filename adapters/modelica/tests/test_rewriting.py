@@ -28,3 +28,31 @@ def test_values_of_tables_get_an_equation_and_so_do_parameters_that_depend_on_th
     ]
     assert written.splitlines()[6:] == TABLES.splitlines()[6:]
     assert written.splitlines()[:3] == TABLES.splitlines()[:3]
+
+
+DERIVATIVES = """model M "der(u*v)"
+  Real y = der(a*3 + 1);
+equation
+  der(a - b[2].c) = der(x) + der(y[1]); // der(a*b)
+  der(m*v)
+    = f;
+  for i in 1:2 loop
+    der(c[i]*2) = 1;
+  end for;
+end M;
+"""
+
+
+def test_derivatives_of_expressions_become_those_of_variables():
+    assert rewrite(DERIVATIVES).splitlines() == [
+        'model M "der(u*v)"',
+        "  Real der_argument_1 = a*3 + 1; Real y = der(der_argument_1);",
+        "protected Real der_argument_2 = m*v; equation",
+        "  (der(a)-der(b[2].c)) = der(x) + der(y[1]); // der(a*b)",
+        "  der(der_argument_2)",
+        "    = f;",
+        "  for i in 1:2 loop",
+        "    der(c[i]*2) = 1;",
+        "  end for;",
+        "end M;",
+    ]
