@@ -56,7 +56,7 @@ def test_what_is_saved_can_be_drawn(models: str, tmp_path: Path, capsys: pytest.
     assert (tmp_path / "circle.svg").read_text(encoding="utf-8").startswith("<?xml")
     capsys.readouterr()
     assert main(["plot", "cycle.json", "--kind", "bode", "-o", "bode.png"]) == 2
-    assert "--kind bode Choose one of multipliers, floquet-modes" in capsys.readouterr().err
+    assert "as --kind bode. Choose one of multipliers, floquet-modes" in capsys.readouterr().err
     assert main(["plot", f"{models}:cycle", "--kind", "multipliers", "-o", "x.png"]) == 2
     assert "'fmilin floquet" in capsys.readouterr().err
 
