@@ -229,7 +229,7 @@ def test_bad_input_is_told() -> None:
         fl.design.schedule(family, lambda _: np.full((1, 2), np.nan))
     with pytest.raises(UsageError, match=r"failed at point 0: KeyError: 'none'"):
         fl.design.schedule(family, lambda _: {"gains": np.zeros((1, 2))}["none"])
-    with pytest.raises(UsageError, match=r"finite values of .*, not \[nan, 0"):
+    with pytest.raises(UsageError, match=r"finite value of each measured variable .*, not \[nan, 0"):
         fl.design.schedule(family, lqr).step([0.0], [np.nan, 0.0])
     with pytest.raises(UsageError, match="one value in the family"):
         fl.design.schedule(family[3:4], lqr)
@@ -243,7 +243,7 @@ def test_bad_input_is_told() -> None:
     with pytest.raises(UsageError, match=r"filter runs every 0\.01 s and the schedule every 0\.02 s"):
         fl.design.schedule(family, lqr, estimator=filtered, sample_time=0.02)
     made = fl.design.schedule(family, lqr)
-    with pytest.raises(UsageError, match="needs 2 finite values of theta, w, not"):
+    with pytest.raises(UsageError, match=r"measured variable \(2: theta, w\), not"):
         made.step([0.0], [1.0, 2.0, 3.0])
     with pytest.raises(UsageError, match="runs over theta: give each a value"):
         made.step({}, [1.0, 2.0])

@@ -175,7 +175,7 @@ def test_what_is_not_written_as_c(tmp_path: Path) -> None:
     with pytest.raises(fl.UsageError, match=r"as an estimator: it has the suffix .*Known are \.c .*, \.fmu"):
         kf.save(tmp_path / "filter.mat")
     for name in ("x", "rows", "sqrt", "in"):
-        with pytest.raises(fl.UsageError, match=f"uses the name '{name}'. Choose another name for the file"):
+        with pytest.raises(fl.UsageError, match=f"uses the name '{name}' itself. Choose another name for the file"):
             kf.save(tmp_path / f"{name}.c")
     horizon, _ = at_rest("free", "mhe")
     with pytest.raises(
