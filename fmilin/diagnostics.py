@@ -204,6 +204,11 @@ ROWS = (
          "A loop was cut at a wire: this is L, the returned signal per signal sent.",
          "Nothing; signs are as wired, S = 1/(1 - L). `fl.design.margins` measures its distance from +1.",
          severity="information"),
+    Kind("delays",
+         "Delays were replaced by Padé approximations, which hold up to a frequency; or the point of a model with "
+         "delays is not an equilibrium, so that its past is not constant.",
+         "Stay below the frequency, take a higher order, or use the model with its delays, which is exact. Linearize "
+         "at an equilibrium (`trim`)."),
     Kind("margins",
          "Two ways of computing a margin of a loop contradict each other, or rounding hides where the loop becomes "
          "unstable.",

@@ -17,6 +17,7 @@ from fmilin.support.dataclass import dataclass
 
 Holds = Literal[
     "linear model",
+    "delayed linear model",
     "family",
     "descriptor system",
     "periodic model",

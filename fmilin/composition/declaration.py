@@ -303,6 +303,11 @@ def get_signal(model: Model, variable: tuple[str, str]) -> Signal:
         return model.with_interface(None, [name]).outputs[0]
 
 
+def resolve_delays(members: Mapping[str, Model], name: str) -> list[tuple[str, str]]:
+    """Return the inputs of members that a name denotes: one, or all elements of an array."""
+    return _scalars(members, split(name, members, "an input of a member"), outputs=False)
+
+
 def _reject_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
     sources: dict[tuple[str, str], str] = {}
     for target, source in fed:

@@ -16,7 +16,7 @@ from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import find_kinematic_pairs
-from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations
+from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations, remove_delays
 from fmilin.model.equations import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
@@ -63,7 +63,7 @@ def operating_point(
         When the start values violate the constraints, no point satisfies them with the named states held, or a
         constraint vanishes everywhere.
     """
-    return assemble_point(PointEvaluator(model), values or {}, time=time, project=project)
+    return assemble_point(PointEvaluator(remove_delays(model)), values or {}, time=time, project=project)
 
 
 def assemble_point(

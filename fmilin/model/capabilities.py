@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,34 @@ class _CapabilityType(type(Protocol)):  # type: ignore[misc]
 
     def __instancecheck__(cls, instance: object) -> bool:
         return ABCMeta.__subclasscheck__(cls, type(instance))
+
+
+class CutDelays(NamedTuple):
+    """A model with delays in which each delayed signal has become an input, and what is delayed an output."""
+
+    model: Model  # its last inputs are the delayed signals w, its last outputs z, which they were a delay ago
+    point: OperatingPoint
+    channels: Sequence[str]  # the names of the delayed signals
+    seconds: Sequence[float]
+    of_inputs: Mapping[str, float]  # delays of inputs of the model, in seconds, by name
+
+
+@runtime_checkable
+class HasDelays(Protocol, metaclass=_CapabilityType):
+    """A model with delays: it cannot be evaluated as it is, and has the equilibria of the model without them."""
+
+    @abstractmethod
+    def without_delays(self) -> Model:
+        """Return the model in which everything arrives at once."""
+
+    @abstractmethod
+    def cut_delays(self, point: OperatingPoint) -> CutDelays:
+        """Return the model between the delays at a point."""
+
+
+def remove_delays(model: Model) -> Model:
+    """Return a model with the same equilibria and constraints that has no delays."""
+    return model.without_delays() if isinstance(model, HasDelays) else model
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import model_at
-from fmilin.model.capabilities import HasSparseForm
+from fmilin.model.capabilities import HasDelays, HasSparseForm
 from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
 from fmilin.trimming.algorithm import search, search_each
@@ -85,6 +85,13 @@ def trim(
     request = TrimRequest(
         fixed or {}, steady or (), free or (), bounds or {}, time, minimize=minimize, near=near or {}, stable=stable
     )
+    if isinstance(model, HasDelays):
+        if stable or steady:
+            raise UsageError(
+                "Of a system with delays equilibria are found: stable= and steady= ask about its motion, which depends "
+                "on the delays. Linearize the point: lin.stability() tells."
+            )
+        return search(model.without_delays(), request, guess or {})
     return _assess_motion(model, search(model, request, guess or {}))
 
 
