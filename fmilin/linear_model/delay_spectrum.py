@@ -38,7 +38,7 @@ def judge_delayed_stability(form: DelayForm) -> Stability:
         stable, text = False, free.text
     elif undecided or free.stable is None:
         stable = None
-        text = f"cannot be told: {rightmost}, within its error of the limit" if undecided else free.text
+        text = f"cannot be determined: {rightmost}, within its error of the limit" if undecided else free.text
     else:
         stable, text = True, f"{free.text.split(':')[0] if states else 'stable'}: {rightmost}"
     return Stability(

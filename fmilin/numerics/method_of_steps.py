@@ -178,7 +178,7 @@ def solve_delay_system(form: DelayForm, inputs: PiecewiseInput, rate: FloatArray
             if len(history.ends) > MAX_STEPS:
                 raise NumericalError(
                     f"The response needs more than {MAX_STEPS} steps: the shortest delay ({shortest:g} s) is small "
-                    "beside the time that was asked for. Follow it for a shorter time, or take lin.pade(order)."
+                    "beside the duration. Follow it for a shorter time, or take lin.pade(order)."
                 )
     return _sample(form, inputs, history, times, error)
 
