@@ -45,9 +45,7 @@ def test_rest_is_no_orbit_whose_period_could_be_found() -> None:
 
 
 def test_a_period_that_does_not_fit_is_refused_with_what_would_help() -> None:
-    with pytest.raises(
-        fl.NumericalError, match=r"closes after 5 s is an equilibrium without excitation.*leave period= out"
-    ):
+    with pytest.raises(fl.NumericalError, match=r"after 5 s is an equilibrium without excitation.*leave period= out"):
         fl.periodic_orbit(van_der_pol(x=0.3), period=5.0)
 
 
