@@ -18,7 +18,7 @@ from fmilin.discovery.invariant import (
     is_independent,
     projected,
 )
-from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
+from fmilin.discovery.library import MAX_TERMS, first_library, further_libraries, linear_library, squares_library
 from fmilin.discovery.phases import find_phase_relations
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampler import Sampler, Stopped
@@ -318,8 +318,10 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
         largest = max(map(len, kinds.groups))
         yield Remark(
             "too-many-states",
-            f"{largest} states are coupled, too many to search all products of two for constraints: only smaller "
-            "libraries were searched.",
+            f"{largest} states are coupled, and all products of two of them are more than {MAX_TERMS} terms, the limit "
+            "of the search (64 states, 32 if all are angles): only smaller sets of functions, such as sums and squares "
+            "of the states, were tried. Declare the constraints that you know with constraints=[...], or discover "
+            "those of a smaller part of the model.",
         )
     if more > 0:
         yield Remark(

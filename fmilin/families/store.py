@@ -14,16 +14,18 @@ import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, UsageError
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
 from fmilin.families.plan import SweepPlan
-from fmilin.families.rows import Layout, PointOutcome, Template
+from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
@@ -97,11 +99,14 @@ class Store(FamilyBuilder):
 
     def add_all(self, outcomes: Iterable[PointOutcome]) -> None:
         """Take in what came of some points, and write it."""
-        points = []
         try:
-            for outcome in outcomes:
-                self.add(outcome)
-                points.append(self._entry(outcome))
+            if isinstance(outcomes, OutcomeBlock):
+                points = self._add_rows(outcomes)
+            else:
+                points = []
+                for outcome in outcomes:
+                    self.add(outcome)
+                    points.append(self._entry(outcome))
             if points:
                 self._written.append({"points": points})
                 lines = b"".join(map(self._line, self._written))
@@ -116,6 +121,30 @@ class Store(FamilyBuilder):
         except OSError as error:
             raise self._refusal(error) from None
 
+    def _add_rows(self, block: OutcomeBlock) -> list[list[Any]]:
+        """Take in points that were linearized together; return what the journal says of each."""
+        numbers: list[int] = block.numbers.tolist()
+        why, layout = self._why_not(block.template), Layout(block.template)
+        if why:
+            self._reasons.update(dict.fromkeys(numbers, why))
+            self.done[block.numbers] = True
+            return [[k, why] for k in numbers]
+        self._write_template()
+        chosen = self._choice(block.states, block.method)
+        choice, has_remarks = self._refer_to_choice(chosen), block.remarks.is_present
+        entries: list[list[Any]] = []
+        for part in block.models.list_blocks():
+            rows = layout.join(block.models[part])
+            self._write_rows(block.numbers[part], rows)
+            for i, row in zip(range(part.start, part.stop), rows, strict=True):
+                remarks = [self._refer_to_remark(r) for r in block.remarks[i]] if has_remarks[i] else ()
+                entries.append([numbers[i], zlib.crc32(row), choice, *remarks])
+        self._ok[block.numbers] = True
+        self._chosen[block.numbers] = chosen
+        self._remarks.add_block(block.numbers, block.remarks)
+        self.done[block.numbers] = True
+        return entries
+
     def _line(self, entry: dict[str, Any]) -> bytes:
         text = json.dumps(entry)[:-1].encode("ascii")
         return b"%s%s%d}\n" % (text, _CHECKSUM, zlib.crc32(text, self._seed))
@@ -125,12 +154,15 @@ class Store(FamilyBuilder):
         k = outcome.number
         if not self._ok[k] or outcome.row is None:
             return [k, self._reasons[k]]
-        choice = self._kinds[self._chosen[k]]
-        number = self._number(
-            ("choice", int(self._chosen[k])), lambda: [_encode_signals(choice.states), list(choice.method)]
-        )
-        remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]
-        return [k, zlib.crc32(outcome.row.tobytes()), number, *remarks]
+        remarks = [self._refer_to_remark(remark) for remark in outcome.remarks]
+        return [k, zlib.crc32(outcome.row.tobytes()), self._refer_to_choice(int(self._chosen[k])), *remarks]
+
+    def _refer_to_choice(self, chosen: int) -> int:
+        choice = self._kinds[chosen]
+        return self._number(("choice", chosen), lambda: [_encode_signals(choice.states), list(choice.method)])
+
+    def _refer_to_remark(self, remark: Remark) -> int:
+        return self._number(("remark", remark), lambda: [remark.kind, remark.message])
 
     def _number(self, key: tuple[str, Any], text: Any) -> int:
         if key not in self._numbers:
@@ -140,17 +172,28 @@ class Store(FamilyBuilder):
         return self._numbers[key]
 
     def _put(self, number: int, row: FloatArray, layout: Layout) -> None:
-        if self.template is not None and "template" not in self._numbers:
-            self._numbers["template"] = -1
-            t = self.template
-            groups = [_encode_signals(g) for g in (t.full_states, t.inputs, t.outputs)]
-            packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
-            self._written.insert(0, {"template": packed})
-        # One process writes, so that seeking is safe; Windows does not have os.pwrite.
-        os.lseek(self._rows_file, number * row.nbytes, os.SEEK_SET)
-        rest = memoryview(row.tobytes())
-        while rest:
-            rest = rest[os.write(self._rows_file, rest) :]
+        self._write_template()
+        self._write_rows(np.array([number]), row[None])
+
+    def _write_template(self) -> None:
+        """Let the journal say what the linear models share, once."""
+        if self.template is None or "template" in self._numbers:
+            return
+        self._numbers["template"] = -1
+        t = self.template
+        groups = [_encode_signals(g) for g in (t.full_states, t.inputs, t.outputs)]
+        packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
+        self._written.insert(0, {"template": packed})
+
+    def _write_rows(self, numbers: NDArray[np.intp], rows: FloatArray) -> None:
+        """Write the rows (k, width) of points where they belong, those of consecutive points at once."""
+        ends = np.flatnonzero(np.diff(numbers) != 1) + 1
+        for first, end in pairwise((0, *ends.tolist(), len(numbers))):
+            # One process writes, so that seeking is safe; Windows does not have os.pwrite.
+            os.lseek(self._rows_file, int(numbers[first]) * rows[0].nbytes, os.SEEK_SET)
+            rest = memoryview(rows[first:end].tobytes())
+            while rest:
+                rest = rest[os.write(self._rows_file, rest) :]
 
     def _collect(self, layout: Layout) -> LinearArrays:
         """Return the linear models where they lie, NaN where there is none."""
