@@ -140,8 +140,10 @@ def _require_options(text: str, request: Loading) -> None:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
             raise UsageError(f"'{text}' is not a URDF file read by fmilin: it has no {what}.")
         if name in ("keyframe", "library") and (reader is not None or is_fmu or _is_python(text)):
-            what = "MJCF file: it has no keyframes" if name == "keyframe" else "Modelica file: it needs no libraries"
-            raise UsageError(f"'{text}' is not a {what}. Leave the option out, or load another file.")
+            what = (
+                "an MJCF file: it has no keyframes" if name == "keyframe" else "a Modelica file: it needs no libraries"
+            )
+            raise UsageError(f"'{text}' is not {what}. Leave the option out, or load another file.")
 
 
 def _is_python(text: str) -> bool:

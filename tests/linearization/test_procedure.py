@@ -176,7 +176,7 @@ def test_nan_is_refused_by_name() -> None:
         fl.linearize(FunctionModel(parts))
     assert caught.value.variable == "vx"
     parts = dataclasses.replace(pendulum().parts, output=lambda t, s, u: np.array([np.inf]))
-    with pytest.raises(fl.NumericalError, match="NaN for the output 'ax'"):
+    with pytest.raises(fl.NumericalError, match="inf for the output 'ax'"):
         fl.linearize(FunctionModel(parts))
 
 

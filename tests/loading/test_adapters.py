@@ -161,7 +161,7 @@ def test_libraries_and_members_are_refused_where_there_are_none(site: Path, monk
         fl.load("some:crane.mo:P")
     with pytest.raises(ModelError, match=r"There is no file 'Library\.Crane'"):
         fl.load("some:Library.Crane")
-    with pytest.raises(UsageError, match="no Modelica file: it needs no libraries"):
+    with pytest.raises(UsageError, match="not a Modelica file: it needs no libraries"):
         fl.load("fmilin.systems:cartesian_pendulum", options={"library": ["msl"]})
     monkeypatch.setattr("fmilin.adapters.registry.installed_adapters", list)
     with pytest.raises(UsageError, match=r"may belong to Modelica: pip install fmilin-modelica"):

@@ -130,5 +130,5 @@ class TestManyStarts:
     def test_nothing_to_be_found_is_said(self) -> None:
         with pytest.raises(fl.NumericalError, match=r"None of 6 starts leads to an equilibrium"):
             fl.operating_points(OdeModel("drift", {"x": "1 + x^2"}), starts=6)
-        with pytest.raises(fl.UsageError, match="give at least one"):
+        with pytest.raises(fl.UsageError, match="must be at least 1, not 0"):
             fl.operating_points(four_bar(), starts=0)

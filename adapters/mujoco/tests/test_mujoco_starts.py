@@ -79,7 +79,7 @@ def test_files_without_keyframes_have_none_to_ask_for(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There is no keyframe 'home': the model has no keyframes"):
         fl.load(write(tmp_path, text), options={"keyframe": "home"})
     (tmp_path / "a.toml").write_text("")
-    with pytest.raises(UsageError, match=r"'.*a\.toml' is no MJCF file: it has no keyframes"):
+    with pytest.raises(UsageError, match=r"'.*a\.toml' is not an MJCF file: it has no keyframes"):
         fl.load(tmp_path / "a.toml", options={"keyframe": "home"})
 
 
