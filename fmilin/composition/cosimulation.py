@@ -23,7 +23,7 @@ from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep
 from fmilin.composition.system import ConnectedModel
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, build_matrices, name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
@@ -268,11 +268,11 @@ def _as_linear_model(cosimulation: Cosimulation, held_outputs: Sequence[str], sl
         cosimulation.point.time, cosimulation.point.states, cosimulation.point.inputs
     ).outputs
     point = replace(
-        point_of(cosimulation.model, cosimulation.point, outputs),
+        name_point(cosimulation.model, cosimulation.point, outputs),
         states={qualify(m.name, n): v for m in cosimulation.members for n, v in m.linear.point.states.items()},
         parameters=plant.point.parameters,
     )
-    return built(
+    return build_matrices(
         cosimulation.model,
         independent,
         slopes,

@@ -20,7 +20,7 @@ from fmilin.composition.loops import (
 )
 from fmilin.composition.members import Indices, Members, MemberView, Planner, Settled, Visits, VisitStep, Wires
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.model.capabilities import compile_for, read_products
+from fmilin.model.capabilities import compile_model, read_products
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_GAP_TOLERANCE
 
@@ -70,9 +70,9 @@ class CoupledMembers(Members):
         if self._uncompiled is not None:
             self._uncompiled.forget()
 
-    def compiled_for(self, evaluations: int) -> CoupledMembers:
+    def compile_for_evaluations(self, evaluations: int) -> CoupledMembers:
         """Return the same of members that are compiled as soon as that pays; these itself where none ever is."""
-        parts = tuple(MemberView(part.name, compile_for(part.model, evaluations)) for part in self.parts)
+        parts = tuple(MemberView(part.name, compile_model(part.model, evaluations)) for part in self.parts)
         if all(part.model is former.model for part, former in zip(parts, self.parts, strict=True)):
             return self
         view = copy(self)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, build_matrices
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
@@ -180,9 +180,9 @@ def at_rest(
     n, k, p = len(states), len(inputs), len(outputs)
     named = Named(info, inputs, outputs)
     coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
-    exact = LinearMatrices.known_to(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
+    exact = LinearMatrices.with_relative_error(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
     rest = LinearizationPoint(0.0, *(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs)))
-    return built(named, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
+    return build_matrices(named, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
 
 
 def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:

@@ -115,11 +115,11 @@ def _candidates(system: UncertainPair) -> Iterator[complex]:
     The eigenvalues of a Jordan block of order k are spread by rounding over a circle of radius eps^(1/k), around a mean
     that is as exact as the matrix.
     """
-    values, left, right_vectors = _eigenvectors(system.A)
+    values, left_vectors, right_vectors = _eigenvectors(system.A)
     size = max(float(np.linalg.norm(system.A, 2)), 1e-300)
     unit = 1.0 if system.sampled else size
-    along = np.abs(np.einsum("ij,ij->j", left.conj(), right_vectors))
-    error = (np.abs(left).T @ system.A_error @ np.abs(right_vectors)).diagonal() + EPS * size
+    along = np.abs(np.einsum("ij,ij->j", left_vectors.conj(), right_vectors))
+    error = (np.abs(left_vectors).T @ system.A_error @ np.abs(right_vectors)).diagonal() + EPS * size
     inside = 1 - np.abs(values) if system.sampled else -values.real
     near = values[inside < NEAR_LIMIT * error / np.maximum(along, 1e-300)]
     near = near[near.imag >= -CLUSTER_DISTANCES[-1] * unit]
@@ -138,8 +138,8 @@ def _candidates(system: UncertainPair) -> Iterator[complex]:
 
 def _eigenvectors(A: FloatArray) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
     """Return the eigenvalues with left and right eigenvectors of length 1."""
-    values, left, right_vectors = eig(A, left=True, right=True)  # type: ignore[misc] # scipy's stubs know one form
-    return values, left, right_vectors
+    values, left_vectors, right_vectors = eig(A, left=True, right=True)  # type: ignore[misc] # scipy's stubs know one form
+    return values, left_vectors, right_vectors
 
 
 def _judge(system: UncertainPair, value: complex) -> HiddenMode | None:

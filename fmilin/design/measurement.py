@@ -167,7 +167,7 @@ def factor_covariance(matrix: RealArrayLike, shape: int, what: str) -> FloatArra
 
 
 def process_directions(
-    model: Model, noise: Mapping[str, float] | RealArrayLike, augmented: Sequence[str], *, holds_noise: bool = False
+    model: Model, noise: Mapping[str, float] | RealArrayLike, augment_model: Sequence[str], *, holds_noise: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities.
 
@@ -181,11 +181,11 @@ def process_directions(
     for name, value in noise.items():
         if not (np.isfinite(as_numbers(value, f"The process noise of '{name}'")) and value >= 0):
             raise UsageError(f"The process noise of '{name}' is {value:g}: a {what} must be finite and 0 or more.")
-    names = sorted(noise, key=lambda name: name in augmented)
+    names = sorted(noise, key=lambda name: name in augment_model)
     X, U = np.zeros((N, len(noise))), np.zeros((nu, len(noise)))
     for k, name in enumerate(names):
         root = np.sqrt(noise[name])
-        if name in augmented:
+        if name in augment_model:
             X[model.states.index_of(name), k] = root
         else:
             U[model.inputs.index_of(name, "an input, or a parameter or bias that is estimated"), k] = root

@@ -232,10 +232,10 @@ def find_largest_errors(schedule: Schedule, numbers: Sequence[int]) -> dict[str,
 def _slowest(M: FloatArray, dM: FloatArray, sample_time: float) -> tuple[float, float]:
     """Return the decay of the slowest motion, and of the slowest one when M is off by dM; NaN where that is unknown."""
     parts: tuple[Any, ...] = eig(M, left=True, right=True)
-    values, left, right_vectors = parts
-    moved = np.einsum("ik,ij,jk->k", np.abs(left), dM, np.abs(right_vectors))
+    values, left_vectors, right_vectors = parts
+    moved = np.einsum("ik,ij,jk->k", np.abs(left_vectors), dM, np.abs(right_vectors))
     with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.where(moved == 0, 0.0, moved / np.abs(np.einsum("ik,ik->k", left.conj(), right_vectors)))
+        moved = np.where(moved == 0, 0.0, moved / np.abs(np.einsum("ik,ik->k", left_vectors.conj(), right_vectors)))
         if sample_time:
             decays = [-np.log(np.abs(values) + d) / sample_time for d in (0.0, moved)]
         else:

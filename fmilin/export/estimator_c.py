@@ -53,7 +53,7 @@ def component(kf: Estimator, name: str, precision: Precision) -> CComponent:
     N, P, RENEWED = (int(parts.sizes[key]) for key in ("N", "P", "RENEWED"))
     measured = kf.model.outputs.with_turns([turn or None for turn in kf.turns.tolist()])
     outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states
-    chart = [*kf.chart.kept, *kf.chart.others, *kf.chart.rows]
+    chart = [*kf.chart.coordinates, *kf.chart.dependent, *kf.chart.rows]
     wraps = bool(kf.turns.any())
     return CComponent(
         name=name,

@@ -25,7 +25,7 @@ from fmilin.families.zero_tracking import ZeroTracks, track_zeros
 from fmilin.formats import Holds
 from fmilin.linear_model.arrays import MATRICES, LinearArrays
 from fmilin.linear_model.builder import with_errors
-from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, drawn_result
+from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, extract_result
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
@@ -47,32 +47,32 @@ T = TypeVar("T")
 class FamilyPlots(Pictures["LinearFamily"]):
     """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
-    @implemented_in("fmilin.report.family_pictures:family_eigenvalue_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:family_eigenvalue_figure", subject=extract_result)
     def eigenvalues(self) -> Figure:
         """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:zero_locus_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:zero_locus_figure", subject=extract_result)
     def zeros(self) -> Figure:
         """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=extract_result)
     def root_locus(self) -> Figure:
         """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:campbell_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:campbell_figure", subject=extract_result)
     def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
         """Return frequencies and damping ratios of modes that swing over the axis, with lines at multiples of it."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:margin_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:margin_figure", subject=extract_result)
     def margins(self) -> Figure:
         """Return gain, phase and disk margins of loops over the last axis; none where one is unstable."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:surface_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:surface_figure", subject=extract_result)
     def surface(self, quantity: str = "growth") -> Figure:
         """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import ENTRY_ERRORS_CODE, MATRICES, LinearArrays
-from fmilin.linear_model.builder import Named, built_of_arrays
+from fmilin.linear_model.builder import Named, build_from_arrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.manifold.checks.batch_remarks import BatchRemarks
@@ -208,7 +208,7 @@ class Layout:
             outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
             parameters={name: value for name, value in parameters if not np.isnan(value)},
         )
-        return built_of_arrays(
+        return build_from_arrays(
             Named(t.model, t.inputs, t.outputs),
             v,
             (EntryErrors(**{name: v[f"error_{name}"] for name in MATRICES}), Accuracy(*v["accuracy"].tolist())),

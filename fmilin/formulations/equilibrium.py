@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.formulations.form import rank_of
+from fmilin.formulations.form import find_rank
 from fmilin.formulations.formulation import UCS
 from fmilin.formulations.of_model import constraint_values, second_order
 from fmilin.manifold.operating_points import operating_point
@@ -86,7 +86,7 @@ def equilibrium(
             f"still accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to an equilibrium, or keep "
             "the point: the formulations accept any consistent point."
         )
-    rank = rank_of(form.G * sizes)
+    rank = find_rank(form.G * sizes)
     return Equilibrium(balance.point, form.multipliers, rank, balance.system.steps, certificate)
 
 
@@ -123,7 +123,7 @@ class StaticBalance:
         self.form = form = second_order(model, point)
         self.sizes = model.states.scales(point.states)[form.positions]
         n, m = len(self.sizes), len(form.G)
-        forces = self.sizes * _applied_forces(form)
+        forces = self.sizes * _compute_applied_forces(form)
         stiffness = self.sizes[:, None] * form.force_states[:, form.positions] * self.sizes
         force = max(float(np.max(np.abs(part), initial=0.0)) for part in (stiffness, forces)) or 1.0
         lengths = np.linalg.norm(form.G * self.sizes, axis=1)
@@ -158,25 +158,25 @@ class StaticBalance:
             )
         else:
             certificate = Certificate(float(np.max(np.abs(residual), initial=0.0)))
-        self.point = self._point_at(z)
+        self.point = self._make_point(z)
         return replace(certificate, residual_measure="in sizes of the forces and of the constraints' gradients")
 
     def values(self, z: FloatArray) -> FloatArray:
         """Return the residuals (n + m,); NaN where the equations are not defined."""
         n = len(self.sizes)
-        point = self._point_at(z)
+        point = self._make_point(z)
         multipliers = (z * self._column_sizes)[n:]
         try:
             form, Phi = second_order(self.model, point), constraint_values(self.model, point)
         except NumericalError:
             return np.full(len(z), np.nan)
-        unbalanced = _applied_forces(form) - form.G.T @ multipliers
+        unbalanced = _compute_applied_forces(form) - form.G.T @ multipliers
         return self._row_factors * np.concatenate((unbalanced, Phi - self.compliance * multipliers))
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
         """Return the derivatives of :meth:`values`, exact where the multipliers are those of the form."""
         n = len(self.sizes)
-        form = second_order(self.model, self._point_at(z))
+        form = second_order(self.model, self._make_point(z))
         slopes = np.zeros((len(z), len(z)))
         slopes[:n, :n] = form.force_states[:, form.positions]
         slopes[:n, n:], slopes[n:, :n] = -form.G.T, form.G
@@ -191,7 +191,7 @@ class StaticBalance:
         """Return how large the entries of the derivatives are near z."""
         return np.abs(self.jacobian(z)[0])
 
-    def _point_at(self, z: FloatArray) -> OperatingPoint:
+    def _make_point(self, z: FloatArray) -> OperatingPoint:
         x = self.point.states.copy()
         x[self.form.positions] = (z * self._column_sizes)[: len(self.sizes)]
         return self.point.with_states(x)
@@ -219,7 +219,7 @@ class _BalanceSystem(DenseSystem):
         return np.asarray(np.max(np.abs(step[:, : len(self._balance.sizes)]), axis=1, initial=0.0))
 
 
-def _applied_forces(form: SecondOrderForm) -> FloatArray:
+def _compute_applied_forces(form: SecondOrderForm) -> FloatArray:
     """Return f (n,): M v' with the least-norm v' of the form is f - Phi_q' lambda, and Phi_q v' = 0 at rest."""
     return np.asarray(form.M @ form.accelerations + form.G.T @ form.multipliers)
 

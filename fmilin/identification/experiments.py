@@ -123,7 +123,7 @@ class Experiments:
         """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
         inputs, respond = self.point.inputs + deviations, self.stepped.respond
         if tolerance is not None:
-            respond = partial(self.stepped.respond_within, tolerance)
+            respond = partial(self.stepped.respond_accurately, tolerance)
         if self.takes_whole_steps and self.cadence.internal:
             return respond_in_whole_steps(respond, self.point, inputs, step, self.cadence.internal)
         return respond(self.point, inputs, step)

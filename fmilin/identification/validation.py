@@ -218,4 +218,4 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
     option = "FmuOptions(solver_tolerance=...)"
     advice = f" {reasons} Set a smaller tolerance of the solver inside ({option}), or use another step=."
-    return require_parts(linear, part, lambda *_: advice, keep=keep, said=bool(reasons))
+    return require_parts(linear, part, lambda *_: advice, keep=keep, is_reported=bool(reasons))

@@ -21,7 +21,7 @@ from fmilin.identification.findings import Findings
 from fmilin.identification.integrators import EXACT, find_plant_of_integrator
 from fmilin.identification.realization import Realized, choose_named_states
 from fmilin.identification.step_size import confirm_at_half_step
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, build_matrices, name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.manifold.selection import Selection
@@ -161,7 +161,7 @@ class MeasuredWay(Way):
         evaluations = self.setting.stepped.steps
         is_hidden = coordinates.full_states is coordinates.states
         outputs = self.setting.stepped.respond(self.point, self.point.inputs[None, :], step).at_once[0]
-        point = point_of(self.model, self.point, outputs)
+        point = name_point(self.model, self.point, outputs)
         if is_hidden:
             point = replace(point, states=dict.fromkeys(coordinates.states.names, 0.0))
         else:
@@ -176,7 +176,9 @@ class MeasuredWay(Way):
             np.maximum(getattr(errors, name), doubt * np.abs(getattr(matrices, name))) for name in ("A", "B", "C", "D")
         )
         slopes = LinearMatrices(matrices.A, matrices.B, matrices.C, matrices.D, f0, *doubts)
-        linear = built(self.model, coordinates, slopes, point, (method, evaluations, 0), sample_time=sample_time)
+        linear = build_matrices(
+            self.model, coordinates, slopes, point, (method, evaluations, 0), sample_time=sample_time
+        )
         return replace(linear, warnings=(*linear.warnings, *self._describe_motion(linear, step)))
 
     def _describe_motion(self, linear: LinearModel, step: float) -> list[Remark]:

@@ -27,7 +27,7 @@ def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
 
 
 def require_parts(
-    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, said: bool = False
+    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, is_reported: bool = False
 ) -> LinearModel:
     """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
     doubtful = int(np.count_nonzero(part > INACCURATE_ENTRY_ERROR))
@@ -44,7 +44,11 @@ def require_parts(
             variable=columns[j],
         )
     more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""
-    return linear if said else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
+    return (
+        linear
+        if is_reported
+        else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
+    )
 
 
 def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:

@@ -64,14 +64,14 @@ class LinearMatrices:
     D_error: FloatArray
 
     @classmethod
-    def known_to(
+    def with_relative_error(
         cls, relative: float, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], f0: FloatArray
     ) -> LinearMatrices:
         """Return derivatives A, B, C, D of which every entry has the same relative error."""
         return cls(*matrices, f0, *(relative * np.abs(matrix) for matrix in matrices))
 
 
-def built(
+def build_matrices(
     interface: Model | Named,
     coordinates: IndependentCoordinates,
     slopes: LinearMatrices,
@@ -94,7 +94,7 @@ def built(
     values = dict(zip("ABCDT", matrices, strict=True)) | {"f0": slopes.f0, "y0": coordinates.y0}
     if coordinates.T_u is not None:
         values["T_u"] = coordinates.T_u
-    return built_of_arrays(
+    return build_from_arrays(
         interface,
         values,
         (errors, accuracy),
@@ -106,7 +106,7 @@ def built(
     )
 
 
-def built_of_arrays(
+def build_from_arrays(
     interface: Model | Named,
     values: Mapping[str, FloatArray],
     certainty: tuple[EntryErrors, Accuracy],
@@ -149,8 +149,8 @@ def built_of_arrays(
 
 def relative_errors(errors: EntryErrors, matrices: Sequence[FloatArray]) -> tuple[float, ...]:
     """Return the largest error over the largest entry of A, B, C, D and T."""
-    every = errors.A, errors.B, errors.C, errors.D, errors.T
-    return tuple(relative_error(error, matrix) for error, matrix in zip(every, matrices, strict=True))
+    all_errors = errors.A, errors.B, errors.C, errors.D, errors.T
+    return tuple(relative_error(error, matrix) for error, matrix in zip(all_errors, matrices, strict=True))
 
 
 def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> LinearModel:
@@ -161,7 +161,7 @@ def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> L
     return replace(linear, errors=errors, accuracy=accuracy, warnings=(*linear.warnings, *remarks))
 
 
-def point_of(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
+def name_point(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
     """Return a point by the names of a model's signals; without outputs where these are not determined."""
     return LinearizationPoint(
         time=point.time,
@@ -190,7 +190,7 @@ def with_parameters_as_inputs(
     return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[count:])))
 
 
-def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
+def find_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
     """Return which inputs are wanted, by number."""
     chosen = [inputs.index_of(name, "an input of the model") for name in names]
     if len(set(chosen)) != len(chosen):

@@ -353,8 +353,8 @@ class LinearModel(TableRepr):
         u0 = np.array([self.point.inputs[name] for name in names])
         zeros = np.zeros((len(s), len(self.states)))
 
-        def wide(left: FloatArray, right: FloatArray) -> FloatArray:
-            return np.hstack((left, right[:, s]))
+        def wide(first: FloatArray, second: FloatArray) -> FloatArray:
+            return np.hstack((first, second[:, s]))
 
         return replace(
             self,
@@ -444,7 +444,7 @@ class Pictures(Generic[Result]):
         return "Pictures: " + ", ".join(f"{name}()" for name in dir(self) if not name.startswith("_"))
 
 
-def drawn_result(pictures: Pictures[Result]) -> Result:
+def extract_result(pictures: Pictures[Result]) -> Result:
     """Return the result that pictures are drawn of: implementations of the pictures take it."""
     return pictures._drawn
 
@@ -452,42 +452,42 @@ def drawn_result(pictures: Pictures[Result]) -> Result:
 class Plots(Pictures[LinearModel]):
     """Draws a linear model; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
-    @implemented_in("fmilin.report.linear_pictures:eigenvalue_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:eigenvalue_figure", subject=extract_result)
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the eigenvalues (log(z) / T when sampled) with rays of equal damping, those of ``naive`` in grey."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.zeros:pole_zero_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.zeros:pole_zero_figure", subject=extract_result)
     def zeros(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return the pole-zero map: eigenvalues and transmission zeros, in z with the unit circle when sampled."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.linear_pictures:mode_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:mode_figure", subject=extract_result)
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return shapes of modes as bars with phases, of the six slowest by default; counted from 1 as ``modes()``."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:participation_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:participation_figure", subject=extract_result)
     def participation(self) -> Figure:
         """Return which coordinates take part in which mode, which inputs move it, which outputs show it."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:bode_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.response_plots:bode_figure", subject=extract_result)
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams by python-control, of the first four inputs and outputs unless channels are named."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:nyquist_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.response_plots:nyquist_figure", subject=extract_result)
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:step_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.response_plots:step_figure", subject=extract_result)
     def step(
         self,
         *,
@@ -504,22 +504,22 @@ class Plots(Pictures[LinearModel]):
         """
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:error_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:error_figure", subject=extract_result)
     def errors(self) -> Figure:
         """Return the estimated error of every entry of A, B, C and D over the largest entry of its matrix."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:sparsity_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:sparsity_figure", subject=extract_result)
     def sparsity(self) -> Figure:
         """Return which entries of A, B, C and D are zero, and how large the others are."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:sensitivity_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:sensitivity_figure", subject=extract_result)
     def sensitivities(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return what each parameter does to the modes (from 1, slowest first; by default those that move most)."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:reduction_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:reduction_figure", subject=extract_result)
     def reduction(self, full: LinearModel, low: float = 0.0, high: float = float("inf")) -> Figure:
         """Return this reduced model beside the ``full`` one: gains, difference, and its bound for these rad/s."""
         ...

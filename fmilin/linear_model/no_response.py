@@ -63,8 +63,8 @@ def is_sparsely_connected(matrices: SparseMatrices) -> bool:
     inputs = sparse.csr_array(B.sum(axis=1).reshape(1, count))
     graph: Any = sparse.block_array([[A.T, None], [inputs, sparse.csr_array((1, 1))]], format="csr")
     reached = breadth_first_order(graph, count, return_predecessors=False)
-    seen = np.append(C.sum(axis=0) > 0, False)
-    return bool(seen[reached].any())
+    observed = np.append(C.sum(axis=0) > 0, False)
+    return bool(observed[reached].any())
 
 
 def _find_visible(matrix: csr_array[Any], errors: csr_array[Any]) -> csr_array[Any]:
@@ -85,8 +85,8 @@ def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tu
     paths = {i: [("B", i, int(B[i].argmax()))] for i in np.flatnonzero(B.any(axis=1)).tolist()}
     front = list(paths)
     while front:
-        if (seen := C[:, front]).any():
-            row, column = np.argwhere(seen)[0].tolist()
+        if (entries := C[:, front]).any():
+            row, column = np.argwhere(entries)[0].tolist()
             return [*paths[front[column]], ("C", row, front[column])]
         reached = [i for i in np.flatnonzero(A[:, front].any(axis=1)).tolist() if i not in paths]
         for i in reached:

@@ -194,7 +194,7 @@ class BatchResult:
     @property
     def models(self) -> LinearArrays:
         """The linear models."""
-        return self.computed.models
+        return self.compute.models
 
     @property
     def good(self) -> int:

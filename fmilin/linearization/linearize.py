@@ -8,7 +8,7 @@ from typing import Unpack
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UsageError
-from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linear_model.builder import find_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linearization.algorithm import compute, describe_choice
 from fmilin.linearization.assembly import assemble_point
@@ -104,7 +104,7 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
     model = model_at_input_limits(model, point)
-    chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
+    chosen = None if inputs is None else find_inputs(model.inputs, inputs)
     model = model if outputs is None else with_outputs(model, outputs)
     linear, _ = linearize_by_method(model, point, request)
     return linear if chosen is None else with_inputs(linear, chosen)

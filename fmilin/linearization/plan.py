@@ -22,7 +22,7 @@ from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import can_be_described, is_quick_in_batches
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER
 
@@ -74,7 +74,7 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
     """
     if request.checks == "all" or not is_quick_in_batches(model) or can_be_described(model):
         return None
-    plans: list[LinearizationPlan] = memory_of(model).setdefault(LinearizationPlan, [])
+    plans: list[LinearizationPlan] = find_memory(model).setdefault(LinearizationPlan, [])
     for plan in plans:
         if plan.request is request or plan.request == request:
             return plan
@@ -86,7 +86,7 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
 
 def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
     """Return the linear model of a batch of one; None if a check has a doubt, or other coordinates would be chosen."""
-    at = result.computed
+    at = result.compute
     reference, selection = at.reference, at.reference.selection
     is_meant_elsewhere = point.slope_changes is not None  # errors include how far the point is from the one meant
     if result.is_doubtful[0] or selection is None or is_meant_elsewhere or not would_be_chosen(at):

@@ -32,13 +32,13 @@ from fmilin.model.capabilities import (
     read_discrete_states,
     read_event_indicators,
     read_exact_slopes,
-    read_remarks_at,
+    read_point_remarks,
     read_sparse_equations,
     read_tangents,
 )
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint, TangentBatch
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
@@ -242,7 +242,7 @@ class Reference:
     @cached_property
     def procedure(self) -> ProcedureTraits | None:
         """The properties of the exact procedure; None without one. Computed once per model because it is slow."""
-        memory, point = memory_of(self.own), self.point
+        memory, point = find_memory(self.own), self.point
         traits: ProcedureTraits | None = memory.get(ProcedureTraits)
         if traits is None:
             slopes = read_exact_slopes(self.own, point.time, point.states, point.inputs)
@@ -261,4 +261,4 @@ class Reference:
         model, point = self.model, self.point
         if isinstance(model, HasContacts) and model.contact_forces(point.time, point.states, point.inputs):
             return True
-        return bool(read_remarks_at(model, model.start))
+        return bool(read_point_remarks(model, model.start))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import point_of
+from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import GivenTangents, assemble_given
 from fmilin.linearization.context import EnlargedPoint
@@ -135,7 +135,7 @@ def _assemble(
     )
     signals = Signals([model.states[i] for i in kept])
     linear = assemble_given(evaluator, point, derivatives, tangents, signals, "enlarged")
-    return replace(linear, point=point_of(model, point, None))
+    return replace(linear, point=name_point(model, point, None))
 
 
 def _basis(

@@ -21,7 +21,7 @@ from fmilin.model.equations import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.signals import FloatArray, Signals, as_numbers
 from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER, START_GAP_TOLERANCE
 
@@ -311,7 +311,7 @@ def consistent_states(
 
 def start_of(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
-    mode, start, memory = dict(read_discrete_states(model)), model.start, memory_of(model)
+    mode, start, memory = dict(read_discrete_states(model)), model.start, find_memory(model)
     assembled_from = (start.time, start.states.tobytes(), start.inputs.tobytes()), mode
     remembered: tuple[object, OperatingPoint] | None = memory.get(start_of)
     if remembered is None or remembered[0] != assembled_from:

@@ -11,7 +11,7 @@ from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.rank import decide_rank
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
 from fmilin.signals import FloatArray
@@ -53,7 +53,7 @@ def recall_facts(model: Model, point: OperatingPoint, base: Evaluation, *, trust
     has_events = bool(len(read_event_indicators(model, point.time, point.states, point.inputs)))
     if has_events or not trusted:
         return VerifiedFacts(mode, is_transferable=False)
-    facts: VerifiedFacts | None = memory_of(model).get(VerifiedFacts)
+    facts: VerifiedFacts | None = find_memory(model).get(VerifiedFacts)
     pairs = {} if facts is None else facts.pairs or {}
     are_paired = np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())])
     return VerifiedFacts(mode) if facts is None or facts.mode != mode or not are_paired else facts
@@ -62,7 +62,7 @@ def recall_facts(model: Model, point: OperatingPoint, base: Evaluation, *, trust
 def remember_facts(model: Model, facts: VerifiedFacts) -> None:
     """Keep what was verified of a model for its other points."""
     if facts.is_transferable:
-        memory_of(model)[VerifiedFacts] = facts
+        find_memory(model)[VerifiedFacts] = facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class ConstraintsFile:
 def read_constraints(source: Path | str | bytes, source_name: str = "") -> ConstraintsFile:
     r"""Read a constraints file, given by its path or as its content with a ``source_name`` for messages."""
     name = source_name or (str(source) if not isinstance(source, bytes) else "constraints")
-    entries, independent = _validated(_table(source, name), name)
+    entries, independent = _validate_entries(_table(source, name), name)
     constraints = tuple(_constraint(entry, f"{name}, entry {i}") for i, entry in enumerate(entries, 1))
     return ConstraintsFile(constraints, tuple(independent))
 
@@ -50,7 +50,7 @@ def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
 _ENTRY = ("expression", "variable", "rate", "name", "level")
 
 
-def _validated(table: dict[str, Any], name: str) -> tuple[list[dict[str, Any]], list[str]]:
+def _validate_entries(table: dict[str, Any], name: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the entries, and the recommended coordinates, after making sure that nothing else stands there."""
     entries, coordinates = table.get("constraint", []), table.get("coordinates", {})
     problems = [f"{key}: Extra inputs are not permitted" for key in table if key not in ("constraint", "coordinates")]

@@ -133,8 +133,8 @@ class TangentBatch:
     outputs: FloatArray  # (k, ny, P + nu)
     smooth: bool = True  # whether the equations can have no kink
 
-    def __getitem__(self, some: slice) -> TangentBatch:
-        return replace(self, **{name: array[some] for name, array in self._arrays.items()})
+    def __getitem__(self, points: slice) -> TangentBatch:
+        return replace(self, **{name: array[points] for name, array in self._arrays.items()})
 
     @property
     def _arrays(self) -> dict[str, Any]:
@@ -180,11 +180,11 @@ class TangentBatch:
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return replace(batches[0], **joined)
 
-    def corrected(self, some: NDArray[np.intp], right: TangentBatch) -> TangentBatch:
+    def corrected(self, points: NDArray[np.intp], right: TangentBatch) -> TangentBatch:
         """Return the same with what another batch says of some points."""
         arrays: dict[str, Any] = {name: array.copy() for name, array in self._arrays.items()}
         for name, array in arrays.items():
-            array[some] = right._arrays[name]
+            array[points] = right._arrays[name]
         return replace(self, **arrays)
 
     def with_columns(self, kept: Sequence[int]) -> TangentBatch:

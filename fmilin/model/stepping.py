@@ -63,7 +63,7 @@ class Stepped(ABC):
         """Return the relative tolerance that the solver inside works to; None where it cannot be read."""
         return None
 
-    def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+    def respond_accurately(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run as :meth:`respond` does, the solver inside set to another relative tolerance this once."""
         raise UsageError(f"The solver inside has no tolerance that could be set to {tolerance:g}.")
 

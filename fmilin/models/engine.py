@@ -157,7 +157,7 @@ class NativeEngine(ABC, Generic[Selection]):
         """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
         return {}
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the engine to linearize at a point: as ``HasInputLimits.seen_at`` of its model, with all inputs."""
         return self
 

@@ -243,7 +243,7 @@ class NativeModel(
 
         return values_of_graph(self, t, x, u)
 
-    def compiled_for(self, evaluations: int) -> Self:
+    def compile_for_evaluations(self, evaluations: int) -> Self:
         """Return the model whose single points are evaluated by compiled code as soon as that pays."""
         visits = self.engine.compiled_visits(self._chosen, self._observed)
         if visits is None:
@@ -405,7 +405,7 @@ class NativeModel(
         """Return the same model with these constraints declared instead of its own."""
         return self._changed(constraints=tuple(constraints))
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return how held feet stand at a point."""
         if not self.engine.contacts:
             return ()
@@ -442,9 +442,9 @@ class NativeModel(
         new = {name: float(value) for name, value in values.items()}
         return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
 
-    def seen_at(self, point: OperatingPoint) -> NativeModel:
+    def resolve_limits(self, point: OperatingPoint) -> NativeModel:
         """Return the model of the engine as it is seen at a point; the same object for the same engine."""
-        engine = self.engine.seen_at(point.time, point.states, self._full(point.inputs))
+        engine = self.engine.resolve_limits(point.time, point.states, self._full(point.inputs))
         if engine is self.engine:
             return self
         if id(engine) not in self._at_points:

@@ -85,7 +85,7 @@ class _SaddlePointEngine(SystemEngine):
         """Return functions that solve by these factors."""
         return SystemFunctions(system, self.factors)
 
-    def stabilized(self, alpha: float, beta: float) -> Self:
+    def with_stabilization(self, alpha: float, beta: float) -> Self:
         """Return the same engine with the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
         right = _with_attraction(self.system, self._plain, self._laws, alpha, beta)
         other = self.having(replace(self.system, right_hand_side=right))
@@ -117,7 +117,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
     def _unstabilized(self) -> Self:
         return self._changed(self.engine.unstabilized())
 
-    def stabilized(self, alpha: float, beta: float) -> Self:
+    def with_stabilization(self, alpha: float, beta: float) -> Self:
         """Return the model with Baumgarte's stabilization, alpha and beta >= 0 in 1/s, eqs. (3.8) and (3.9).
 
         Constraints become 0 = g'' + 2 alpha g' + beta^2 g, those on velocities 0 = a' + 2 alpha a.
@@ -125,7 +125,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
         from fmilin.simulation.stabilizations import Baumgarte
 
         rates = Baumgarte(alpha, beta)  # refuses what are none
-        return self._changed(self.engine.stabilized(rates.alpha, rates.beta))
+        return self._changed(self.engine.with_stabilization(rates.alpha, rates.beta))
 
 
 @dataclass(frozen=True, eq=False)

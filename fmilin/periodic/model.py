@@ -19,7 +19,7 @@ from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
 from fmilin.families.multiblade import build_transformation
 from fmilin.formats import Holds
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, build_matrices
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.floquet import Floquet, Periodic, floquet, mismatch
@@ -116,7 +116,7 @@ class PeriodicModel(TableRepr):
         coordinates = IndependentCoordinates(
             self.states, self.full_states, y0, self.T[k], np.zeros_like(self.T[k]), "partition"
         )
-        return built(
+        return build_matrices(
             Named(self.info, self.inputs, self.outputs), coordinates, LinearMatrices(A, B, C, D, f0, *errors),
             LinearizationPoint(point.time, x, u, {}, dict(point.parameters)), EXACT, (*self.remarks, *untested),
         )  # fmt: skip
@@ -265,12 +265,16 @@ class PeriodicModel(TableRepr):
         nothing = np.zeros((order, order))
         coordinates = IndependentCoordinates(states, states, np.zeros(order), np.eye(order), nothing, "named")
         size = float(np.abs(self.A).max(initial=0.0)) or 1.0
-        slopes = LinearMatrices.known_to(float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order))
+        slopes = LinearMatrices.with_relative_error(
+            float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order)
+        )
         x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
         where = LinearizationPoint(point.time, x, u, {}, dict(point.parameters))
         named = Named(self.info, inputs, outputs)
         untested = equilibrium_not_tested("the states are deviations from a periodic motion")
-        return built(named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time)
+        return build_matrices(
+            named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time
+        )
 
     @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:

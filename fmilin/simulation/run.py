@@ -13,7 +13,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.capabilities import compile_for
+from fmilin.model.capabilities import compile_model
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Stepped
@@ -143,7 +143,7 @@ def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, reques
 
     No outputs, energies and drifts are evaluated, which a search for a motion does not need.
     """
-    run = _prepare_run(compile_for(model, len(times)), start, request)
+    run = _prepare_run(compile_model(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]))
     integration = run.integration(times, breaks)
     states, inputs = [], []
@@ -157,7 +157,7 @@ def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, reques
 
 def simulate_at_times(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
-    run = _prepare_run(compile_for(model, len(times)), start, request)
+    run = _prepare_run(compile_model(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]), request.stop)
     integration = run.integration(times, breaks)
     recorder = _Recorder(run.plant)
@@ -206,7 +206,7 @@ def snapshots(
     requested_times = as_numbers(times, "One of the times of the snapshots")
     grid = requested_times if until is None else _append_wait_end(requested_times, start.time, stop_time)
     request = RunRequest(inputs, formulation or stabilization, method, progress=progress, until=until)
-    run = _prepare_run(compile_for(model, len(grid)), start, request)
+    run = _prepare_run(compile_model(model, len(grid)), start, request)
     if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
         raise UsageError(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "

@@ -106,7 +106,9 @@ class Baumgarte(Stabilization):
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
         model = plant.model
-        stabilized = model.stabilized(self.alpha, self.beta) if isinstance(model, HasBaumgarteStabilization) else None
+        stabilized = (
+            model.with_stabilization(self.alpha, self.beta) if isinstance(model, HasBaumgarteStabilization) else None
+        )
         if stabilized is not None:
             plant.replace_dynamics(stabilized)
             return IntegratedCoordinates(plant)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS, join_first
-from fmilin.model.capabilities import read_remarks_at
+from fmilin.model.capabilities import read_point_remarks
 from fmilin.numerics.certificate import Certificate
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE
 from fmilin.trimming.equations import Equations
@@ -150,7 +150,7 @@ def make_point(
         report=report,
         request=request,
     )
-    model_remarks = read_remarks_at(candidate.model, point)
+    model_remarks = read_point_remarks(candidate.model, point)
     report = replace(
         report, search_remarks=(*remarks, *list_remarks(equations, candidate, report, restless), *model_remarks)
     )

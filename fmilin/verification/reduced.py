@@ -20,7 +20,7 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.verified_frame import verify_frame
-from fmilin.model.capabilities import compile_for
+from fmilin.model.capabilities import compile_model
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -103,7 +103,7 @@ def reduce_model(model: Model, linear: LinearModel) -> ReducedModel:
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
-    evaluator = PointEvaluator(compile_for(model, 0))
+    evaluator = PointEvaluator(compile_model(model, 0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)

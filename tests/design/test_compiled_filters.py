@@ -14,7 +14,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.design.estimation.compiled import CompiledFilter
-from fmilin.design.estimation.slopes import GraphVisits
+from fmilin.design.estimation.slopes import GraphEvaluator
 from fmilin.models import Labels, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
@@ -60,13 +60,13 @@ def assert_same(first: fl.design.Estimator, second: fl.design.Estimator) -> None
 def counting() -> Iterator[list[str]]:
     """Count where Python evaluates a model."""
     calls: list[str] = []
-    original = GraphVisits._computed
+    original = GraphEvaluator._compute
 
     def counted(self: Any, *point: Any) -> Any:
         calls.append("evaluation")
         return original(self, *point)
 
-    with patch.object(GraphVisits, "_computed", counted):
+    with patch.object(GraphEvaluator, "_compute", counted):
         yield calls
 
 

@@ -423,7 +423,7 @@ def test_other_sources_stay_on_their_manifolds(source: str) -> None:
     truth = fl.simulate(kf.model, stop_time=0.1, step=0.01) if not augment else None
     for k in range(1, 11):
         kf.step(model.start.inputs, [1e-3 + (truth.outputs[k, 0] if truth is not None else 0.5)])
-        h = kf.motion.visits.surface(kf.time, kf.x, model.start.inputs)[0]
+        h = kf.motion.evaluator.surface(kf.time, kf.x, model.start.inputs)[0]
         assert np.abs(h).max(initial=0.0) < 1e-9
     assert np.isfinite(kf.x).all()
     assert np.linalg.eigvalsh(kf.covariance)[0] > 0

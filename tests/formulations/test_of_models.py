@@ -174,7 +174,7 @@ def test_a_stabilized_model_has_the_equations_without_stabilization() -> None:
     model, point = moving_linkage()
     assert isinstance(model, LagrangeModel)
     plain = spectrum(model, point, "rcs").true
-    stabilized = spectrum(NullSpaceModel(model).stabilized(20.0, 20.0), point, "rcs").true
+    stabilized = spectrum(NullSpaceModel(model).with_stabilization(20.0, 20.0), point, "rcs").true
     np.testing.assert_allclose(stabilized, plain, rtol=1e-12)
 
 

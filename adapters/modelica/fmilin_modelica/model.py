@@ -191,11 +191,11 @@ class ModelicaModel(DaeModel):
         parameters = [v for v in self.engine.equations.variables if v.role == "parameter"]
         return {name: Signal(name, v.unit, description=v.description) for v in parameters for _, name in v.entries()}
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return, at the start itself, which start values that the model writes had to move."""
         moved, x = self.engine.moved, point.states
         is_start = all(np.isclose(x[m.state], m.became * m.sign, rtol=AS_WRITTEN, atol=AS_WRITTEN) for m in moved)
-        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and is_start else []))
+        return (*super().list_point_remarks(point), *([moved_remark(moved)] if moved and is_start else []))
 
     @classmethod
     def opened(cls, source: Source) -> Self:

@@ -243,7 +243,7 @@ class MujocoEngine(Engine):
         size = np.abs(stress).max(axis=1, initial=0.0)
         return np.asarray(size[len(G) - self._forces :] < np.sqrt(RANK))
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
         """Return the engine with limits opened at which controls stand, and diagnostics on what is saturated."""
         self._set(t, x, u)
         for compute in (mujoco.mj_fwdPosition, mujoco.mj_fwdVelocity, mujoco.mj_fwdActuation):

@@ -46,11 +46,11 @@ class MeasuredEngine(MechanismEngine):
     through: MujocoEngine | None = None
     engine_here: MujocoEngine | None = None
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism as it is seen at a point, by whichever way is quicker."""
         if self.through is None or not self._is_slower:
-            return super().seen_at(t, x, u)
-        engine_here = self.through.seen_at(t, x, u)
+            return super().resolve_limits(t, x, u)
+        engine_here = self.through.resolve_limits(t, x, u)
         if id(engine_here) not in self._views:
             view = self._views[id(engine_here)] = copy(self)
             view.engine_here, view.batches, view.compilable, view.names_limits = (

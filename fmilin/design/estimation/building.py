@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fmilin.design.angles import Wrapped, choose_turns
-from fmilin.design.estimation.augmented import add_noise_states, augmented
+from fmilin.design.estimation.augmented import add_noise_states, augment_model
 from fmilin.design.estimation.charts import CoordinateSplit, RowTerms, choose_chart
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.motion import ManifoldStepper, triangular
-from fmilin.design.estimation.slopes import visits_of
+from fmilin.design.estimation.slopes import make_evaluator
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
 from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_covariance, initial_factor, measurement_covariance, process_directions
@@ -121,7 +121,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     if not len(model.outputs):
         raise UsageError(f"A filter needs measurements: name the measured outputs of '{model.info.name}' (outputs=).")
     further = len(model.states)
-    model = augmented(model, augment)
+    model = augment_model(model, augment)
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
     R = measurement_covariance(model.outputs, measurement_noise)
     measured = choose_turns(model.wrapped_outputs, wrapped_outputs)
@@ -140,8 +140,8 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     if initial_covariance is None:
         S = steady_factor(motion, model, point, R, (sample_time, noise[1], held))
     else:
-        S = initial_factor(model.states, T, motion.chart.kept, initial_covariance)
-    remarks = (*remarks, *unobserved(motion, model, point, R))
+        S = initial_factor(model.states, T, motion.chart.coordinates, initial_covariance)
+    remarks = (*remarks, *warn_unobserved(motion, model, point, R))
     states, k = point.states, len(renewed)
     if k:
         states = np.concatenate((states, np.zeros(k)))
@@ -230,17 +230,17 @@ def _motion(
     further, renewed, turns = last
     augmenting = range(further, len(model.states))
     frame = frame_at(model, point)
-    kept = sorted(frame.selection.kept or ())
-    others = [i for i in range(len(model.states)) if i not in kept]
-    chart = CoordinateSplit(kept, others, list(frame.parametrization.rows))
-    visits, scales = visits_of(model, frame.invariants, turns), frame.invariants.scales
+    coordinates = sorted(frame.selection.kept or ())
+    dependent = [i for i in range(len(model.states)) if i not in coordinates]
+    chart = CoordinateSplit(coordinates, dependent, list(frame.parametrization.rows))
+    evaluator, scales = make_evaluator(model, frame.invariants, turns), frame.invariants.scales
     row_terms = RowTerms(frame.invariants, point.time, point.states, point.inputs)
-    if set(augmenting) & set(others):
+    if set(augmenting) & set(dependent):
         at = point.time, point.states, point.inputs
-        chart = choose_chart(visits.surface(*at)[1], scales, len(others), row_terms.at(*at), augmenting)
+        chart = choose_chart(evaluator.surface(*at)[1], scales, len(dependent), row_terms.at(*at), augmenting)
     motion = ManifoldStepper(
-        visits, chart, scales,
-        noise=noise, substeps=substeps or 1, row_terms=row_terms, held=augmenting, renewed=renewed,
+        evaluator, chart, scales,
+        noise=noise, substeps=substeps or 1, row_terms=row_terms, fixed_states=augmenting, renewed=renewed,
     )  # fmt: skip
     if substeps is None:
         motion.substeps = _substeps(motion, point, sample_time)
@@ -251,7 +251,7 @@ def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float
     """Return how many steps of the Runge-Kutta method a sample takes."""
     t, x, u = point.time, point.states, point.inputs
     T = motion.tangent(t, x, u)
-    A = motion.visits.along(t, x, u, T)[2][motion.chart.kept]
+    A = motion.evaluator.along(t, x, u, T)[2][motion.chart.coordinates]
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) * sample_time
     count = max(1, int(np.ceil(fastest / MAX_SUBSTEP_FRACTION)))
     while count <= MAX_SUBSTEPS:
@@ -276,24 +276,24 @@ DECAY_RATE_TOLERANCE = 1e-9  # of the fastest mode: a real part below minus this
 MAX_NAMED_STATES = 4  # states of a direction that are named
 
 
-def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
+def warn_unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
     """Return a diagnostic on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
 
     Raises NumericalError when such a mode grows.
     """
     t, x, u = point.time, point.states, point.inputs
-    T, kept = motion.tangent(t, x, u), motion.chart.kept
-    _, _, F, C = motion.visits.along(t, x, u, T)
-    D, A = motion.scales[kept], F[kept] * motion.scales[kept] / motion.scales[kept][:, None]
-    seen = C * D / np.sqrt(np.diag(R))[:, None]
+    T, coordinates = motion.tangent(t, x, u), motion.chart.coordinates
+    _, _, F, C = motion.evaluator.along(t, x, u, T)
+    D, A = motion.scales[coordinates], F[coordinates] * motion.scales[coordinates] / motion.scales[coordinates][:, None]
+    observed = C * D / np.sqrt(np.diag(R))[:, None]
     size = np.linalg.norm(A, 2) + 1e-300
-    seen = seen * size / (np.linalg.norm(seen, 2) + 1e-300)
+    observed = observed * size / (np.linalg.norm(observed, 2) + 1e-300)
     remarks: list[Remark] = []
     values = np.linalg.eigvals(A)
     for value in sorted(values[values.imag >= 0], key=lambda s: -s.real):
         if value.real < -DECAY_RATE_TOLERANCE * size:
             break
-        *_, small, V = np.linalg.svd(np.vstack((A - value * np.eye(len(A)), seen)))
+        *_, small, V = np.linalg.svd(np.vstack((A - value * np.eye(len(A)), observed)))
         if small[-1] > OBSERVABILITY_TOLERANCE * size:
             continue
         direction = np.abs(T @ (V[-1].conj() * D)) / motion.scales

@@ -81,7 +81,7 @@ class FilterCode:
 
     def __init__(self, plan: FilterPlan, code: CallableCode) -> None:
         self._library, self._tables = _load(code.source), np.ascontiguousarray(code.tables)
-        N, P = len(plan.motion.scales), len(plan.motion.chart.kept)
+        N, P = len(plan.motion.scales), len(plan.motion.chart.coordinates)
         NY, NU = len(plan.R), len(plan.model.inputs)
         ends = np.cumsum([3, N, P * P, 2 * N - P, NY, NY, NY, NU, NY]).tolist()
         names = "x", "S", "chart", "innovations", "whitened", "turns", "u", "y"
@@ -128,13 +128,13 @@ class FilterCode:
         m[self._at["turns"]] = turns
         rows = np.ascontiguousarray(rows)
         N = self._at["x"].stop - self._at["x"].start
-        told = np.empty((len(rows), 2 * N + 2 * NY + 2))
+        results = np.empty((len(rows), 2 * N + 2 * NY + 2))
         addresses = (array.ctypes.data for array in (self._tables, m))
-        count = self._library.record(*addresses, len(rows), rows.ctypes.data, told.ctypes.data)
+        count = self._library.record(*addresses, len(rows), rows.ctypes.data, results.ctypes.data)
         belief = self._read(motion, m, float(m[0]))
         self._free.append(area)
         ends = np.cumsum([1, N, N, NY, NY]).tolist()
-        times, states, deviations, innovations, whitened, logarithms = np.split(told[:count], ends, axis=1)
+        times, states, deviations, innovations, whitened, logarithms = np.split(results[:count], ends, axis=1)
         return belief, FilteredRows(times[:, 0], states, deviations, innovations, whitened), logarithms[:, 0]
 
     def _take(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> _CallMemory:
@@ -208,7 +208,7 @@ class CompiledFilter(Filter):
         """Count samples; return the compiled code where there is some for such a motion by now."""
         if not self._is_settled and self._pays(samples):
             self.compile()
-        return self._code if motion.has_rules_of(self._plan.motion) else None
+        return self._code if motion.has_same_rules(self._plan.motion) else None
 
     def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""

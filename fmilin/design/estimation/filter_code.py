@@ -108,7 +108,7 @@ class FilterParts:
 
 
 # Outputs of the filter's code in addition to the estimate, by their place in the C text.
-TOLD = {
+ADDED_OUTPUTS = {
     "TELL_RESIDUAL": (
         "            if (round == 0) {\n                @innovations[rows[i]] = residuals[i];\n            }\n"
     ),
@@ -130,7 +130,7 @@ def assemble(plan: FilterPlan, precision: Precision, *, in_process: bool) -> Fil
     """Print a filter; for a call in the process parameters and the sample time are tables, and it tells innovations."""
     system, h = _equations(plan, in_process=in_process)
     motion, limits = plan.motion, dict(plan.motion.limits)
-    N, P, NU = system.states.numel(), len(motion.chart.kept), system.inputs.numel()
+    N, P, NU = system.states.numel(), len(motion.chart.coordinates), system.inputs.numel()
     M, RENEWED = N - P, len(motion.renewed)
     U_w = motion.noise[1] if motion.noise[1].shape[1] else np.zeros((NU, 1))
     X_w = motion.noise[0] if motion.noise[0].shape[1] else np.zeros((N, 1))
@@ -157,9 +157,9 @@ def assemble(plan: FilterPlan, precision: Precision, *, in_process: bool) -> Fil
     } | limits  # fmt: skip
     wraps = in_process or bool(plan.turns.any())
     sizes |= {key: Template(text).substitute(sizes) if wraps else "" for key, text in WRAPPING.items()}
-    sizes |= {key: text if in_process else "" for key, text in TOLD.items()}
+    sizes |= {key: text if in_process else "" for key, text in ADDED_OUTPUTS.items()}
     free = np.ones(N)
-    free[list(motion.held)] = 0.0
+    free[list(motion.fixed_states)] = 0.0
     usual = np.maximum(motion.row_terms.usual, 0.0)
     renewed = "factor of the covariance of noise that is held over each sample, by rows"
     tables = [
@@ -259,20 +259,20 @@ def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Preci
     sizes["dw"] = w.numel() if newton else 0
     at = dict(zip([*sizes, "v"], accumulate(sizes.values(), initial=0), strict=True))
 
-    def entries_at(key: str, count: int) -> list[str]:
+    def list_entries(key: str, count: int) -> list[str]:
         return [f"m[{at[key] + i}]" for i in range(count)]
 
     results, stages = [ca.densify(z), _nonzeros(e), _nonzeros(z_s), _nonzeros(z_w)], {}
-    values = {i: entries_at(key, sizes[key]) for i, key in enumerate(("z", "e", "z_s", "z_w"))}
+    values = {i: list_entries(key, sizes[key]) for i, key in enumerate(("z", "e", "z_s", "z_w"))}
     if implicit:
         rows, columns = s.matrix.sparsity().get_triplet()
         entries = [f"m[{at['A'] + i * w.numel() + j}]" for i, j in zip(rows, columns, strict=True)]
         results += [_nonzeros(s.matrix), ca.densify(s.right_hand_side)]
-        stages[f"@{name}_system"] = {4: entries, 5: entries_at("dw" if newton else "w", w.numel())}
+        stages[f"@{name}_system"] = {4: entries, 5: list_entries("dw" if newton else "w", w.numel())}
     stages[f"@{name}_values"] = values
     arguments = [s.time, s.states, s.inputs, s.parameters, w]
     function = ca.Function("equations", arguments, results, cse_option(*results))
-    inputs = [entries_at(key, sizes[key]) for key in ("t", "x", "u", "p", "w")]
+    inputs = [list_entries(key, sizes[key]) for key in ("t", "x", "u", "p", "w")]
     printed = Statements(function, inputs, stages, arguments=("@real *m",), array="stored", number="@real")
     functions = _functions(printed, at["v"])
     filled = {"NAME": name, "SIZE": at["v"] + printed.stored, "N": sizes["x"], "NU": sizes["u"], "NW": w.numel()}
@@ -307,9 +307,9 @@ def _functions(printed: Statements, first: int) -> list[str]:
 def _products(matrices: Sequence[tuple[SX, int, str]], columns: int, result: str) -> str:
     """Return loops for the rows of a sum of sparse matrices, their entries from a number on, times what is named."""
     rows: list[list[str]] = [[] for _ in range(matrices[0][0].shape[0] if columns else 0)]
-    for matrix, first, given in matrices:
+    for matrix, first, is_known in matrices:
         for i, (r, c) in enumerate(_entries(matrix)):
-            rows[r].append(f"(m[{first + i}] * {given}[{c * columns} + c])")
+            rows[r].append(f"(m[{first + i}] * {is_known}[{c * columns} + c])")
     text = ""
     for r, terms in enumerate(rows):
         pieces = [terms[i : i + TERMS_PER_LOOP] for i in range(0, len(terms), TERMS_PER_LOOP)] or [["0.0"]]

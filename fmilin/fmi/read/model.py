@@ -192,7 +192,7 @@ class FmuModel(
         return (*self._session.notes, *self._session.notes_of_now)
 
     @_in_turn
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return which inputs of tables are outside of their data at a point, where the FMU declares these."""
         if not self._tables:
             return ()

@@ -18,7 +18,7 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
-from fmilin.model.locks import lock_of
+from fmilin.model.locks import find_lock
 from fmilin.signals import FloatArray, Signals
 
 _LIVES_ALONE = (
@@ -58,7 +58,7 @@ class Session:
         self.indicators = description.event_indicators > 0
         self.generation = 0
         self.arena = Arena()
-        self.lock = lock_of(self)
+        self.lock = find_lock(self)
         self.left_start = False  # whether the instance has passed an event or a step since it began
         self.passed_event = False  # whether it has passed an event, and may be in another mode since
         self.tuning = Tuning()

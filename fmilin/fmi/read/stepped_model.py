@@ -236,7 +236,7 @@ class SteppedFmu(FmuModel, Stepped):
         fixed = self.description.fmi_version.startswith("1")
         return None if fixed else self._session.stepped.tolerance
 
-    def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+    def respond_accurately(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_within`."""
         with self._session.asked_for(tolerance):
             return self._response(point, inputs, step)

@@ -11,7 +11,7 @@ from fmilin.linearization.batch_derivatives import choose_samples
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
 from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.checks.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
-from fmilin.model.capabilities import read_discrete_states, read_remarks_at
+from fmilin.model.capabilities import read_discrete_states, read_point_remarks
 from fmilin.model.interface import OperatingPoint
 
 
@@ -71,7 +71,7 @@ class ModelHasNoNotes(ResultCheck):
 
     def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.model))
-        return (*discrete, *model_remarks(at.model.notes), *read_remarks_at(at.model, at.point))
+        return (*discrete, *model_remarks(at.model.notes), *read_point_remarks(at.model, at.point))
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
         """Return a doubt of all points where discrete states are not at some of them what they were at the reference.
@@ -94,4 +94,4 @@ class ModelHasNoNotes(ResultCheck):
         if not at.reference.has_point_notes:
             return SharedRemarks(notes, len(at))
         each = zip(points.time.tolist(), points.states, points.inputs, strict=True)
-        return ListedRemarks([(*notes, *read_remarks_at(model, OperatingPoint(*point))) for point in each])
+        return ListedRemarks([(*notes, *read_point_remarks(model, OperatingPoint(*point))) for point in each])

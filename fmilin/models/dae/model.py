@@ -177,9 +177,9 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         """Return unit and description of parameters, by name."""
         return {signal.name: signal for signal in self.engine.graph.parameters}
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return also which inputs of tables are outside of their data at a point."""
-        remarks = super().remarks_at(point)
+        remarks = super().list_point_remarks(point)
         ranges = self.engine.graph.ranges
         if not ranges:
             return remarks

@@ -88,7 +88,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
             require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
         return other
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with limits opened at which controls stand, and diagnostics on what is saturated."""
         ranges = [s.name for s in self.description.sensors if s.limits]
         if not (ranges or any(isinstance(i, Actuator) for i in self.description.inputs)):

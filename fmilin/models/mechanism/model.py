@@ -276,11 +276,11 @@ class Mechanism(NativeModel, HasGivenStates):
         kept = *self.independent, *(name for name in names if name in given), *rest
         return {name: name in given for name in kept if name not in held and self.states.has(name)}
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return how feet stand, and at the start itself which values are not those that were given."""
         x, moved = point.states, self.description.moved
         starts = all(np.isclose(x[self.states.positions[m.state]], m.became, rtol=1e-6, atol=1e-9) for m in moved)
-        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and starts else []))
+        return (*super().list_point_remarks(point), *([moved_remark(moved)] if moved and starts else []))
 
     @property
     def description(self) -> MechanismDescription:

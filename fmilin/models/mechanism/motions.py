@@ -144,10 +144,10 @@ class MovedEngine(NativeEngine[MovedQuantities]):
             quantities[signal.name] = Quantity(signal, ("input", i))
         return quantities
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with limits opened at which controls stand, and diagnostics on what is saturated."""
         X, f, _ = self._solved(self._plain, t, x, u)
-        inner = self.inner.seen_at(t, X, self._inputs(u, f))
+        inner = self.inner.resolve_limits(t, X, self._inputs(u, f))
         if inner is self.inner:
             return self
         if id(inner) not in self._seen:

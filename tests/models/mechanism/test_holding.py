@@ -36,7 +36,7 @@ def table(friction: float | None = None, **changes: Any) -> Mechanism:
 
 
 def kinds(model: Mechanism, point: fl.OperatingPoint | None = None) -> dict[str, str]:
-    return {r.kind: r.message for r in model.remarks_at(model.start if point is None else point)}
+    return {r.kind: r.message for r in model.list_point_remarks(model.start if point is None else point)}
 
 
 def outputs(model: fl.Model, *inputs: float) -> dict[str, float]:
