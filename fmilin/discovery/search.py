@@ -9,9 +9,9 @@ from fmilin.discovery.invariant import Invariant, independent_ones, is_independe
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import MAX_TERMS, NullSpace, null_space, null_vector, sparse_basis, svd
 from fmilin.discovery.sampler import Sampler
+from fmilin.discovery.stabilized import Decaying, decaying
 from fmilin.discovery.states import StateKinds
 from fmilin.discovery.verification import CONSTRAINT, integral, judged
-from fmilin.discovery.with_stabilization import Decaying, decaying
 from fmilin.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
@@ -163,7 +163,7 @@ class ConstraintSearch:
             if len(self.norms) > before:
                 self.everywhere(library)  # what holds only where they do
             self.on_manifold(library)
-            self.with_stabilization(library)
+            self.stabilized(library)
 
     def everywhere(self, library: Library) -> None:
         """Look for functions that no state and no input changes, and judge them; on the manifold of the norms known."""
@@ -215,7 +215,7 @@ class ConstraintSearch:
                 self._announce(at)
             self.candidates.append(at)
 
-    def with_stabilization(self, library: Library) -> None:
+    def stabilized(self, library: Library) -> None:
         """Look for functions of positions that decay by themselves, whatever the inputs do."""
         x, f = self._anywhere.for_terms(len(library))
         if len(library) > MAX_TERMS_DECAYING or len(x) <= len(library) + 1:

@@ -194,7 +194,7 @@ class BatchResult:
     @property
     def models(self) -> LinearArrays:
         """The linear models."""
-        return self.compute.models
+        return self.computed.models
 
     @property
     def good(self) -> int:

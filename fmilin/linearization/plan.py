@@ -86,7 +86,7 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
 
 def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearModel, Selection] | None:
     """Return the linear model of a batch of one; None if a check has a doubt, or other coordinates would be chosen."""
-    at = result.compute
+    at = result.computed
     reference, selection = at.reference, at.reference.selection
     is_meant_elsewhere = point.slope_changes is not None  # errors include how far the point is from the one meant
     if result.is_doubtful[0] or selection is None or is_meant_elsewhere or not would_be_chosen(at):

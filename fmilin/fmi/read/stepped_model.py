@@ -237,7 +237,7 @@ class SteppedFmu(FmuModel, Stepped):
         return None if fixed else self._session.stepped.tolerance
 
     def respond_accurately(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_within`."""
+        """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_accurately`."""
         with self._session.asked_for(tolerance):
             return self._response(point, inputs, step)
 
