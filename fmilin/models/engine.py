@@ -158,7 +158,7 @@ class NativeEngine(ABC, Generic[Selection]):
         return {}
 
     def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the engine to linearize at a point: as ``HasInputLimits.resolve_limits`` of its model, with all inputs."""
+        """Return the engine to linearize at a point, with all inputs: see ``HasInputLimits.resolve_limits``."""
         return self
 
     def close(self) -> None:
