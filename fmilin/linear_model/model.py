@@ -720,19 +720,19 @@ class DelayedLinearModel(LinearModel):
 class DelayedPlots(Plots, Pictures[LinearModel]):
     """Draws a linear model with delays; the delays are exact in each picture."""
 
-    @implemented_in("fmilin.report.delays:draw_eigenvalues", subject=drawn_result)
+    @implemented_in("fmilin.report.delays:draw_eigenvalues", subject=extract_result)
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the rightmost eigenvalues with rays of equal damping."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.delays:draw_bode", subject=drawn_result)
+    @implemented_in("fmilin.report.delays:draw_bode", subject=extract_result)
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams of the first four inputs and outputs unless channels are named."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.delays:draw_nyquist", subject=drawn_result)
+    @implemented_in("fmilin.report.delays:draw_nyquist", subject=extract_result)
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, a panel for each channel; of a loop -L, with the critical point -1."""
         ...
