@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import DEFAULT_EIGENVALUE_COUNT, DelayedLinearModel
-from fmilin.linear_model.modes import Mode, Modes, shape_of, slowness
+from fmilin.linear_model.modes import Mode, Modes, compute_shape, slowness
 from fmilin.linear_model.stability import SAFETY_FACTOR, Stability, judge_stability
 from fmilin.numerics.delay_counts import count_eigenvalues_right_of
 from fmilin.numerics.delay_eigenvalues import find_rightmost_eigenvalues, list_loop_parts
@@ -73,7 +73,7 @@ def make_delayed_modes(model: DelayedLinearModel, count: int | None = None, *, n
             continue
         F = form.evaluate_loop(np.array([value]))[0]
         vector = np.linalg.svd(F)[2][-1].conj()[: len(form.A)]
-        shape, largest = shape_of(T, vector)
+        shape, largest = compute_shape(T, vector)
         modes.append(Mode(value, shape / largest, error))
     return Modes(sorted(modes, key=lambda mode: slowness(mode.eigenvalue)))
 
