@@ -188,7 +188,10 @@ class TestWhatCannotBe:
                 {"fixed": {"y": 10.0, "power": 10.0, "wave": 0.3}, "free": ["a", "b"]},
                 r"3 targets have only 2 free quantities\.",
             ),
-            ({"fixed": {"y": 10.0}, "free": ["a"], "bounds": {"a": (-9.0, 3.0)}}, r"a = 3 at a bound.*closest is 6\."),
+            (
+                {"fixed": {"y": 10.0}, "free": ["a"], "bounds": {"a": (-9.0, 3.0)}},
+                r"a = 3 at a bound.*closest value is 6\.",
+            ),
             (
                 {"fixed": {"y": 10.0}, "free": ["a", "b"], "bounds": {"power": (0.0, 3.0)}},
                 r"No point at which 'power' keeps its bound 3 was.*bound 'power' = 3 prevents .* closest value is 5\.",
