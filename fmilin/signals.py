@@ -210,14 +210,18 @@ class Signals(TableRepr, Sequence[Signal]):
         """Return a positive size for each signal, shape (n,): its nominal, else ``max(|v|, 1)`` of ``values``, (n,)."""
         if values is None:
             values = self._starts
-        usable, declared = self._nominals
-        return np.where(usable, declared, np.minimum(np.fmax(np.abs(values), 1.0), LARGEST))
+        usable, declared, count = self._nominals
+        if count == len(usable) and values.ndim == 1:
+            return declared.copy()
+        sizes = np.minimum(np.fmax(np.abs(values), 1.0), LARGEST)
+        return np.where(usable, declared, sizes) if count else sizes
 
     @cached_property
-    def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray]:
-        """Which nominal values are usable, and all of them, each (n,)."""
+    def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray, int]:
+        """Which nominal values are usable, all of them, each (n,), and how many are usable."""
         declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
-        return np.isfinite(declared) & (declared > 0), declared
+        usable = np.isfinite(declared) & (declared > 0)
+        return usable, declared, int(np.count_nonzero(usable))
 
 
 def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:

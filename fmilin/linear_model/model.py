@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import UnknownNameError, UsageError, join_first
 from fmilin.formats import Holds
+from fmilin.linear_model.deferred_fields import DeferredFields
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
@@ -116,7 +117,7 @@ class EntryErrors:
 
 
 @dataclass(frozen=True, repr=False)
-class LinearModel(TableRepr):
+class LinearModel(TableRepr, DeferredFields):
     """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)``: P independent coordinates."""
 
     file_kind: ClassVar[Holds] = "linear model"  #: the formats of files that hold it: ``fmilin.formats``

@@ -17,6 +17,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import extract_model
 from fmilin.linearization.context import BatchResult, LinearizedBatch
 from fmilin.linearization.reference import Reference
+from fmilin.linearization.repeated_point import RepeatedLinearization
 from fmilin.linearization.request import Request
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
@@ -39,6 +40,7 @@ class LinearizationPlan:
     reference: Reference | None = None  # the last point that was linearized alone
     calls_in_vain: int = 0  # one after the other, at which a batch of one was of no use
     pause: int = 0  # calls from now on at which none is tried
+    _repetition: tuple[Reference, RepeatedLinearization | None] | None = None  # of the reference
 
     def find_reference(self) -> Reference | None:
         """Return the reference of a batch of one; None where the point is to be linearized alone."""
@@ -46,6 +48,15 @@ class LinearizationPlan:
             self.pause -= 1
             return None
         return self.reference
+
+    def find_repetition(self) -> RepeatedLinearization | None:
+        """Return the linearization of points near the reference that takes less than a batch of one; None without."""
+        reference = self.reference
+        if reference is None or self.pause:
+            return None
+        if self._repetition is None or self._repetition[0] is not reference:
+            self._repetition = reference, RepeatedLinearization.of_reference(reference)
+        return self._repetition[1]
 
     def remember_success(self) -> None:
         """Try a batch of one at the next call, too."""

@@ -145,20 +145,37 @@ def compare_directional_derivatives(
 
     Returns where all rows agree (k,), and the gaps that are visible (k, r).
     """
+    base = values[1]
+    direction = random_direction(scales.shape[1]) * scales
+    products = (J @ direction[..., None])[..., 0]
+    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
+    noise = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
+    agrees, gaps = judge_difference(products, values, sizes, noise, floor)
+    return np.asarray(agrees.all(axis=1)), gaps
+
+
+def judge_difference(
+    products: FloatArray,
+    values: tuple[FloatArray, FloatArray, FloatArray],
+    sizes: FloatArray,
+    noise: FloatArray,
+    floor: FloatArray | float = 0.0,
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Judge products along the direction by ``values`` ahead, here and behind: where they agree, and visible gaps.
+
+    The last axis of all arrays is that of the rows. ``sizes`` are their largest entries, ``noise`` that of differences.
+    """
     # Where a derivative vanishes a gap is what the difference leaves out, of the order of the step squared times the
     # curvature. Where the model bends they do not agree.
     ahead, base, behind = values
-    direction = random_direction(scales.shape[1]) * scales
-    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
+    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - products)
     bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
-    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
-    visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
     allowed = np.maximum(
-        np.maximum(visible, floor),
+        np.maximum(noise, floor),
         np.maximum(TRUNCATION_ERROR_FACTOR * SMALL_STEP * bend, DERIVATIVE_AGREEMENT_TOLERANCE * sizes),
     )
-    straight = bend <= KINK_TOLERANCE / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
-    return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
+    is_straight = bend <= KINK_TOLERANCE / 4 * sizes.max(axis=-1, initial=0.0, keepdims=True)
+    return (gap <= allowed) & is_straight, np.where(gap > noise, gap, 0.0)
 
 
 def _find_precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:

@@ -36,6 +36,7 @@ from fmilin.model.capabilities import (
     HasSparseDerivatives,
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
+from fmilin.model.point_derivatives import HasPointDerivatives, PointDerivatives
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
@@ -75,6 +76,7 @@ class FmuModel(
     HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasPointDerivatives,
     HasRemarksAtPoints,
     HasSparseDerivatives,
 ):
@@ -363,6 +365,22 @@ class FmuModel(
             return None
         answers = values[None].copy()
         return EvaluationWithDerivatives(self._read_answers(answers), self._read_changes(answers, changes))
+
+    @_in_turn
+    @np.errstate(invalid="ignore", over="ignore")
+    def differentiate_point(self, t: float, x: FloatArray, u: FloatArray) -> PointDerivatives | None:
+        """Return rates and outputs with the FMU's own derivatives along all states and inputs, from one message."""
+        if self._closed or self._tuned or not self._all_inputs or not self._session.directional:
+            return None
+        buffers = self._aim(t, x, u)
+        if self._sensitivities is None or len(self.constraints):
+            return None
+        J = self._sensitivities.read_all(self._output_positions, self._output_signs)
+        if J is None:
+            return None
+        values = self._sensitivities.values
+        first = 1 + buffers.n + buffers.k
+        return PointDerivatives(values[first : first + buffers.n].copy(), self._outputs(values), J)
 
     @np.errstate(invalid="ignore", over="ignore")
     def _differentiate_together(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:

@@ -232,6 +232,30 @@ class Sensitivities:
         return self._base
 
     @property
+    def values(self) -> FloatArray:
+        """The values (size,) at the point at which derivatives were read last, not to be written to."""
+        return self._base
+
+    def read_all(self, positions: NDArray[np.intp], signs: FloatArray) -> FloatArray | None:
+        """Return the derivatives of rates, then of values at ``positions`` times ``signs``, by all states and inputs.
+
+        None where they were not read in one message with an evaluation before, or the FMU rejects that.
+        """
+        if self._in_one_go is None or not self._filled_in_one_go():
+            return None
+        n, columns = len(self._buffers.x), self._J.shape[1]
+        J = np.empty((n + len(positions), columns))
+        J[:n] = self._J[:n]
+        for row, (position, sign) in enumerate(zip(positions.tolist(), signs.tolist(), strict=True), n):
+            if position >= self._first:
+                np.multiply(self._J[position - self._first], sign, out=J[row])
+            else:
+                J[row] = 0.0
+                if position > 0:
+                    J[row, position - 1] = sign
+        return J
+
+    @property
     def most_points(self) -> int:
         """How many points can be differentiated together, once single ones have shown that it may be done; else 0."""
         if self._in_one_go is None:

@@ -18,7 +18,7 @@ from fmilin.systems import four_bar, furuta_pendulum
 from tests.fmi.read.recorded import Recorded
 from tests.shared import shared
 
-MAX_FUNCTIONS = 440  # of fmilin, in one call at a point in motion
+MAX_FUNCTIONS = 180  # of fmilin, in one call at a point in motion
 
 Build = Callable[[], fl.Model]
 
