@@ -107,7 +107,12 @@ class RepeatedLinearization:
         pairs = reference.facts.pairs or {}
         self._positions = np.array(list(pairs), dtype=np.intp)
         self._speeds = np.array(list(pairs.values()), dtype=np.intp)
-        self._path = [(i + count * (name in "CD"), j + count * (name in "BD"), name) for name, i, j in reference.path]
+        # rows and columns of an entry, and where the error of its row stands among those along states, then inputs
+        total = len(linear.A) + len(linear.C)
+        path = [(i + count * (name in "CD"), j + count * (name in "BD"), name in "BD") for name, i, j in reference.path]
+        self._path_rows = np.array([row for row, _, _ in path], dtype=np.intp)
+        self._path_columns = np.array([column for _, column, _ in path], dtype=np.intp)
+        self._path_errors = np.array([row + total * along_inputs for row, _, along_inputs in path], dtype=np.intp)
         zeros = reference.zeros
         self._zeros = {
             "A": zeros[:count, :count],
@@ -326,11 +331,8 @@ class RepeatedLinearization:
 
     def _is_connected(self, at: AnsweredPoint, errors: MatrixRowErrors) -> bool:
         """Whether the entries of a path from an input to an output are larger than their errors."""
-        J, scales = at.answer.J, at.scales
-        return all(
-            abs(J[i, j]) > getattr(errors, name)[i - self._count * (name in "CD")] / scales[j]
-            for i, j, name in self._path
-        )
+        row_errors = np.concatenate((errors.A, errors.C, errors.B, errors.D))[self._path_errors]
+        return bool((at.entries[self._path_rows, self._path_columns] > row_errors).all())
 
     def _describe_motion(self, at: AnsweredPoint, fastest: int, change: Change) -> list[Remark]:
         if fastest == AT_REST_CODE:

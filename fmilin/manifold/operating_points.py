@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -324,6 +325,17 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
     require_sizes(model, point)
     changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}
     return model.with_parameters(changed) if changed else model
+
+
+def _is_plain(point: OperatingPoint, model: Model) -> bool:
+    """Whether a point is as fmilin makes it, of numbers for this model: loops of calls have no time for more."""
+    states, inputs = point.states, point.inputs
+    if type(states) is not np.ndarray or type(inputs) is not np.ndarray or type(point.parameters) is not dict:
+        return False
+    if states.dtype != np.float64 or inputs.dtype != np.float64 or type(point.time) is not float:
+        return False
+    is_of_model = states.shape == (len(model.states),) and inputs.shape == (len(model.inputs),)
+    return is_of_model and not (math.isnan(point.time) or np.isnan(states).any() or np.isnan(inputs).any())
 
 
 def require_sizes(model: Model, point: OperatingPoint) -> None:

@@ -1,4 +1,8 @@
-"""An FMU as a :class:`~fmilin.Model`, all of whose questions one class answers."""
+"""An FMU as a :class:`~fmilin.Model`.
+
+The file is longer than others because one class has all capabilities of an FMU, each of a few lines that aim the same
+buffers at a point and read them back: apart from each other they would share every attribute.
+"""
 
 from __future__ import annotations
 
