@@ -21,7 +21,7 @@ from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, build_request, complete_point, open_model, refuse_points
 from fmilin.cli.streams import ResultStream
 from fmilin.errors import ModelCrashError, UsageError
-from fmilin.fmi.client.restrictions import restricted_to
+from fmilin.fmi.client.restrictions import apply_limits
 from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
 
@@ -170,7 +170,7 @@ def _answer_anew(request: CommandRequest, choice: PageChoice) -> LinearModel:
     how = replace(request.how, independent=choice.independent or request.how.independent)
     runner = JobRunner(ResultStream())
     try:
-        with restricted_to(request.running.limits()):  # the page answers in a thread of its own
+        with apply_limits(request.running.limits()):  # the page answers in a thread of its own
             linear, _ = linear_model(replace(request, point=point, how=how), runner)
     finally:
         for model in reversed(runner.borrowed):

@@ -21,7 +21,7 @@ import click
 from fmilin.cli.duration import DeadlinePassed, show_elapsed_time
 from fmilin.cli.streams import ResultStream, collect_printed_lines, columns, silence, stdout_for_results
 from fmilin.errors import FmilinError, ModelCrashError
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.support.dataclass import dataclass
 from fmilin.support.encodings import replace_unencodable
 from fmilin.support.files import remove_leftovers, temporary_place, write_all
@@ -139,7 +139,7 @@ def work(job: Job, *, debug: bool, limits: Limits | None = None) -> int:
 
     width = columns()
     try:
-        with requests_raise(), log_in_options(), restricted_to(limits), collect_printed_lines():
+        with requests_raise(), log_in_options(), apply_limits(limits), collect_printed_lines():
             with suppress(OSError):
                 remove_leftovers(temporary_place())
             with stdout_for_results() as stdout:

@@ -69,17 +69,17 @@ def find_compiler() -> tuple[str, ...]:
     """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang."""
     text = os.environ.get("CC", "")
     try:
-        wanted = tuple(shlex.split(text))
+        command = tuple(shlex.split(text))
     except ValueError as error:
         raise ModelError(
             f"The environment variable CC is not a command: {str(error).lower()} in '{text}'. Correct it, or unset CC "
             f"so that {', '.join(SYSTEM_COMPILERS)} are tried."
         ) from None
-    if wanted:
-        if program := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
-            return (str(Path(program).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
+    if command:
+        if program := shutil.which(command[0]):  # a relative path is meant from here, not from where we compile
+            return (str(Path(program).absolute()) if os.sep in command[0] else command[0], *command[1:])
         raise ModelError(
-            f"The environment variable CC names the C compiler '{wanted[0]}', which is not on the PATH. Install it, "
+            f"The environment variable CC names the C compiler '{command[0]}', which is not on the PATH. Install it, "
             f"or unset CC so that {', '.join(SYSTEM_COMPILERS)} are tried."
         )
     for name in SYSTEM_COMPILERS:
@@ -98,14 +98,14 @@ def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
     return tuple(python_command("-m", "ziglang", "cc", "-target", zig_target(architecture, system)))
 
 
-def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
+def compile_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
     """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
     arguments = _arguments(compiler)
     name = _name(sources, unit, compiler) if compiler.use_cache else ""
     cached = cached_library(name) if name else None
     if cached is not None:
         return cached
-    with temporary_folder() as folder, _explained():
+    with temporary_folder() as folder, _explain_full_disk():
         for file, content in sources.items():
             write_file(folder / file, content)
         built = folder / f"library{library_suffix()}"
@@ -121,7 +121,7 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
     return library
 
 
-def built_program(
+def build_program(
     compiler: Sequence[str],
     sources: Mapping[str, bytes],
     units: Sequence[str],
@@ -136,7 +136,7 @@ def built_program(
         status = path.lstat()
         if _is_private(cache_folder()) and stat.S_ISREG(status.st_mode) and _is_mine(status) and status.st_size:
             return path
-    with temporary_folder() as folder, _explained():
+    with temporary_folder() as folder, _explain_full_disk():
         for file, content in sources.items():
             (folder / file).write_bytes(content)
         _run([*arguments, "-o", name, *units, *libraries], folder)
@@ -173,7 +173,7 @@ def _name(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> str:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explain_full_disk() -> Iterator[None]:
     """Say in words that there is no room for what is compiled."""
     try:
         yield
@@ -248,12 +248,12 @@ def _first_errors(text: str, count: int = 3) -> str:
     return " | ".join(errors[:count]) or "without further output"
 
 
-def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
+def load_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
     """Compile and load; a ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds."""
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"
         texts = {name: text.encode() for name, text in sources.items()}
-        write_file(path, compiled_library(texts, unit, compiler))
+        write_file(path, compile_library(texts, unit, compiler))
         return kind(str(path))
 
 
@@ -327,7 +327,7 @@ class CompilationBudget:
 
     def __init__(self, evaluation: float, price: float) -> None:
         self._evaluation = evaluation  # seconds of the slower code
-        self._left = price / evaluation  # evaluations
+        self._remaining = price / evaluation  # evaluations
 
     @classmethod
     def of_graph(cls, instructions: int) -> CompilationBudget:
@@ -341,12 +341,12 @@ class CompilationBudget:
 
     def add(self, seconds: float) -> None:
         """Add to the price: more is known of what is to be made."""
-        self._left += seconds / self._evaluation
+        self._remaining += seconds / self._evaluation
 
-    def is_spent_by(self, points: int, *, ahead: int = 0) -> bool:
+    def count_toward_compilation(self, points: int, *, ahead: int = 0) -> bool:
         """Count evaluations; return whether quicker code pays, for these or for those that are certain to come."""
-        self._left -= points
-        return self._left < ahead
+        self._remaining -= points
+        return self._remaining < ahead
 
 
 def compiler_seconds(instructions: int) -> float:

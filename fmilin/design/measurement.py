@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.constraints.expressions import Expression, parse
-from fmilin.constraints.functions import find_expression_turn, function_of
+from fmilin.constraints.functions import build_function, find_expression_turn
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
@@ -145,7 +145,7 @@ class _SensorVariables:
 
 def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """Return the value of an expression and its partial derivatives, exact."""
-    functions, at = function_of(expression), np.array([values[name] for name in expression.names])
+    functions, at = build_function(expression), np.array([values[name] for name in expression.names])
     return float(functions.values(at)[0]), dict(zip(expression.names, functions.jacobian(at)[0].tolist(), strict=True))
 
 

@@ -22,7 +22,7 @@ from fmilin.export.files import save
 from fmilin.export.fmu_file import embed_linear_model
 from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.fmu import NAME, block_fmu
-from fmilin.fmi.write.linear import values_at
+from fmilin.fmi.write.linear import collect_values
 from fmilin.formats import Writing, alternatives, is_named_as, require_codec
 from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
@@ -105,11 +105,11 @@ def component(
     (P, nu), ny = sampled.B.shape, len(sampled.C)
     zero, at = writing.deviation, sampled.point
     u0, g0 = (
-        np.zeros(len(s)) if zero else values_at(s, values, what, "C code")
+        np.zeros(len(s)) if zero else collect_values(s, values, what, "C code")
         for s, values, what in ((sampled.inputs, at.inputs, "input"), (sampled.outputs, at.outputs, "output"))
     )
     f0 = np.zeros(P) if zero else sampled.f0
-    states = [f"{c99.described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
+    states = [f"{c99.describe(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
     constants = [
         c99.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
         c99.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
@@ -147,8 +147,8 @@ def component(
             *([f"Measured angles are taken modulo a turn: {wrapped}."] if wrapped else []),
             *(str(remark) for remark in sampled.warnings),
         ],
-        inputs=[c99.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
-        outputs=[c99.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        inputs=[c99.describe(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[c99.describe(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
         memory=[c99.Memory("x", np.zeros(P), states)],
         constants=constants,
         step=_step(sampled, limits, angles),
@@ -306,7 +306,7 @@ def schedule_component(
         c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which used the values at"]),
     ]
     if remembers:
-        memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {memory_description}" for s in schedule.states])]
+        memory += [c99.Memory("y", np.zeros(P), [f"{c99.describe(s)}: {memory_description}" for s in schedule.states])]
         memory += [c99.Memory("begun", np.zeros(1), ["1 after the first step"])]
     if schedule.form == "velocity":
         memory += [c99.Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
@@ -337,8 +337,8 @@ def schedule_component(
             "Outside the range, and in holes of the grid, it goes on with the nearest or the last values inside, and "
             "counts such steps in outside.",
         ],
-        inputs=[*schedule.over, *(c99.described(s) for s in schedule.measured)],
-        outputs=[c99.described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
+        inputs=[*schedule.over, *(c99.describe(s) for s in schedule.measured)],
+        outputs=[c99.describe(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
         memory=memory,
         constants=constants,
         step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting).replace("/* angles */\n", wrapping),

@@ -16,7 +16,7 @@ from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import ModelDescription, Variable
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write.description import BaseUnit, base_unit
-from fmilin.fmi.write.fmu import archive_bytes, build_fmu, identifier_like
+from fmilin.fmi.write.fmu import archive_bytes, build_fmu, to_identifier
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
@@ -107,7 +107,7 @@ def dumps_ssp(system: WiredSystem) -> bytes:
 
 
 def _file_name(member: str) -> str:
-    return f"{identifier_like(member)}.fmu"
+    return f"{to_identifier(member)}.fmu"
 
 
 def _fmu(member: str, source: Any, folder: Path) -> Path:
@@ -126,7 +126,7 @@ def _fmu(member: str, source: Any, folder: Path) -> Path:
     if isinstance(source, Model):
         return build_fmu(source, made)
     linear = source if isinstance(source, LinearModel) else linear_from_control(member, source)
-    made.write_bytes(linear_fmu(linear, LinearFmu(identifier_like(member))))
+    made.write_bytes(linear_fmu(linear, LinearFmu(to_identifier(member))))
     return made
 
 

@@ -16,7 +16,7 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, build_grid
 from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.solver import PointSolver
-from fmilin.fmi.client.restrictions import Limits, current_restrictions, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits, current_restrictions
 from fmilin.linearization.request import Request
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
@@ -236,7 +236,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
         continuous=continuous,
     )
     builder = FamilyBuilder(plan.grid)
-    with restricted_to(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
+    with apply_limits(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
         run(plan, engine, builder, progress)
     family = builder.family()
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:

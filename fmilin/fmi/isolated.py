@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from fmilin.errors import ModelCrashError
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.support.kinds import kinds_checked
 
 
@@ -49,7 +49,7 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
         DeprecationWarning,
         stacklevel=3,
     )
-    with restricted_to(limits):
+    with apply_limits(limits):
         opened = opener()
     try:
         return use(opened)

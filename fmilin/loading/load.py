@@ -11,7 +11,7 @@ from fmilin.adapters.registry import adapter_for, chosen_adapter, load_with, mem
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import is_fmu, is_system
@@ -102,7 +102,7 @@ def load(
         fmu=fmu,
         options=options or {},
     )
-    with restricted_to(limits):
+    with apply_limits(limits):
         return load_request(source, request, PointRequest(time=time))
 
 
@@ -290,15 +290,15 @@ def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
 
 
 def _from_mechanism_file(path: Path, request: Loading, at: PointRequest) -> Model:
-    from fmilin.models.mechanism.model import mechanism_from
-    from fmilin.models.mechanism.motions import mechanism_of
+    from fmilin.models.mechanism.model import read_mechanism
+    from fmilin.models.mechanism.motions import build_model
 
     floating = bool(request.options.get("floating_base", False))
     fixed = request.options.get("fix_joint", ())
     if isinstance(fixed, str):
         raise UsageError(f"'fix_joint' must be a sequence: write fix_joint=['{fixed}'] even for a single joint.")
     return _as_requested(
-        lambda: mechanism_from(mechanism_of, path, floating_base=floating, fixed_joints=fixed), request, at
+        lambda: read_mechanism(build_model, path, floating_base=floating, fixed_joints=fixed), request, at
     )
 
 

@@ -34,7 +34,7 @@ class Foot:
     at: HeldPoint = "contact"  # which point of its geometry is held
 
 
-def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
+def parse_feet(texts: Sequence[str]) -> tuple[Foot, ...]:
     """Return the feet that ``NAME``, ``NAME:point``, ``NAME:flat``, ``NAME:center`` and ``NAME:lowest`` ask for."""
     if isinstance(texts, str):
         raise UsageError(f"'hold' must be a sequence: write hold=['{texts}'] even for a single foot.")
@@ -54,7 +54,7 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
     return tuple(feet)
 
 
-def unknown_foot(name: str, names: Iterable[str], what: str) -> UsageError:
+def unknown_foot_error(name: str, names: Iterable[str], what: str) -> UsageError:
     """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt."""
     names = list(names)
     foot, colon, _ = name.rpartition(":")

@@ -16,11 +16,18 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.models.batch_graph import StatePartition, arrays_of, batch_graph, checked_threads, solved, states_to_keep
+from fmilin.models.batch_graph import (
+    StatePartition,
+    batch_graph,
+    check_threads,
+    solve_batch,
+    stack_points,
+    states_to_keep,
+)
 from fmilin.signals import FloatArray
 
 BLOCK = 64  # points that are computed together
-MAX_DEPENDENT_SLOPE = 1e9  # derivatives of dependent states beyond this are none
+MAX_DEPENDENT_DERIVATIVE = 1e9  # derivatives of dependent states beyond this are none
 ITERATIONS = 25  # Newton's steps for an implicit stage
 STEP_HALVING_TOLERANCE = 1e-2  # of the largest entry of A: what halving the steps may change before it is said
 STAGE_STEP_TOLERANCE = 1e-13  # of a step of Newton's iteration, in sizes of the states: then the stage is solved
@@ -66,38 +73,38 @@ def discrete_along(
         raise UsageError(f"The sample time is {dt!r}: give a positive number of seconds.")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"steps={steps!r}: give a positive whole number.")
-    t, x, u = arrays_of(model, points)
+    t, x, u = stack_points(model, points)
     graph = batch_graph(model, ())
     if graph is None:
         raise UsageError(
             f"'{model.info.name}' is not a model of equations with constraints that are free of inputs: linearize it "
             "at the points with fmilin.linearize_along, and discretize the linear models."
         )
-    kept = states_to_keep(model, points[0], independent)
-    partition = StatePartition(graph, model, kept, points[0])
+    independent_states = states_to_keep(model, points[0], independent)
+    partition = StatePartition(graph, model, independent_states, points[0])
     scales = model.states.scales(x.mean(axis=0))
 
     def work(first: int) -> tuple[FloatArray, FloatArray]:
         return at(slice(first, first + BLOCK), steps)
 
-    def at(some: slice, count: int) -> tuple[FloatArray, FloatArray]:
-        system, h = _StackedRates(partition, some.start, u[some], scales), dt / count
-        x_next, X = x[some], system.start(t[some], x[some])
+    def at(points_slice: slice, count: int) -> tuple[FloatArray, FloatArray]:
+        system, h = _StackedRates(partition, points_slice.start, u[points_slice], scales), dt / count
+        x_next, X = x[points_slice], system.start(t[points_slice], x[points_slice])
         with np.errstate(all="ignore"):  # what is not finite is refused at the end
             for k in range(count):
-                x_next, X = advance(system, t[some] + k * h, x_next, X, h)
+                x_next, X = advance(system, t[points_slice] + k * h, x_next, X, h)
         system.require_finite(x_next, X)
-        return x_next, X[:, partition.kept]
+        return x_next, X[:, partition.independent]
 
-    with ThreadPoolExecutor(checked_threads(threads)) as pool:
+    with ThreadPoolExecutor(check_threads(threads)) as pool:
         blocks = list(pool.map(work, range(0, len(x), BLOCK)))
     x_next, rows = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    p = len(kept)
-    A, B, y, y_next = rows[..., :p], rows[..., p:], x[:, partition.kept], x_next[:, partition.kept]
+    p = len(independent_states)
+    A, B, y, y_next = rows[..., :p], rows[..., p:], x[:, partition.independent], x_next[:, partition.independent]
     c = y_next - (A @ y[..., None])[..., 0] - (B @ u[..., None])[..., 0]
     worst = int(np.argmax(np.abs(A).max(axis=(1, 2), initial=0.0)))
     _, (halved,) = at(slice(worst, worst + 1), 2 * steps)
-    names = tuple(model.states.names[i] for i in partition.kept)
+    names = tuple(model.states.names[i] for i in partition.independent)
     return DiscreteModels(
         names,
         model.inputs.names,
@@ -132,7 +139,7 @@ class _StackedRates:
     def start(self, t: FloatArray, x: FloatArray) -> FloatArray:
         """Return dx/d(y, u) on the manifold, shape (k, N, P + nu)."""
         here = self.partition.at(t, x, self.u)
-        singular = np.flatnonzero(~(here.size <= MAX_DEPENDENT_SLOPE))
+        singular = np.flatnonzero(~(here.size <= MAX_DEPENDENT_DERIVATIVE))
         if len(singular):
             raise NumericalError(
                 f"The states to keep are singular at point {self.first + singular[0]}: they do not determine the "
@@ -184,7 +191,7 @@ def _midpoint(
     for _ in range(ITERATIONS):
         f, f_x, f_u = system.rates(t + h / 2, middle)
         square = one - h / 2 * f_x
-        change = solved(square, (x + h / 2 * f - middle)[..., None])[..., 0]
+        change = solve_batch(square, (x + h / 2 * f - middle)[..., None])[..., 0]
         middle = middle + change
         moved = np.abs(change / system.scales).max(axis=1, initial=0.0)
         if (
@@ -193,7 +200,7 @@ def _midpoint(
             _, f_x, f_u = system.rates(t + h / 2, middle)
             right = X.copy()
             right[..., X.shape[-1] - f_u.shape[-1] :] += h / 2 * f_u
-            return 2 * middle - x, 2 * solved(one - h / 2 * f_x, right) - X
+            return 2 * middle - x, 2 * solve_batch(one - h / 2 * f_x, right) - X
     raise NumericalError(
         f"The implicit step of {h:g} s from point {system.first + int(np.argmax(moved))} does not converge: use a "
         "shorter step, or more of them with steps=."

@@ -17,7 +17,7 @@ from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageErr
 from fmilin.manifold.rank import row_sizes
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, ExactSlopes, ModelInfo, Tangent
-from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.compiled_visits import CompiledEvaluations
 from fmilin.models.contacts import Contact, Foot
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import RANK
@@ -70,9 +70,9 @@ class NativeEngine(ABC, Generic[Selection]):
     freedoms_known: bool = False  # whether the states certainly do not depend on each other
     contacts: Sequence[Contact] = ()  # feet that are held on the ground
     # whether :meth:`differentiate` knows all derivatives along the manifold, and whether nothing in them has a kink
-    whole_slopes: bool = False
+    has_all_derivatives: bool = False
     smooth: bool = False
-    visit_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
+    evaluation_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ class NativeEngine(ABC, Generic[Selection]):
         """Return the observed quantities without the rates; None where that costs as much as :meth:`evaluate`."""
         return None
 
-    def observed_gradient(
+    def differentiate_observed(
         self, selection: Selection, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return observed quantities (nz,) and their gradient (nz, N) without the rates; None if as costly as all."""
@@ -131,19 +131,21 @@ class NativeEngine(ABC, Generic[Selection]):
         return None
 
     @cached_property
-    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledVisits]:
+    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledEvaluations]:
         """Compiled code for the models of this engine, by names of quantities."""
         return {}
 
-    def compiled_visits(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> CompiledVisits | None:
+    def compile_evaluations(
+        self, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+    ) -> CompiledEvaluations | None:
         """Return what evaluates these quantities by compiled code where that pays; None where it never does."""
-        if not (self.compilable and self.visit_seconds):
+        if not (self.compilable and self.evaluation_seconds):
             return None
         names = tuple(tuple(quantity.signal.name for quantity in quantities) for quantities in (outputs, observed))
         if names not in self.point_codes:
             sizes = len(self.states), len(outputs)
             write_graph = partial(self.in_graph, outputs, observed)
-            visits = CompiledVisits(self.info.name, self.visit_seconds, sizes, names[1], write_graph)
+            visits = CompiledEvaluations(self.info.name, self.evaluation_seconds, sizes, names[1], write_graph)
             self.point_codes[names] = visits
         return self.point_codes[names]
 
@@ -233,7 +235,7 @@ class InputSelection:
         return full
 
 
-class GivenSlopes(ExactSlopes):
+class PointDerivatives(ExactSlopes):
     """Slopes at one point, with a column for each state, then for each input, for any choice of independent states."""
 
     def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
@@ -252,24 +254,24 @@ class GivenSlopes(ExactSlopes):
         """
         f, y = self._slopes.derivatives, self._slopes.outputs
         n, k = f.shape[0], f.shape[1] - f.shape[0]
-        kept = list(independent)
-        others = [i for i in range(n) if i not in set(kept)]
-        T, T_u = np.zeros((n, len(kept))), np.zeros((n, k))
-        T[kept, range(len(kept))] = 1.0
-        if others:
+        independent_states = list(independent)
+        dependent_states = [i for i in range(n) if i not in set(independent_states)]
+        T, T_u = np.zeros((n, len(independent_states))), np.zeros((n, k))
+        T[independent_states, range(len(independent_states))] = 1.0
+        if dependent_states:
             # The terms of a row are unknown: what is so much smaller than the other rows is rounding.
             H = self._gradient
             largest = np.full(len(H), np.linalg.norm(H, axis=1).max(initial=0.0))
             rows = self._slopes.residuals / row_sizes(H, largest)[:, None]
-            moved = -rows[:, [*kept, *range(n, n + k)]]
-            dependent, _, rank, _ = np.linalg.lstsq(rows[:, others], moved, rcond=RANK)
-            if rank < len(others):
+            moved = -rows[:, [*independent_states, *range(n, n + k)]]
+            dependent, _, rank, _ = np.linalg.lstsq(rows[:, dependent_states], moved, rcond=RANK)
+            if rank < len(dependent_states):
                 raise NumericalError("The independent states do not determine the others at this point.")
-            T[others], T_u[others] = np.hsplit(dependent, [len(kept)])
+            T[dependent_states], T_u[dependent_states] = np.hsplit(dependent, [len(independent_states)])
         rates, outputs = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
         if T_u.any():
-            rates[:, len(kept) :] += f[:, :n] @ T_u
-            outputs[:, len(kept) :] += y[:, :n] @ T_u
+            rates[:, len(independent_states) :] += f[:, :n] @ T_u
+            outputs[:, len(independent_states) :] += y[:, :n] @ T_u
         return Tangent(T, T_u, rates, outputs)
 
 
@@ -310,7 +312,7 @@ class Engine(NativeEngine[PickedRows]):
     def available(self) -> dict[str, Quantity]:
         """Quantities, rates, inputs and states; states and inputs go before quantities of the same name."""
         further = (Quantity(signal, ("quantity", i)) for i, signal in enumerate(self.quantities))
-        return offered(self.states, self.inputs, further=further)
+        return list_available_quantities(self.states, self.inputs, further=further)
 
     def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> PickedRows:
         """Return the rows of these quantities."""
@@ -341,7 +343,7 @@ class Engine(NativeEngine[PickedRows]):
         observed = self.pick(selection, np.full(len(x), np.nan), z, x, u)[2]
         return observed if np.isfinite(observed).all() else None
 
-    def observed_gradient(
+    def differentiate_observed(
         self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Pick among the kinematics; None if anything but quantities is observed, or dynamics are needed."""
@@ -368,14 +370,16 @@ class Engine(NativeEngine[PickedRows]):
         return values[:n], values[selection.outputs], values[selection.observed]
 
 
-def offered(
+def list_available_quantities(
     states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
 ) -> dict[str, Quantity]:
     """Return all that may be an output: ``further``, ``der(state)``, inputs, states, ``declared``; later names win."""
-    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
-    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
-    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
-    return {q.signal.name: q for q in (*further, *own, *declared)}
+    standard_quantities = [
+        Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)
+    ]
+    standard_quantities += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
+    standard_quantities += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
+    return {q.signal.name: q for q in (*further, *standard_quantities, *declared)}
 
 
 Side = Literal["inside", "lower", "upper", "beyond"]
@@ -383,7 +387,7 @@ Side = Literal["inside", "lower", "upper", "beyond"]
 LIMIT_TOLERANCE = 1e-12  # how near a limit counts as there, relative to the range
 
 
-def side_of(value: float, low: float, high: float) -> Side:
+def classify_side(value: float, low: float, high: float) -> Side:
     """Return where a value stands between two limits, one of which may be infinite."""
     near = LIMIT_TOLERANCE * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
     if low + near < value < high - near:

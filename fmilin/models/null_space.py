@@ -74,7 +74,7 @@ class Singularity:
 class _SaddlePointEngine(SystemEngine):
     """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for."""
 
-    visit_seconds = 0.0  # compiled code solves in another way
+    evaluation_seconds = 0.0  # compiled code solves in another way
 
     def __init__(self, system: SymbolicSystem, laws: Sequence[Constraint], factors: Any) -> None:
         super().__init__(system)
@@ -88,13 +88,13 @@ class _SaddlePointEngine(SystemEngine):
     def with_stabilization(self, alpha: float, beta: float) -> Self:
         """Return the same engine with the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
         right = _with_attraction(self.system, self._plain, self._laws, alpha, beta)
-        other = self.having(replace(self.system, right_hand_side=right))
+        other = self.with_system(replace(self.system, right_hand_side=right))
         other._variant = alpha, beta
         return other
 
-    def unstabilized(self) -> Self:
+    def without_stabilization(self) -> Self:
         """Return the same engine without any stabilization."""
-        other = self.having(replace(self.system, right_hand_side=self._plain))
+        other = self.with_system(replace(self.system, right_hand_side=self._plain))
         other._variant = ()
         return other
 
@@ -115,7 +115,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
 
     @cached_property
     def _unstabilized(self) -> Self:
-        return self._changed(self.engine.unstabilized())
+        return self._replace_choice(self.engine.without_stabilization())
 
     def with_stabilization(self, alpha: float, beta: float) -> Self:
         """Return the model with Baumgarte's stabilization, alpha and beta >= 0 in 1/s, eqs. (3.8) and (3.9).
@@ -125,7 +125,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
         from fmilin.simulation.stabilizations import Baumgarte
 
         rates = Baumgarte(alpha, beta)  # refuses what are none
-        return self._changed(self.engine.with_stabilization(rates.alpha, rates.beta))
+        return self._replace_choice(self.engine.with_stabilization(rates.alpha, rates.beta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,8 +226,8 @@ def _with_attraction(
     declared: SymbolicSystem, unstabilized: Sequence[Any], laws: Sequence[Constraint], alpha: float, beta: float
 ) -> tuple[Any, ...]:
     """Return the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
-    every = (declared.time, *declared.states, *declared.inputs, *declared.parameters)
-    symbols: dict[str, Any] = {str(s): s for s in every}
+    declared_symbols = (declared.time, *declared.states, *declared.inputs, *declared.parameters)
+    symbols: dict[str, Any] = {str(s): s for s in declared_symbols}
     n = len(declared.unknowns) - len(laws)
     right = list(unstabilized)
     for k, law in enumerate(laws):

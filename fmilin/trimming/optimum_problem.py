@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.constraints.expressions import parse
-from fmilin.constraints.functions import function_of
+from fmilin.constraints.functions import build_function
 from fmilin.signals import FloatArray
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.unknowns import Reading
@@ -61,7 +61,7 @@ def prefer_interior(limits: Sequence[Limit]) -> Preference:
 def expression_preference(text: str, read: Callable[[str], Reading]) -> Preference:
     """Return an expression as a preference; ``read`` says what its names mean."""
     expression = parse(text)
-    functions, readings = function_of(expression), tuple(map(read, expression.names))
+    functions, readings = build_function(expression), tuple(map(read, expression.names))
     return Preference(text, readings, lambda y: float(functions.values(y)[0]), lambda y: functions.jacobian(y)[0])
 
 

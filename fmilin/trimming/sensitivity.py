@@ -330,7 +330,7 @@ class _Branch:
     def _differentiate_at_fixed_point(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what a parameter changes of rates, outputs and invariants while the point stays."""
         assert self._exact is not None  # noqa: S101 - who calls has looked
-        return self._exact.fixed(self._direction(name, {}))
+        return self._exact.differentiate_by_parameters(self._direction(name, {}))
 
     def _direction(self, name: str, further: dict[str, float]) -> FloatArray:
         rates = {name: 1.0, **further}

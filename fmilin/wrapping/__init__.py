@@ -14,8 +14,8 @@ from pathlib import Path
 
 from fmilin.adapters.registry import adapter_for
 from fmilin.errors import ModelError, UsageError
-from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
-from fmilin.fmi.write.variables import DeclaredConstraint, prescribing_inputs
+from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, to_identifier
+from fmilin.fmi.write.variables import DeclaredConstraint, find_prescribing_inputs
 from fmilin.loading.load import load
 from fmilin.model.interface import Model
 from fmilin.support.files import is_file, read_file, temporary_folder, write_atomically, write_file
@@ -70,7 +70,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
     inside = [*carried, *map(Path, files)]
     if len({file.name for file in inside}) < len(inside):
         raise UsageError(f"Two of the files for the FMU have the same name: {', '.join(f.name for f in inside)}.")
-    identifier = identifier_like(name or _name_in(text))
+    identifier = to_identifier(name or _name_in(text))
     with temporary_folder() as folder:
         script = folder / f"{identifier}_script.py"
         write_file(script, _SCRIPT.format(identifier=identifier).encode())
@@ -110,7 +110,7 @@ def _constraints(model: Model) -> str:
     with_rates = [i for i, constraint in enumerate(model.constraints.declared) if constraint.rate is not None]
     for i, constraint in enumerate(model.constraints.declared):
         rate = residual_name(count + with_rates.index(i)) if i in with_rates else None
-        named, named_in_rate = prescribing_inputs(constraint, model.inputs)
+        named, named_in_rate = find_prescribing_inputs(constraint, model.inputs)
         residual = residual_name(i)
         declared.append(DeclaredConstraint(residual, constraint.level, constraint.label, rate, named, named_in_rate))
     return constraints_toml(declared, model.independent)

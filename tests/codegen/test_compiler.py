@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.adapters import cache_folder
-from fmilin.codegen.compiler import Compiler, compiled_library, find_compiler, library_suffix
+from fmilin.codegen.compiler import Compiler, compile_library, find_compiler, library_suffix
 from fmilin.errors import ModelError
 
 VISIBLE = b'__attribute__((visibility("default")))'
@@ -35,7 +35,7 @@ def counting_compiler(folder: Path) -> tuple[str, Path]:
 
 
 def compile_to(path: Path, compiler: Compiler, sources: Mapping[str, bytes] = SOURCES) -> Path:
-    path.write_bytes(compiled_library(sources, "answer.c", compiler))
+    path.write_bytes(compile_library(sources, "answer.c", compiler))
     return path
 
 
@@ -120,7 +120,7 @@ def test_a_cc_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_first_errors_of_the_compiler_are_passed_on() -> None:
     with pytest.raises(ModelError, match=r"failed with exit status 1: broken\.c:1:\d+: error:.*Check that"):
-        compiled_library({"broken.c": b"int answer(void) { return wrong; }"}, "broken.c", Compiler())
+        compile_library({"broken.c": b"int answer(void) { return wrong; }"}, "broken.c", Compiler())
 
 
 def test_a_compiler_that_fails_in_silence_is_reported(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from fmilin.families.grid import build_grid
 from fmilin.families.plan import SweepPlan
 from fmilin.families.sweep import choose_engine, run, split_into_runs
 from fmilin.families.worker_process import MakersPipe, Pipe
-from fmilin.fmi.client.restrictions import restricted_to
+from fmilin.fmi.client.restrictions import apply_limits
 from fmilin.options import Loading
 from fmilin.systems import four_bar
 from tests.attacks import hostile_fmu, sandbox_holds
@@ -173,7 +173,7 @@ def test_models_that_end_before_any_point_is_begun_are_given_up(monkeypatch: pyt
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_model_that_hangs_is_stopped(jobs: int, zoo: Callable[[str], Path]) -> None:
     with (
-        restricted_to(Limits(seconds=0.3)),
+        apply_limits(Limits(seconds=0.3)),
         pytest.raises(fl.ModelCrashError, match=r"did not return from .+ within 0\.3 s"),
     ):
         choose_engine(SweepPlan(str(zoo("hangs")), build_grid({"x": [0.1, 0.2]})), jobs=jobs)

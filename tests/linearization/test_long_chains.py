@@ -23,7 +23,7 @@ from fmilin.manifold.points import PointBatch
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.interface import Tangent, TangentBatch
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.linear import MechanismSlopes
+from fmilin.models.mechanism.linear import MechanismDerivatives
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.signals import FloatArray
 from tests.general_way import hide_procedure
@@ -130,16 +130,16 @@ def test_an_error_of_one_slope_is_no_noise(monkeypatch: pytest.MonkeyPatch, shap
 
 def test_a_wrong_slope_of_an_ill_conditioned_chain_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     true, wrong = make_chain(ANGLES["bent"][:8], 1e6), make_chain(ANGLES["bent"][:8], 1e6)
-    along = MechanismSlopes.along
+    along = MechanismDerivatives.along
 
-    def lie(slopes: MechanismSlopes, independent: Sequence[int]) -> Tangent:
+    def lie(slopes: MechanismDerivatives, independent: Sequence[int]) -> Tangent:
         tangent = along(slopes, independent)
         derivatives = tangent.derivatives.copy()
         derivatives[-1, 0] += 0.01 * np.abs(derivatives).max()
         return replace(tangent, derivatives=derivatives)
 
     expected = fl.linearize(true)
-    monkeypatch.setattr(MechanismSlopes, "along", lie)
+    monkeypatch.setattr(MechanismDerivatives, "along", lie)
     linear = fl.linearize(wrong)
     assert "directional-derivative" in [warning.kind for warning in linear.warnings]
     np.testing.assert_allclose(linear.A, expected.A, atol=1e-4 * np.abs(expected.A).max())

@@ -15,7 +15,7 @@ from fmilin.adapters import MechanismEngine
 from fmilin.codegen import compiler
 from fmilin.model.capabilities import read_constraint_residuals
 from fmilin.models import LagrangeModel, NullSpaceModel
-from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.compiled_visits import CompiledEvaluations
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from fmilin.signals import FloatArray
 from fmilin.simulation import Projection
@@ -140,7 +140,7 @@ def test_many_short_simulations_are_compiled_in_the_end_and_by_other_processes_a
         counts.append(count[0])
     assert counts[0] > 10
     assert counts[-1] < 5
-    seconds = sum(counts) * model.engine.visit_seconds
+    seconds = sum(counts) * model.engine.evaluation_seconds
     price = compiler.TRACE_SECONDS_PER_PAIR * len(model.states) ** 2 + compiler.compiler_seconds(2000)
     assert seconds < price, "no more work than what was to be outweighed"
     again = drone()  # as in another process: the library is in the cache
@@ -262,7 +262,7 @@ def test_without_a_compiler_nothing_is_written_down(monkeypatch: pytest.MonkeyPa
 def test_close_to_singular_the_recursion_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     model = slider_crank()
     compiled = model.compile_for_evaluations(1_000_000)
-    monkeypatch.setattr(CompiledVisits, "at", lambda *_: None)
+    monkeypatch.setattr(CompiledEvaluations, "at", lambda *_: None)
     x, u = model.start.states, model.start.inputs
     assert compiled.evaluate(0.0, x, u).derivatives.tobytes() == model.evaluate(0.0, x, u).derivatives.tobytes()
     assert residuals_at(compiled, x, u).tobytes() == residuals_at(model, x, u).tobytes()

@@ -138,7 +138,7 @@ class ModelicaEngine(DaeEngine):
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
             graph = replace(self.graph, parameters=signals)
             if self.keeps_structure(graph):
-                return self.having(graph)
+                return self.with_system(graph)
         pairs = zip(self.graph.parameters, self.equations.parameters.values(), strict=True)
         changed = {signal.name: signal.start for signal, entry in pairs if signal.start != entry.value}
         return type(self)(self.source, opened(self.source, {**self.equations.changed, **changed, **values}))

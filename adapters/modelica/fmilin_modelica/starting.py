@@ -80,7 +80,7 @@ class Starting:
         self._p, places = graph.values, [graph.parameters.positions[name] for name in free]
         self._free = np.array(places, dtype=int)
         own = [*system.solved, *system.invariants]
-        written = engine.written(list(conditions.elements())) if conditions.numel() else []
+        written = engine.express(list(conditions.elements())) if conditions.numel() else []
         rows = ca.vertcat(ca.SX(0, 1), *(row.value for row in own), *written)
         self._names = [*(row.name for row in own), *names]
         self._own = len(own)
@@ -185,7 +185,7 @@ class Starting:
     def values_at(self, point: Point, expressions: Sequence[Any]) -> list[float]:
         """Return the values of expressions there."""
         system, graph = self._engine.reduced, self._engine.graph
-        written = self._engine.written([ca.SX(expression) for expression in expressions])
+        written = self._engine.express([ca.SX(expression) for expression in expressions])
         given = [graph.time, system.u, graph.p, ca.vertcat(graph.x, system.unknowns)]
         p = self._p.copy()
         p[self._free] = point.free

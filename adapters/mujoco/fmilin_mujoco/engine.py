@@ -110,7 +110,7 @@ class MujocoEngine(Engine):
         When an equality constraint cannot be made ideal.
     """
 
-    whole_slopes = True
+    has_all_derivatives = True
 
     def __init__(self, model: Any, name: str, start: Start | None = None, feet: Sequence[Foot] = ()) -> None:
         start = start_of(model) if start is None else start

@@ -10,7 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.adapters import Contact, Foot, unknown_foot
+from fmilin.adapters import Contact, Foot, unknown_foot_error
 from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
@@ -150,7 +150,7 @@ def _find(model: Any, name: str) -> tuple[Any, int]:
     counts = (model.nsite, model.ngeom, model.nbody)
     names = [mujoco.mj_id2name(model, k, i) for k, n in zip(KINDS, counts, strict=True) for i in range(n)]
     named = list(dict.fromkeys(n for n in names if n and n != "world"))
-    raise unknown_foot(name, named, "a site, geom or body of the model that could be held")
+    raise unknown_foot_error(name, named, "a site, geom or body of the model that could be held")
 
 
 def _body_of(model: Any, kind: Any) -> Any:

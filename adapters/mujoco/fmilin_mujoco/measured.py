@@ -119,7 +119,7 @@ class MeasuredMechanism(Mechanism):
         slopes = None if self._engine_model is None else self._engine_model.products(t, x, u, dx, du)
         if slopes is None:
             return super().products(t, x, u, dx, du)
-        return replace(slopes, residuals=self._residual_slopes((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
+        return replace(slopes, residuals=self._differentiate_residuals((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the derivatives at a point, by either way."""

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from fmilin.adapters import NullSpaceFactors, side_of
+from fmilin.adapters import NullSpaceFactors, classify_side
 from fmilin.signals import FloatArray
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import MUSCLE, Muscle
@@ -194,19 +194,19 @@ def clamps_at(model: Any, data: Any) -> Clamps:
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         out = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
         force = float(data.actuator_force[out])
-        if side_of(force, *model.actuator_forcerange[i]) == "inside":
+        if classify_side(force, *model.actuator_forcerange[i]) == "inside":
             forces.append(i)
         elif model.actuator_gaintype[i] in PLAIN_GAINS and model.actuator_biastype[i] in PLAIN_BIASES:
             constant.append((i, force))
     joints = [
         j
         for j in np.flatnonzero(model.jnt_actfrclimited).tolist()
-        if side_of(float(data.qfrc_actuator[model.jnt_dofadr[j]]), *model.jnt_actfrcrange[j]) == "inside"
+        if classify_side(float(data.qfrc_actuator[model.jnt_dofadr[j]]), *model.jnt_actfrcrange[j]) == "inside"
     ]
     controls = []
     for i in np.flatnonzero(model.actuator_ctrllimited).tolist():
         address = int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i
-        if side_of(float(data.ctrl[address]), *model.actuator_ctrlrange[i]) == "inside":
+        if classify_side(float(data.ctrl[address]), *model.actuator_ctrlrange[i]) == "inside":
             controls.append(i)
     return Clamps(tuple(forces), tuple(joints), tuple(controls), tuple(constant))
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin import Evaluation
-from fmilin.adapters import EngineModel, ExactSlopes, GivenSlopes
+from fmilin.adapters import EngineModel, ExactSlopes, PointDerivatives
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 
 __all__ = ["EngineSlopes", "MujocoModel"]
 
 
-class EngineSlopes(GivenSlopes):
+class EngineSlopes(PointDerivatives):
     """Slopes at a point whose columns of positions, the first ones, have ``errors`` in rates and outputs, (N + ny,)."""
 
     def __init__(
@@ -38,7 +38,7 @@ class MujocoModel(EngineModel):
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the engine's derivatives with their errors."""
         given = super().exact_slopes(t, x, u)
-        if not isinstance(given, GivenSlopes):
+        if not isinstance(given, PointDerivatives):
             return given
         return EngineSlopes(given.values, given._slopes, self.slope_errors(t, x, u), self.engine.compiled.nq)
 

@@ -34,7 +34,7 @@ class PinocchioAdapter(Adapter):
         self.engine()
         import pinocchio as pin
 
-        from fmilin.adapters import EngineModel, additions_of
+        from fmilin.adapters import EngineModel, find_additions
         from fmilin_pinocchio.engine import PinocchioEngine
         from fmilin_pinocchio.mimicking import mimics_in
 
@@ -48,7 +48,7 @@ class PinocchioAdapter(Adapter):
             ) from error
         mimics, remarks = mimics_in(path, robot)
         rubbing = [robot.names[j] for j in range(1, robot.njoints) if robot.nvs[j] and _friction(robot, j)]
-        table = additions_of(path)
+        table = find_additions(path)
         guess = pin.neutral(robot)
         welds: tuple[Weld, ...] = ()
         independent: tuple[str, ...] = ()

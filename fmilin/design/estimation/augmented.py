@@ -18,7 +18,7 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.capabilities import has_graph, read_graph, read_products, read_tangents
 from fmilin.model.interface import Model
-from fmilin.models.engine import NativeEngine, Quantity, Values, offered
+from fmilin.models.engine import NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -104,7 +104,7 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
         quantities = [Quantity(Signal(name), ("model", i)) for i, name in enumerate(names)]
         for i, signal in enumerate(self.model.wrapped_outputs, len(self.model.constraints.observed)):
             quantities[i] = Quantity(signal, ("model", i))
-        return offered(self.states, self.inputs, quantities)
+        return list_available_quantities(self.states, self.inputs, quantities)
 
     @cached_property
     def system(self) -> ImplicitSystem | None:

@@ -20,7 +20,7 @@ from fmilin.codegen.compiler import (
     Compiler,
     compiler_seconds,
     is_built,
-    loaded_library,
+    load_library,
 )
 from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.corrections import Belief, Filter, Measured, MeasurementUpdate
@@ -48,7 +48,7 @@ class _FilterFunctions(NamedTuple):
 @lru_cache(MAX_LOADED_LIBRARIES)
 def _load(source: str) -> _FilterFunctions:
     """Compile and load the code of a filter; once for each text."""
-    quick = loaded_library({UNIT: source}, UNIT, Compiler(), ctypes.PyDLL)
+    quick = load_library({UNIT: source}, UNIT, Compiler(), ctypes.PyDLL)
     slow = ctypes.CDLL(quick._name, handle=quick._handle)
     pointer = ctypes.c_void_p
     quick.predict_sample.argtypes, quick.predict_sample.restype = [pointer] * 2, ctypes.c_int
@@ -225,10 +225,10 @@ class CompiledFilter(Filter):
         return self.slower.corrected(motion, at, u, measured) if update is None else update
 
     def _pays(self, samples: int) -> bool:
-        is_spent = self._budget.is_spent_by(samples)
+        is_spent = self._budget.count_toward_compilation(samples)
         while is_spent and (price := next(self._prices, None)) is not None:
             self._budget.add(price)
-            is_spent = self._budget.is_spent_by(0)
+            is_spent = self._budget.count_toward_compilation(0)
         return is_spent
 
     def _further_prices(self) -> Iterator[float]:

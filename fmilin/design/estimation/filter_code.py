@@ -27,7 +27,7 @@ from fmilin.codegen.implicit import (
     cse_option,
     jacobian,
 )
-from fmilin.codegen.statements import MAX_STATEMENTS_PER_FUNCTION, Statements, indented
+from fmilin.codegen.statements import MAX_STATEMENTS_PER_FUNCTION, Statements, indent_statement
 from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import has_graph, read_graph
@@ -226,7 +226,7 @@ def print_calls(plan: FilterPlan) -> CallableCode:
 
 def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, SX]:
     """Return the model's graph, in a file with numbers for its parameters, and the invariants h."""
-    from fmilin.models.batch_graph import invariants_in
+    from fmilin.models.batch_graph import build_invariants
 
     model = plan.model
     graph = read_graph(model) if plan.kind in NAMES and has_graph(model) else None
@@ -236,7 +236,7 @@ def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, S
             f"the {plan.kind.upper()} on '{model.info.name}'. Take such a kind and a native model, or linearize: "
             "fl.design.kalman_filter(...).save('filter.c')."
         )
-    h = invariants_in(model, graph)
+    h = build_invariants(model, graph)
     if in_process or not graph.parameters.numel():
         return graph, h
     parts = [graph.matrix, graph.right_hand_side, graph.derivatives, graph.outputs, h]
@@ -315,7 +315,7 @@ def _products(matrices: Sequence[tuple[SX, int, str]], columns: int, result: str
         pieces = [terms[i : i + TERMS_PER_LOOP] for i in range(0, len(terms), TERMS_PER_LOOP)] or [["0.0"]]
         for sign, piece in zip(chain("=", repeat("+=")), pieces, strict=False):
             line = f"{result}[{r * columns} + c] {sign} {' + '.join(piece)};"
-            text += f"    for (int c = 0; c < {columns}; c++) {{\n{indented(line, ' ' * 8, ' ' * 12)}    }}\n"
+            text += f"    for (int c = 0; c < {columns}; c++) {{\n{indent_statement(line, ' ' * 8, ' ' * 12)}    }}\n"
     return text.rstrip("\n")
 
 

@@ -368,8 +368,8 @@ class HostProcess:
 
     def _fail(self, how: str) -> ModelCrashError:
         """Return the error that the process ends with, and end it."""
-        said = escape_controls(" ".join(self.arena.last_text().split())) if self.running else ""
-        words = f' Its last message: "{said}".' if said else ""
+        last_output = escape_controls(" ".join(self.arena.last_text().split())) if self.running else ""
+        words = f' Its last message: "{last_output}".' if last_output else ""
         words += f' Its last output: "{self._printed.recent}".' if self._printed.recent else ""
         self._printed.log(at_end=True)
         self._pipes.end()

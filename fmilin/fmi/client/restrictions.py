@@ -124,7 +124,7 @@ def current_restrictions() -> Limits:
 
 
 @contextmanager
-def restricted_to(restrictions: Limits | None) -> Iterator[None]:
+def apply_limits(restrictions: Limits | None) -> Iterator[None]:
     """Load FMUs under other restrictions inside the block; None changes nothing."""
     if restrictions is None:
         yield

@@ -94,10 +94,10 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
     ) -> None:
-        from fmilin.models.dae.equations import graph_of  # imports sympy, which a graph does without
+        from fmilin.models.dae.equations import build_graph  # imports sympy, which a graph does without
 
         with explain_library_errors(f"the equations of '{name}'"):
-            graph = graph_of(
+            graph = build_graph(
                 name,
                 equations,
                 states=states,
@@ -144,7 +144,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
 
     def has_descriptor_form(self) -> bool:
         """Return whether no equation is redundant, and all outputs are in the equations."""
-        symbols = _named(self.engine.graph)
+        symbols = _list_named_quantities(self.engine.graph)
         return not self.engine.reduced.notes and all(name in symbols for name in self.outputs.names)
 
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
@@ -164,9 +164,9 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=REGULAR_POINT_ERROR) if H.size else 0
         point = t, x, full[: len(graph.inputs)]
         outputs = self.outputs.names
-        if any(name not in _named(graph) for name in outputs):
+        if any(name not in _list_named_quantities(graph) for name in outputs):
             return None
-        written = engine.made(("written", *outputs), lambda: WrittenSlopes.of(graph, outputs))
+        written = engine.build_model(("written", *outputs), lambda: SymbolicDerivatives.of(graph, outputs))
         return descriptor_form(graph, written, self.inputs.names, point, (rates, z), n - int(rank))
 
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
@@ -184,7 +184,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         if not ranges:
             return remarks
         engine = self.engine
-        expressions = engine.written([expression for _, expression in ranges])
+        expressions = engine.express([expression for _, expression in ranges])
         quantities = [Quantity(Signal(f"input of a table [{k + 1}]"), e) for k, e in enumerate(expressions)]
         selection = engine.select(quantities, [])
         values = engine.evaluate(selection, point.time, point.states, self._full(point.inputs))[1]
@@ -213,12 +213,12 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         }
         graph = replace(graph, **new)
         if new["algebraic"] != parts["algebraic"]:
-            return self._changed(DaeEngine(graph))
-        return self._changed(self.engine.having(graph))
+            return self._replace_choice(DaeEngine(graph))
+        return self._replace_choice(self.engine.with_system(graph))
 
 
 @dataclass(frozen=True)
-class WrittenSlopes:
+class SymbolicDerivatives:
     """Functions of the derivatives of the equations as they are written, and of some outputs."""
 
     by_u: Any  # casadi.Function: dF/du, and the derivatives of the outputs by x', x, z and u
@@ -226,12 +226,12 @@ class WrittenSlopes:
     constants: FloatArray
 
     @classmethod
-    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> WrittenSlopes:
+    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> SymbolicDerivatives:
         """Return those of a graph, whose outputs are all in it."""
-        symbols = _named(graph)
-        seen = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
+        symbols = _list_named_quantities(graph)
+        selected_outputs = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
         by_u: Any = ca.jacobian(graph.residuals, graph.u)
-        blocks = [by_u, *(ca.jacobian(seen, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
+        blocks = [by_u, *(ca.jacobian(selected_outputs, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
         arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z]
         lifted, _, constants = lift_graph(graph)  # in which coefficients that are rounding can be told
         slopes = ca.sparsify(ca.jacobian(lifted.residuals, ca.vertcat(graph.dx, graph.x, graph.z)))
@@ -244,7 +244,7 @@ class WrittenSlopes:
 
 def descriptor_form(
     graph: DaeGraph,
-    written: WrittenSlopes,
+    written: SymbolicDerivatives,
     inputs: Sequence[str],
     point: tuple[float, FloatArray, FloatArray],  # t, x, u as the graph has them
     solution: tuple[FloatArray, FloatArray],  # x' and z there
@@ -275,7 +275,7 @@ def descriptor_form(
     )
 
 
-def _named(graph: DaeGraph) -> dict[str, Any]:
+def _list_named_quantities(graph: DaeGraph) -> dict[str, Any]:
     """Return what may be an output, in the graph's own symbols."""
     rates = [f"der({name})" for name in graph.states.names]
     columns = ((graph.x, graph.states.names), (graph.dx, rates), (graph.z, graph.algebraic.names),

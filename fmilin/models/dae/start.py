@@ -54,7 +54,7 @@ def certify_start(reduced: Reduced) -> Certificate | None:
     """Return how well rates and algebraic variables are determined at the start; None for very large models."""
     if len(reduced.solved) > MAX_CERTIFIED_UNKNOWNS:
         return None
-    states, w = reduced.started()
+    states, w = reduced.find_start()
     equations = StartEquations(reduced, states, w)
     z = w / equations.column_sizes
     J = np.nan_to_num(equations.jacobian(z)[0])

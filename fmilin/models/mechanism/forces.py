@@ -133,7 +133,7 @@ class FixedForces:
         stretch = np.sqrt((d * d).sum(axis=-1)) - self.L_0
         return (self.k * stretch * stretch).sum(axis=-1) / 2
 
-    def lifted(self, rows: FixedRows, now: MarkerMotion) -> Array:
+    def constant_force_work(self, rows: FixedRows, now: MarkerMotion) -> Array:
         """Return the work of the constant forces, which act along directions of the ground."""
         assert self.s_0 is not None  # noqa: S101 - whoever asks has looked
         lines = np.flatnonzero(self.s_0)

@@ -113,7 +113,7 @@ class Markers:
         self._wheels.append((center, axle, normal, *sizes))
         return -len(self._wheels)
 
-    def finished(self, more: set[int]) -> FixedMarkers:
+    def build(self, more: set[int]) -> FixedMarkers:
         """Return the markers as arrays; the motion of the links ``more`` is needed beside that of the markers' own."""
         centers, axles, normals, *radii = list(zip(*self._wheels, strict=True)) or [()] * 5
         rims = Rims(

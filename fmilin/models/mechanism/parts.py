@@ -217,14 +217,14 @@ def beyond_triangle(moments: NDArray[np.floating[Any]]) -> float:
 
 def _set_second_axis(part: Joint | Loop) -> None:
     """Find a second axis where there is none."""
-    given = part.second_axis
-    second = unit(perpendicular(part.axis), "An axis") if given is None else given
+    second_axis = part.second_axis
+    second = unit(perpendicular(part.axis), "An axis") if second_axis is None else second_axis
     if abs(np.dot(part.axis, second)) > 1e-9:
         raise ModelError(f"The second axis of {part.where} must be perpendicular to its axis.")
     part._set("second_axis", second)
 
 
-def _values(given: Any, default: list[float], what: str) -> tuple[float, ...]:
+def _values(value: Any, default: list[float], what: str) -> tuple[float, ...]:
     """Return a number for each coordinate; the default for none, or where a single zero stands for all."""
-    stands_for_all = given is None or (np.ndim(given) == 0 and given == 0)
-    return tuple(default) if stands_for_all else numbers(given, len(default), what)
+    stands_for_all = value is None or (np.ndim(value) == 0 and value == 0)
+    return tuple(default) if stands_for_all else numbers(value, len(default), what)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from fmilin.models.mechanism.description import INPUTS, PARTS
-from fmilin.models.mechanism.part import ORIGIN, Key, Part, Placement, Shape, Vector, keys_of
+from fmilin.models.mechanism.part import ORIGIN, Key, Part, Placement, Shape, Vector, list_keys
 from fmilin.models.mechanism.parts import Body, Joint
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -25,7 +25,7 @@ Rows = Annotated[list[Triple], Field(min_length=3, max_length=3)]
 def _numbers(counts: Sequence[int] | None, message: str) -> BeforeValidator:
     """Return what lets numbers pass, in rows or not, where there are so many of them."""
 
-    def checked(value: Any) -> Any:
+    def check_value(value: Any) -> Any:
         rows = value if isinstance(value, list) else [value]
         flat = [v for row in rows for v in (row if counts and isinstance(row, list) else [row])]
         wrong = any(isinstance(v, bool) or not isinstance(v, int | float) for v in flat)
@@ -33,7 +33,7 @@ def _numbers(counts: Sequence[int] | None, message: str) -> BeforeValidator:
             raise ValueError(message)
         return value
 
-    return BeforeValidator(checked)
+    return BeforeValidator(check_value)
 
 
 def _list(items: dict[str, Any], count: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _table(name: str, about: str | None, keys: dict[str, tuple[Any, Any]]) -> ty
 
 
 def _of(part: type[Part], **further: tuple[Any, Any]) -> type[Table]:
-    return _table(part.kind, part.__doc__, {key.name: _entry(key) for key in keys_of(part)} | further)  # type: ignore[arg-type]
+    return _table(part.kind, part.__doc__, {key.name: _entry(key) for key in list_keys(part)} | further)  # type: ignore[arg-type]
 
 
 MASSLESS = "true: a frame without mass, that carries something heavier."
@@ -123,7 +123,7 @@ JointSettingTable = _table(
     {"joint": (str, Field(description="Name of the joint."))}
     | {
         key.name: (_entry(key)[0], Field(None, description="As for a joint, instead of the URDF file's."))
-        for key in keys_of(Joint)
+        for key in list_keys(Joint)
         if key.name in SETTABLE
     },
 )

@@ -76,13 +76,13 @@ TYPES: dict[str, JointType] = {
 }
 
 
-def additions_of(path: Path) -> Path | None:
+def find_additions(path: Path) -> Path | None:
     """Return the file ``STEM.fmilin.toml`` beside a URDF file, if there is one."""
     additions = path.with_name(f"{path.stem}.fmilin.toml")
     return additions if is_file(additions) else None
 
 
-def robot_in(parts: Parts) -> Path | None:
+def find_robot_file(parts: Parts) -> Path | None:
     """Return the URDF file that a mechanism file names, relative to it."""
     named = parts.content.get("urdf")
     return None if named is None else parts.source.file.parent / named
@@ -102,7 +102,7 @@ def read_urdf_description(
     and without ``[[sensor]]`` tables its position is an output. Diagnostics say what was left out or is doubtful.
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
-    tree, given, more = read_urdf(path).with_world().with_fixed(fixed_joints), parts.content, dict(parts.fields)
+    tree, content, more = read_urdf(path).with_world().with_fixed(fixed_joints), parts.content, dict(parts.fields)
     named: dict[str, list[int]] = {}
     elements: list[UrdfLink | UrdfJoint] = [*tree.links, *tree.joints]
     for part in elements:
@@ -112,9 +112,9 @@ def read_urdf_description(
     if moving > MAX_JOINTS:
         raise source.wrong(None, f"it has {moving} moving joints, and {MAX_JOINTS} is the largest number that is read")
     root = _root(tree, source)
-    floating = floating_base or given.get("floating_base", False)
-    ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
-    if not floating and given.get("ground", root.name) != root.name:
+    floating = floating_base or content.get("floating_base", False)
+    ground = (content.get("ground") or _choose_unused_name(GROUND, tree.links)) if floating else root.name
+    if not floating and content.get("ground", root.name) != root.name:
         raise parts.wrong(("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
     remarks = UrdfRemarks()
     least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
@@ -122,32 +122,32 @@ def read_urdf_description(
     bodies += more.pop("bodies", ())
     joints = [_joint(joint, source) for joint in tree.joints]
     if floating:
-        joints.insert(0, Joint(_unused(FLOATING, tree.joints), "free", ground, root.name))
+        joints.insert(0, Joint(_choose_unused_name(FLOATING, tree.joints), "free", ground, root.name))
     joints = _set(joints, parts)
     couplings = _couplings(tree, joints, source, remarks)
-    joints = [*_following(joints, couplings), *more.pop("joints", ())]
-    if "independent" not in given:
+    joints = [*_add_coupled_joints(joints, couplings), *more.pop("joints", ())]
+    if "independent" not in content:
         more["independent"] = _leaders(joints, couplings, parts)
-    more["couplings"] = [*couplings, *_further(more.get("couplings", ()), tree, given)]
+    more["couplings"] = [*couplings, *_further(more.get("couplings", ()), tree, content)]
     followers = {coupling.joint for coupling in couplings}
-    if "input" not in given:
+    if "input" not in content:
         more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
-    if "sensor" not in given:
+    if "sensor" not in content:
         more["sensors"] = _sensors(joints)
-    with source.named():
+    with source.add_location():
         description = MechanismDescription(
-            given.get("name") or tree.name,
+            content.get("name") or tree.name,
             bodies,
             joints,
             **more,
             ground=ground,
             remarks=remarks.sentences(tree),
-            **{key: given[key] for key in ("gravity", "independent") if key in given},
+            **{key: content[key] for key in ("gravity", "independent") if key in content},
         )
     return description, source
 
 
-def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
+def _choose_unused_name(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
     """Return a name that none of the links or joints has: ``name``, or ``name_2``, ..."""
     used = {part.name for part in parts}
     return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(used) + 3))) if n not in used)
@@ -277,14 +277,14 @@ def _couplings(tree: UrdfTree, joints: list[Joint], source: SourceLines, remarks
             if len(SPEEDS[by_name[name].type]) != 1:
                 raise source.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
                                    f"'{by_name[name].type}': both must have one degree of freedom")  # fmt: skip
-        with source.named():
+        with source.add_location():
             couplings.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
     return couplings
 
 
-def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any]) -> list[Coupling]:
+def _further(couplings: Sequence[Coupling], tree: UrdfTree, content: dict[str, Any]) -> list[Coupling]:
     """Return the couplings of the TOML file, offsets of the URDF file's joints in rad."""
-    if given.get("angle_unit") != "deg":
+    if content.get("angle_unit") != "deg":
         return list(couplings)
     types = {joint.name: TYPES[joint.type] for joint in tree.joints}
     return [
@@ -292,7 +292,7 @@ def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any
     ]
 
 
-def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
+def _add_coupled_joints(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
     """Return the joints with positions and speeds that the couplings ask for."""
     now = {joint.name: joint for joint in joints}
     for _ in couplings:  # one may follow another that follows
@@ -305,8 +305,8 @@ def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
 
 def _leaders(joints: list[Joint], couplings: list[Coupling], parts: Parts) -> list[str]:
     """Return positions to keep: all that follow no other; none where something else decides, or a base floats."""
-    others = any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
-    if not couplings or others or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
+    has_loops_or_wheels = any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
+    if not couplings or has_loops_or_wheels or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
         return []
     followers = {c.joint for c in couplings}
     return [name for joint in joints if joint.name not in followers for name in joint.state_names[0]]

@@ -12,7 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin.codegen.compiler import find_compiler
 from fmilin.errors import ModelError
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read import library
 from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray
@@ -180,7 +180,7 @@ def test_sources_cannot_include_files_of_the_user(name: str, tmp_path: Path) -> 
 def test_without_restrictions_files_outside_are_included_and_nothing_is_cached(tmp_path: Path, own_cache: Path) -> None:
     header = tmp_path / "outside.h"
     path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": f'#include "{header}"\n{SPRING}'})
-    with restricted_to(Limits(unrestricted=True)):
+    with apply_limits(Limits(unrestricted=True)):
         header.write_text("")
         spring_matrix(path)
         header.write_text("#error changed\n")

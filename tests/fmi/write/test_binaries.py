@@ -20,7 +20,7 @@ from fmilin import LinearModel
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.platforms import Machine, host, machines
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
-from fmilin.fmi.write.binaries import compiled, runtime_sources, standard_of, universal
+from fmilin.fmi.write.binaries import compile_unit, get_standard, runtime_sources, universal
 from tests.fmi.write import samples
 from tests.fmi.write.linear_samples import drifting, sampled, written
 
@@ -247,6 +247,6 @@ def test_a_symbolic_model_for_another_machine_needs_zig(tmp_path: Path, monkeypa
 
 
 def test_a_compiler_that_fails_says_why() -> None:
-    sources = runtime_sources(standard_of("2.0"), "linear") | {"identity.h": b"#error no\n"}
+    sources = runtime_sources(get_standard("2.0"), "linear") | {"identity.h": b"#error no\n"}
     with pytest.raises(ModelError, match="failed with exit status"):
-        compiled(sources, "fmi2.c", host())
+        compile_unit(sources, "fmi2.c", host())

@@ -99,7 +99,7 @@ def test_many_points_are_evaluated_by_compiled_code_as_soon_as_there_is_some(mon
     states, inputs = (np.array([getattr(point, name) for point in points]) for name in ("states", "inputs"))
     times = np.zeros(len(points))
     recursion = crank.evaluate_points(times, states, inputs)
-    monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
+    monkeypatch.setattr(CompilationBudget, "count_toward_compilation", lambda *_, **__: True)
     slopes = crank.matrices_along(points)
     compiled = crank.evaluate_points(times, states, inputs)
     for name in ("derivatives", "outputs", "residuals"):
@@ -113,7 +113,7 @@ def test_a_point_of_a_compiled_chain_has_the_linear_model_of_the_recursion(monke
     (point,) = at_random(chain, 1)
     order = chain.states.names[::-1]
     recursion, reordered = fl.linearize(chain, point), fl.linearize(chain, point, independent=order)
-    monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
+    monkeypatch.setattr(CompilationBudget, "count_toward_compilation", lambda *_, **__: True)
     slopes = chain.matrices_along([point])
     assert chain.is_compiled_for_many_points
     alone = chain.evaluate(0.0, point.states, point.inputs)
