@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fmilin.linear_model.arrays import ALONG_INPUTS, MATRICES, Mask
-from fmilin.linear_model.builder import point_of
+from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import Accuracy, EntryErrors
 from fmilin.linearization.reference import Reference
 from fmilin.model.interface import OperatingPoint
@@ -90,5 +90,5 @@ _FIELDS: Mapping[str, Callable[[RepeatedFields], object]] = {
     "states": RepeatedFields.compute_states,
     "errors": RepeatedFields.compute_errors,
     "accuracy": RepeatedFields.compute_accuracy,
-    "point": lambda fields: point_of(fields.reference.model, fields.point, fields.answer.outputs),
+    "point": lambda fields: name_point(fields.reference.model, fields.point, fields.answer.outputs),
 }
