@@ -179,7 +179,7 @@ class Declaration:
         """Raise all problems at once."""
         if self.problems:
             raise UsageError(
-                f"The declaration of the model '{self.model}' is not complete:  "
+                f"The declaration of the model '{self.model}' is not complete: "
                 f"{'; '.join(p.rstrip('.') for p in self.problems)}."
             )
 

@@ -19,7 +19,7 @@ def test_friction_that_is_narrower_than_any_step_is_told(run: Run, zoo: Zoo) -> 
     assert done.status == 0
     linear = json.loads(done.out)
     np.testing.assert_allclose(linear["A"], [[0.0, 1.0], [-1.0, -1e7]], rtol=1e-6, atol=1e-9)
-    assert any("holds near the point only" in str(warning) for warning in linear["warnings"])
+    assert any("is valid near the point only" in str(warning) for warning in linear["warnings"])
 
 
 def test_digits_that_cancel_inside_are_reckoned_with(run: Run, zoo: Zoo) -> None:

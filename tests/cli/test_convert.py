@@ -147,7 +147,7 @@ BAD = [
     (("--keep-frequencies", "nan:1"), 2, "is not a range"),
     (("--discretize", "zoh"), 2, "needs a method and a sample time"),
     (("--sample-time", "0.1"), 2, "needs a method and a sample time"),
-    (("--discretize", "zoh", "--sample-time", "-1"), 2, "does not exist"),
+    (("--discretize", "zoh", "--sample-time", "-1"), 2, "is not possible"),
     (("--discretize", "zoh", "--sample-time", "nan"), 2, "must be finite"),
     (("--discretize", "euler", "--sample-time", "1"), 2, "--discretize"),
     (("--modal", "--balance", "norms"), 2, "leave --modal or --balance out"),

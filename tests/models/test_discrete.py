@@ -141,7 +141,7 @@ def test_compiled_and_interpreted_are_the_same() -> None:
     [
         ({"dt": 0.0}, "give a positive number of seconds"),
         ({"dt": float("nan")}, "give a positive number of seconds"),
-        ({"dt": 0.1, "integrator": "euler"}, "there are rk4 and midpoint"),
+        ({"dt": 0.1, "integrator": "euler"}, "use rk4 or midpoint"),
         ({"dt": 0.1, "steps": 0}, "steps=0: give a positive whole number"),
         ({"dt": 0.1, "threads": 0}, "threads=0: give a positive whole number"),
     ],

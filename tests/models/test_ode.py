@@ -165,7 +165,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         )
     message = str(caught.value)
     for part in (
-        "The model 'bad' is not complete",
+        "The declaration of the model 'bad' is not complete",
         "the equation of 'x' contains 'kk', which has no value (did you mean 'k'?)",
         "the equation of 'v' contains f(x)",
         "the equation of 'y' cannot be read",

@@ -118,7 +118,7 @@ def test_an_option_without_meaning_is_rejected_with_the_reason(name: str, keywor
     options = fl.Linearization(**{keyword: EXAMPLES[keyword]})
     with pytest.raises(fl.UsageError) as caught:
         option_classes.merge_options(name, options, {})
-    assert str(caught.value) == f"{keyword}= has no meaning in {name}(). {because} Leave it out."
+    assert str(caught.value) == f"{keyword}= has no meaning in {name}(). {because} Leave it out of the call."
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -305,6 +305,6 @@ def _float(element: Any, key: str, text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not abs(value) <= LARGEST_NUMBER:
-        what = "too large" if abs(value) < math.inf else "no number"
+        what = "too large" if abs(value) < math.inf else "not a number"
         raise _wrong(where, element, f"'{key}' of <{element.tag}> is {what}: '{text}'")
     return value

@@ -171,7 +171,7 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     chain = Mechanism(five_bar_chain())
     points = at_random(chain, 40)
     expected = chain.matrices_along(points, compiled=False)
-    monkeypatch.setattr(batch_graph_module, "MAX_DEPENDENT_SLOPE", 0.5)
+    monkeypatch.setattr(batch_graph_module, "MAX_DEPENDENT_DERIVATIVE", 0.5)
     counts: list[int] = []
     recursion = chain._many_points._recursion
 
