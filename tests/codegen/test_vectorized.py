@@ -242,7 +242,7 @@ def test_compiled_when_so_many_points_were_asked_for_that_it_pays(monkeypatch: p
     stacks = StackFunctions(made, w)
     first, _ = stacks(*points(5))
     assert stacks.kind == "casadi"
-    monkeypatch.setattr(stacks._budget, "_left", 3.0)
+    monkeypatch.setattr(stacks._budget, "_remaining", 3.0)
     again, _ = stacks(*points(5))
     assert stacks.kind == "c"
     np.testing.assert_allclose(again, first, rtol=1e-13)
