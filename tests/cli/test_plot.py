@@ -79,7 +79,7 @@ REFUSED = [
     ("plant.mat --kind bode --mode 1 -o a.png", 2, "--mode is for --kind modes"),
     ("plant.mat --kind bode --outputs nix -o a.png", 2, "'nix' is not an output"),
     ("plant.mat --kind bode --set x=1 -o a.png", 2, "'plant.mat' contains a linear model"),
-    ("plant.mat --kind step --amplitude 0 -o a.png", 2, "amplitude 0"),
+    ("plant.mat --kind step --amplitude 0 -o a.png", 2, "amplitude of a step must not be 0"),
     ("plant.mat --kind step --against plant.mat -o a.png", 2, "plant.mat"),
     ("line.nc --kind bode -o a.png", 2, "is a family of 5 points"),
     ("line.nc --kind surface -o a.png", 2, "needs a grid of two axes"),

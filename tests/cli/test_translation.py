@@ -232,11 +232,11 @@ def test_long_lists_and_open_brackets_are_read_to_their_end() -> None:
 def test_what_the_sandbox_logs_is_worded_for_a_command(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("fmilin.sandbox")
     with caplog.at_level(logging.WARNING), log_in_options():
-        logger.warning("not kept from %s: fl.sandbox_report() says more", "files")
-    logger.warning("fl.sandbox_report() says more")
+        logger.warning("not kept from %s: fl.sandbox_report() lists more", "files")
+    logger.warning("fl.sandbox_report() lists more")
     first, second = (record.getMessage() for record in caplog.records)
     assert first == "not kept from files: 'fmilin info MODEL --verbose' lists more"
-    assert second == "fl.sandbox_report() says more"
+    assert second == "fl.sandbox_report() lists more"
 
 
 def _all_options() -> set[str]:

@@ -44,7 +44,7 @@ def test_archives_that_contain_each_other_are_refused(tmp_path: Path) -> None:
         ssp(tmp_path / f"{name}.ssp", system("root", [component("inner", f"{other}.ssp", [])], []), {})
     with pytest.raises(fl.ModelError, match=r"^'a\.ssp', .*cycle, 'a\.ssp' -> 'b\.ssp' -> 'a\.ssp'\. Remove one"):
         fl.load(tmp_path / "a.ssp")
-    with pytest.raises(fl.ModelError, match=r"^'alone\.ssp', .*circle, 'alone\.ssp' -> 'alone\.ssp'\. Take one"):
+    with pytest.raises(fl.ModelError, match=r"^'alone\.ssp', .*cycle, 'alone\.ssp' -> 'alone\.ssp'\. Remove one"):
         fl.load(tmp_path / "alone.ssp")
 
 

@@ -234,7 +234,7 @@ def test_bad_input_is_told() -> None:
     with pytest.raises(UsageError, match="one value in the family"):
         fl.design.schedule(family[3:4], lqr)
     for wrong in ({"form": "fast"}, {"outside": "far"}):
-        with pytest.raises(UsageError, match="use trim or velocity, and refuse or nearest"):
+        with pytest.raises(UsageError, match="use 'trim' or 'velocity', and 'refuse' or 'nearest'"):
             fl.design.schedule(family, lqr, **wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'rule' is of the type 'str', and should be of the type Callable"):
         fl.design.schedule(family, "lqr")  # type: ignore[arg-type]

@@ -346,5 +346,5 @@ def test_a_site_has_no_shape_and_a_mechanism_none_at_all(scene: Callable[..., Na
         scene().with_held(["corner:lowest"])
     biped = fl.load(EXAMPLE / "biped.toml")
     assert isinstance(biped, NativeModel)
-    with pytest.raises(fl.UsageError, match=r"has no shape of the foot 'left_sole', which ':center' is a point of"):
+    with pytest.raises(fl.UsageError, match=r"has no shape of the foot 'left_sole', to which ':center' refers"):
         biped.with_held(["left_sole:center"])

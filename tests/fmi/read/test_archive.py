@@ -138,7 +138,9 @@ def test_no_library_for_this_platform_says_which_are_inside(tmp_path: Path) -> N
         "binaries/win32/no_states.dll": "x",
         "binaries/irix/no_states.so": "x",
     }
-    with pytest.raises(ModelError, match=r"no library for this platform \(.*\); inside are: win32, irix\. Request an export"):
+    with pytest.raises(
+        ModelError, match=r"no library for this platform \(.*\); inside are: win32, irix\. Request an export"
+    ):
         open_fmu(pack(tmp_path / "m.fmu", members))
 
 

@@ -281,7 +281,9 @@ def test_an_interface_that_is_not_there_is_refused() -> None:
     xml = re.sub(r"<ModelExchange([^>]*)>", r"<CoSimulation\1>", description_of("pendulum"))
     only = parse_description(xml.encode(), "m.fmu")
     assert only.interface == "CoSimulation"
-    with pytest.raises(UsageError, match=r"'m\.fmu' has no interface 'ModelExchange'. Choose one of its interfaces: CoSimulation\."):
+    with pytest.raises(
+        UsageError, match=r"'m\.fmu' has no interface 'ModelExchange'. Choose one of its interfaces: CoSimulation\."
+    ):
         only.through("ModelExchange")
 
 
@@ -357,5 +359,7 @@ def test_the_largest_value_reference_is_one() -> None:
 def test_more_event_indicators_than_a_model_can_have_are_refused(name: str, number: int) -> None:
     xml = re.sub(r'\s*numberOfEventIndicators="\d*"', "", description_of(name))
     xml = xml.replace("<fmiModelDescription", f'<fmiModelDescription numberOfEventIndicators="{number}"', 1)
-    with pytest.raises(ModelError, match=f"numberOfEventIndicators is {number}. The number must lie between 0 and 1000000"):
+    with pytest.raises(
+        ModelError, match=f"numberOfEventIndicators is {number}. The number must lie between 0 and 1000000"
+    ):
         parse_description(xml.encode(), "m.fmu")

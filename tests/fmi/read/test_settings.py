@@ -86,7 +86,7 @@ def test_unknown_name(opened: Opened) -> None:
         ("arrays3", {"n": 4, "k[1]": 2}, r"'k' is an array of 4 numbers, of which only some are given"),
         ("arrays3", {"n": -1}, r"'n' is the size of arrays, which cannot be -1"),
         ("arrays3", {"n": 2.5}, r"'n' needs a value of type UInt64, not 2.5"),
-        ("arrays3", {"tick": 1}, r"'tick' is a Clock, which fmilin cannot set"),
+        ("arrays3", {"tick": 1}, r"'tick' is a Clock, a type that fmilin cannot set"),
         ("switch_and_name", {"on": "maybe"}, r"'on' needs a value of type Boolean, not 'maybe'"),
     ],
 )

@@ -142,7 +142,9 @@ def test_only_the_loops_that_stay_open_are_told() -> None:
 def test_velocities_that_cannot_fit_are_told() -> None:
     sliding = triangle(pi / 3, -2 * pi / 3)
     joints = [replace(j, velocity=1.0) for j in sliding.joints]
-    with pytest.raises(ConstraintError, match="No velocities of the mechanism 'triangle' keep 'pin' closed with the fixed velocities"):
+    with pytest.raises(
+        ConstraintError, match="No velocities of the mechanism 'triangle' keep 'pin' closed with the fixed velocities"
+    ):
         assemble(replace(sliding, joints=joints), held=["a.v", "b.v"])
 
 

@@ -90,7 +90,8 @@ def test_all_problems_are_listed_at_once_with_the_nearest_names() -> None:
             sensors=[Sensor("s", "joint_velocity", "pin", coordinate=1)],
         )
     assert all(
-        part in str(caught.value) for part in ("joint 'pin'", "loop 'loop'", "joint force 'torque'", "1 degrees of freedom")
+        part in str(caught.value)
+        for part in ("joint 'pin'", "loop 'loop'", "joint force 'torque'", "1 degrees of freedom")
     )
 
 
