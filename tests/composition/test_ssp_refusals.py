@@ -34,7 +34,7 @@ def test_systems_that_contain_each_other_are_refused(tmp_path: Path) -> None:
     for name, other in (("a", "b"), ("b", "a")):
         content = system("root", [component("inner", f"{other}.ssd", [])], [])
         (tmp_path / f"{name}.ssd").write_text(SSD.format(version="1.0", name=name, system=content, more=""))
-    with pytest.raises(fl.ModelError, match=r"component 'inner'.*circle, 'a\.ssd' -> 'b\.ssd' -> 'a\.ssd'"):
+    with pytest.raises(fl.ModelError, match=r"component 'inner'.*cycle, 'a\.ssd' -> 'b\.ssd' -> 'a\.ssd'"):
         fl.load(tmp_path / "a.ssd")
 
 
@@ -49,7 +49,10 @@ def test_archives_that_contain_each_other_are_refused(tmp_path: Path) -> None:
 
 
 CASES = [
-    ([connection("one.px", "three.F")], "line 12: missing element 'three'. The elements are: one, two"),
+    (
+        [connection("one.px", "three.F")],
+        "line 12: the connection refers to a missing element 'three'. The elements are: one, two",
+    ),
     ([connection("one.px", "two.G")], "line 12: 'two' has no connector 'G'. The connectors that it has are F, px, pv"),
     ([connection("one.px", "two.pv")], r"line 12: the connection joins two sources, 'one\.px' and 'two\.pv'"),
     (
@@ -64,7 +67,10 @@ CASES = [
         [connection("one.px", "two.F", INVERTED)],
         "line 12: the connection maps values of 'one.px', which is a real number, by a table",
     ),
-    ([connection("one.px", "two.F", "<ssc:OddTransformation/>")], "line 12: a OddTransformation is not known"),
+    (
+        [connection("one.px", "two.F", "<ssc:OddTransformation/>")],
+        "line 12: the element OddTransformation is not known",
+    ),
     (
         [connection("one.px", "two.F", '<ssc:LinearTransformation factor="big"/>')],
         "line 12: factor='big' of .* is not a finite",

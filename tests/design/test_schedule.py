@@ -245,7 +245,7 @@ def test_bad_input_is_told() -> None:
     made = fl.design.schedule(family, lqr)
     with pytest.raises(UsageError, match=r"measured variable \(2: theta, w\), not"):
         made.step([0.0], [1.0, 2.0, 3.0])
-    with pytest.raises(UsageError, match="runs over theta: give each a value"):
+    with pytest.raises(UsageError, match="runs over theta: give a value of each"):
         made.step({}, [1.0, 2.0])
     with pytest.raises(UnknownNameError):
         made.step({"L": 1.0}, [1.0, 2.0])
