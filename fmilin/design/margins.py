@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.design.delayed_margins import compute_delayed_margins
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.numerics.feedback import (
     StateSpace,
     close_loop,
@@ -123,6 +124,9 @@ def margins(loop: LinearModel) -> Margins:
             f"'{loop.model.name}' has {len(loop.inputs)} inputs and {len(loop.outputs)} outputs: margins are defined "
             "for a loop, as fl.loop_transfer returns it."
         )
+    if isinstance(loop, DelayedLinearModel):
+        late = compute_delayed_margins(loop.form)
+        return Margins(**late._replace(phase=math.degrees(late.phase))._asdict(), loop=loop)
     system = StateSpace(loop.A, loop.B, loop.C, loop.D, loop.sample_time)
     result = compute_margins(system)
     return replace(result, loop=loop, warnings=(*result.warnings, *_warn_of_errors(loop, result)))
