@@ -162,7 +162,7 @@ class _PathFamily:
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
         self._builder.add(outcome)
-        self._choice = linear.states, ("exact", linear.method.coordinates)
+        self._choice = linear.states, (linear.method.derivatives, linear.method.coordinates)
         return selection, Reference(model, self._request, at, linear, selection, own=model)
 
     def _linearize_together(self, reference: Reference, first: int) -> Iterator[OutcomeBlock]:

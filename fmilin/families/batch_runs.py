@@ -151,7 +151,7 @@ class BatchRuns:
         points, last = block.solved.points, block.count - 1
         diagnostics, models = block.linearized.diagnostics, block.linearized.models[: block.count]
         models.stored["parameters"] = self._list_parameters(template, points[: block.count], seed)
-        method = ("exact", seed.linear.method.coordinates)
+        method = (seed.linear.method.derivatives, seed.linear.method.coordinates)
         linear = Layout(template).extract(models.read_point(last), seed.linear.states, method, diagnostics[last])
         x, u = points.states[last].copy(), points.inputs[last].copy()
         point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))

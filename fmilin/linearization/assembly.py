@@ -193,7 +193,7 @@ def find_row_errors(reference: Reference, derivatives: TangentDerivatives, geome
     """
     model, pairs, zeros = reference.model, reference.facts.pairs or {}, reference.zeros
     kept, n, p = geometry.kept, derivatives.rates.shape[1], derivatives.order
-    errors, of_T = derivatives.errors[..., 0], geometry.T_errors[..., 0]
+    errors, of_T = derivatives.errors[..., 0], geometry.T_errors.max(axis=2, initial=0.0)
     along_y, seen_y = errors[:, kept], errors[:, n:].copy()
     along_u, seen_u = along_y.copy(), seen_y.copy()
     for row, i in enumerate(kept):

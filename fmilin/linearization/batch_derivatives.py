@@ -33,12 +33,18 @@ from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 DERIVATIVES_AT_ONCE = 2**18  # that are computed together: what fits into the processor's cache
+DIFFERENCES_AT_ONCE = 2**16  # the same of differences, of which arrays have several values each
+LARGEST_DIFFERENCED_BATCH = 64  # points: more take no less time each, and one in doubt stops the others
 POINTS_PER_SAMPLE = 32  # of so many points one shows what rounding changes, and what a difference leaves open
 
 
 def limit_batch(reference: Reference) -> int:
     """Return how many points are linearized together at most."""
     model = reference.model
+    if reference.is_differenced:
+        rows = len(model.states) + len(model.outputs) + len(model.constraints)
+        columns = len(model.states) + len(model.inputs)
+        return max(1, min(LARGEST_DIFFERENCED_BATCH, DIFFERENCES_AT_ONCE // max(1, rows * columns)))
     derivatives = (len(model.states) + len(model.outputs)) * (len(reference.kept) + len(model.inputs))
     return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
 
@@ -129,6 +135,8 @@ def differentiate_batch(
     ``tangents`` is what it answers, where that was computed before. The difference at one point is evaluated with the
     next points, those along its motion, say.
     """
+    if reference.is_differenced:
+        return difference_batch(evaluator, reference, points)
     tangents, rounding = differentiate_with_rounding(reference, points, tangents)
     evaluator.evaluations += len(points) + (0 if rounding is None else len(rounding.again.rates))
     if not reference.has_exact_procedure:
@@ -146,6 +154,26 @@ def differentiate_batch(
             gaps, difference = difference.measure_gaps(), None
             errors = np.maximum(errors, _spread_samples(gaps, len(points)) if tangents.smooth else gaps)
     return DifferentiatedBatch(tangents, geometry, derivatives.with_row_errors(errors), difference)
+
+
+def difference_batch(evaluator: PointEvaluator, reference: Reference, points: PointBatch) -> DifferentiatedBatch:
+    """Return differences at points with their errors, which are infinite where a point is to be looked at alone."""
+    measured = reference.measure(evaluator, points)
+    tangents = measured.tangents
+    geometry = LocalParametrization.of_batch(
+        evaluator,
+        points,
+        tangents,
+        reference.rows,
+        H_error=measured.gradient_errors,
+        differencing=reference.differencing,
+    )
+    derivatives = TangentDerivatives.of_batch(tangents, geometry, "differences")
+    errors = (measured.errors * geometry.scales[:, None]).max(axis=2, initial=0.0)
+    if geometry.others:
+        errors = errors + (measured.along_states @ geometry.T_errors).max(axis=2, initial=0.0)
+    errors[measured.is_doubtful] = np.inf
+    return DifferentiatedBatch(tangents, geometry, derivatives.with_row_errors(errors), None)
 
 
 def choose_samples(count: int) -> NDArray[np.intp]:

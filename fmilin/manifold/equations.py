@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.manifold.differenced_points import ModelDifferencing
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.points import PointBatch
@@ -111,8 +112,11 @@ class ExpectedEvaluation:
 class VectorizedEquations(ConstraintEquations):
     """A model at many points at once, with derivatives along P kept states."""
 
-    def __init__(self, evaluator: PointEvaluator, kept: Sequence[int]) -> None:
-        self.evaluator, self.kept = evaluator, list(kept)
+    def __init__(
+        self, evaluator: PointEvaluator, kept: Sequence[int], differencing: ModelDifferencing | None = None
+    ) -> None:
+        """Take exact derivatives of the model; with ``differencing`` differences."""
+        self.evaluator, self.kept, self._differencing = evaluator, list(kept), differencing
         self._expected: ExpectedEvaluation | None = None  # goes along with the next evaluation
 
     def expect(self, points: PointBatch) -> ExpectedEvaluation:
@@ -180,4 +184,6 @@ class VectorizedEquations(ConstraintEquations):
         return reach_manifold(self.model, points.time, points.states, points.inputs, self.kept, sizes)
 
     def _differentiate(self, points: PointBatch) -> TangentBatch | None:
+        if self._differencing is not None:
+            return self._differencing.difference_quickly(self.evaluator, points)
         return self.evaluator.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)

@@ -6,7 +6,7 @@ Gradients are exact where g is an expression and f has exact products; what rema
 input u in a constraint (prescribed motion) needs its derivative, the input ``der(u)``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -350,15 +350,27 @@ class Invariants:
         n = len(x)
         exact = self.evaluator.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         products: FloatArray | None = None if exact is None else getattr(exact, what)
-        return self._completed(products, lambda s: getattr(self.evaluator.evaluate(t, s, u), what), x)
+
+        def evaluate_ahead(points: Sequence[FloatArray]) -> None:
+            self.evaluator.evaluate_ahead([(t, s, u) for s in points])
+
+        def read(s: FloatArray) -> FloatArray:
+            values: FloatArray = getattr(self.evaluator.evaluate(t, s, u), what)
+            return values
+
+        return self._completed(products, read, x, evaluate_ahead if self.model.batches else None)
 
     def _completed(
-        self, exact: FloatArray | None, function: Callable[[FloatArray], FloatArray], x: FloatArray
+        self,
+        exact: FloatArray | None,
+        function: Callable[[FloatArray], FloatArray],
+        x: FloatArray,
+        evaluate_ahead: Callable[[Sequence[FloatArray]], None] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Return a Jacobian and its error: differenced where it is not known exactly, or not finite."""
         if exact is not None and np.isfinite(exact).all():
             return exact, np.zeros_like(exact)
-        measured, error = jacobian_by_differences(function, x, self.scales)
+        measured, error = jacobian_by_differences(function, x, self.scales, evaluate_ahead)
         if exact is None:
             return measured, error
         finite = np.isfinite(exact)

@@ -104,7 +104,7 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
 
         noise = np.max([noise_level(rates, s.x, invariants.scales) for s in samples], axis=0)
         violation = _violation(samples, invariants.scales, noise)
-    is_sampled = len(samples) > SAMPLES and not measured
+    is_sampled = len(samples) > SAMPLES
     largest = np.max([np.abs(s.f) for s in samples], axis=0) if is_sampled else None
     return Invariance(violation, tolerance, ranks[0], max(ranks), largest)
 

@@ -19,8 +19,9 @@ from fmilin.manifold.checks.context import (
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import NEWTON_SINGULAR_VALUE_TOLERANCE, position_remarks
 from fmilin.manifold.verification import VerifiedFacts, drift, require_invariance, verify_inputs
-from fmilin.tolerances import INVARIANT_TOLERANCE, MANIFOLD_DISTANCE_TOLERANCE, RANK
+from fmilin.tolerances import MANIFOLD_DISTANCE_TOLERANCE, RANK
 
+MEASURED_ERRORS = 10.0  # of a gradient by differences, that what is left of a redundant constraint may be
 REDUNDANCY_PER_DISTANCE = 100.0
 """Gradients of redundant constraints differ by rounding, and by this times the distance of the point from them."""
 
@@ -101,7 +102,9 @@ class RankIsClear(ManifoldCheck):
             return None
         rates = np.abs(tangents.gradient[:, redundant] @ (tangents.T * geometry.y_sizes[:, None]))
         largest = rates.max(axis=2, initial=0.0)
-        return np.asarray(~(largest <= RANK * geometry.row_norms[:, redundant]).all(axis=1))
+        errors = geometry.H_errors[:, redundant] @ np.abs(tangents.T * geometry.y_sizes[:, None])
+        allowed = RANK * geometry.row_norms[:, redundant] + MEASURED_ERRORS * errors.max(axis=2, initial=0.0)
+        return np.asarray(~(largest <= allowed).all(axis=1))
 
 
 class PointIsReachable(ManifoldCheck):
@@ -148,7 +151,8 @@ class MotionKeepsConstraints(CoordinateCheck):
         typical = np.abs(f) if known_rates is None else np.maximum(np.abs(f), known_rates)
         terms = (np.abs(H) @ sizes[..., None])[..., 0]
         off, size = drift(H, f, typical, sizes, terms)
-        return np.asarray(~(off <= INVARIANT_TOLERANCE * size).all(axis=1))
+        off -= (at.geometry.H_errors @ np.abs(f)[..., None])[..., 0]
+        return np.asarray(~(off <= at.geometry.invariant_tolerance * size).all(axis=1))
 
 
 class NothingIsConserved(CoordinateCheck):
@@ -196,4 +200,5 @@ class InputsKeepConstraints(CoordinateCheck):
             return None
         H = at.tangents.gradient[:, at.geometry.rows]
         f_u = at.tangents.derivatives[..., len(at.tangents.kept) :]
-        return np.asarray(~(np.abs(H @ f_u) <= INVARIANT_TOLERANCE * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))
+        tolerance = at.geometry.invariant_tolerance
+        return np.asarray(~(np.abs(H @ f_u) <= tolerance * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))

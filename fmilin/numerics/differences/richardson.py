@@ -223,12 +223,25 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
 
 def is_rough(column: Column, scale: float) -> bool:
     """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
-    h = column.h / scale
-    slope = np.abs(column.D) * scale
-    bend = np.abs(column.curvature) / np.maximum(np.abs(column.D), 1e-300)  # the h^2 terms: over these lengths
-    bent = np.minimum(np.maximum(bend, h**2), (h / SHORT_LENGTH_SIZE) ** 2)
-    smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + EPS * slope * h
-    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGHNESS_FACTOR * smooth).any())
+    c = column
+    smooth = smooth_remainder(c.h, scale, c.D, c.curvature, c.S1, c.noise)
+    return bool((np.abs(c.S2 - 4 * c.S1) > ROUGHNESS_FACTOR * smooth).any())
+
+
+def smooth_remainder(
+    h: FloatArray | float,
+    scale: FloatArray | float,
+    D: FloatArray,
+    curvature: FloatArray,
+    S1: FloatArray,
+    noise: FloatArray,
+) -> FloatArray:
+    """Return how large S(2h) - 4 S(h) of a smooth function may be, of columns of a size ``scale``; shape of D."""
+    part = h / scale
+    slope = np.abs(D) * scale
+    bend = np.abs(curvature) / np.maximum(np.abs(D), 1e-300)  # the h^2 terms: over these lengths
+    bent = np.minimum(np.maximum(bend, part**2), (part / SHORT_LENGTH_SIZE) ** 2)
+    return np.asarray(bent * np.abs(S1) + part**4 * slope + noise + EPS * slope * part)
 
 
 def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: float) -> bool:
