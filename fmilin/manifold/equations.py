@@ -72,12 +72,24 @@ class PointwiseEquations(ConstraintEquations):
 
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals; None where the model gives residuals and their gradient in one evaluation."""
+        together = self._compute_together(points)
+        if together is not None:
+            return together
         residuals = []
         for t, x, u in _list_points(points):
             if self.evaluator.constraint_gradient(t, x, u) is not None:
                 return None
             residuals.append(self.invariants.values(t, x, u))
         return np.array(residuals)
+
+    def _compute_together(self, points: PointBatch) -> FloatArray | None:
+        """Return the residuals of points that the model itself evaluates together: of an FMU, in one message."""
+        invariants, model = self.invariants, self.model
+        if len(points) < 2 or not model.batches or len(invariants) > invariants.declared:
+            return None
+        if model.constraints.analytic.all() or (points.time != points.time[0]).any():
+            return None
+        return self.evaluator.constraint_residuals(float(points.time[0]), points.states, points.inputs)
 
     def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both, exact or measured."""

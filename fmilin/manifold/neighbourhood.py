@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import field, replace
 from functools import cached_property, partial
@@ -25,7 +26,7 @@ from fmilin.numerics.differences.richardson import (
     list_first_steps,
     truncation_error,
 )  # fmt: skip
-from fmilin.numerics.differences.sweep import finite_values
+from fmilin.numerics.differences.sweep import are_numbers, finite_values
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import GROUP_AGREEMENT_TOLERANCE
@@ -168,6 +169,11 @@ class Neighbourhood:
                 observations.revisits = {step: visits[0] for step, visits in visits_beside if visits}
                 observations.revisited_direction = d
             return observations.change_on_return, observations.revisits
+        together = self._revisit_together(d)
+        if together is not None:
+            observations.change_on_return, observations.revisits = together
+            observations.revisited_direction = d
+            return together
         change, values = np.zeros(len(self.base)), {}
         for step, times in (
             (FAR_STEP_SIZE, 1),
@@ -185,6 +191,35 @@ class Neighbourhood:
         observations.change_on_return, observations.revisits = change, values
         observations.revisited_direction = d
         return change, values
+
+    def _revisit_together(self, d: FloatArray) -> tuple[FloatArray, Mapping[float, FloatArray]] | None:
+        """Return the same of all visits in one batch, which a model evaluates in their order.
+
+        Returns None where it takes no batches, or has no values at one of the points.
+        """
+        takes_batches = self.model.batches and not len(self._indicators) and not self._is_repeatable
+        if not takes_batches or self.observations.border < np.inf:
+            return None
+        far = FAR_STEP_SIZE
+        steps = (far, -FARTHER_FACTOR * far, 0.0, -far, -far, 0.0)
+        try:
+            with np.errstate(all="ignore"):
+                u = self.point.inputs + np.multiply.outer(steps, d[self.p :])
+                x = np.array(
+                    [
+                        self._displace(s * d, inputs) if s else self.point.states
+                        for s, inputs in zip(steps, u, strict=True)
+                    ]
+                )
+                visits = self.evaluator.evaluate_points(np.full(len(steps), self.point.time), x, u)
+                outputs = [self._unwrap(y, s * d) if s else y for s, y in zip(steps, visits.outputs, strict=True)]
+        except (ModelError, NumericalError):
+            return None
+        values = np.concatenate((visits.derivatives, np.array(outputs)), axis=1)
+        if not are_numbers(values):
+            return None
+        returned = np.array([values[2] - self.base, values[4] - values[3], values[5] - self.base])
+        return np.abs(returned).max(axis=0, initial=0.0), {far: values[0], -far: values[3]}
 
     def _evaluate_near_point(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
         """Return a step along d, a smaller one where the model has no values at this, and the values of each visit."""
@@ -261,22 +296,25 @@ class Neighbourhood:
                     self.observations.crossed_events.update(crossed)
                 else:
                     raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
-            outputs = visit.outputs
-            if unwrapped:
-                part = min(NEAR_STEP_SIZE / max(float(self._sizes(displacement).max(initial=0.0)), NEAR_STEP_SIZE), 1.0)
-                close = partial(self.at, part * displacement, unwrapped=False)
-                outputs = self.observations.angles.unwrap(outputs.copy(), lambda: close()[self.n :])
+            outputs = self._unwrap(visit.outputs, displacement) if unwrapped else visit.outputs
             return np.concatenate((visit.derivatives, outputs))
         except ModelError as error:
             if error.costs_start and (size := float(self._sizes(displacement).max())) >= MAX_UNTRIED_STEP_SIZE:
                 self.observations.border = min(border, size)
             raise
 
+    def _unwrap(self, outputs: FloatArray, displacement: FloatArray) -> FloatArray:
+        """Return outputs at a displacement; those that are angles and wrap at the point are continued beyond it."""
+        part = min(NEAR_STEP_SIZE / max(float(self._sizes(displacement).max(initial=0.0)), NEAR_STEP_SIZE), 1.0)
+        close = partial(self.at, part * displacement, unwrapped=False)
+        return self.observations.angles.unwrap(outputs.copy(), lambda: close()[self.n :])
+
     def evaluate_ahead(self, displacements: Sequence[FloatArray]) -> None:
         """Evaluate the model at displacements that :meth:`at` is asked for next, together where that is faster."""
         # Event indicators are read where the model stands: it would have to return to each point.
         if not self.model.batches or len(self._indicators) or self.observations.border < np.inf:
             return
+        self._displace_ahead(displacements)
         points: list[tuple[float, FloatArray, FloatArray]] = []
         for displacement in displacements:
             u = self.point.inputs + displacement[self.p :]
@@ -292,6 +330,20 @@ class Neighbourhood:
                     self._solved[key] = x
             points.append((self.point.time, x, u))
         self.evaluator.evaluate_ahead(points)
+
+    def _displace_ahead(self, displacements: Sequence[FloatArray]) -> None:
+        """Solve for the states at displacements together where the model evaluates its constraints together."""
+        parametrization, p = self.frame.parametrization, self.p
+        if not parametrization.rows or self.model.constraints.analytic.all():
+            return
+        new = {d.tobytes(): d for d in displacements if d[:p].any() and d.tobytes() not in self._solved}
+        if self._moves or len(new) < 2:
+            return
+        together = np.array(list(new.values()))
+        with suppress(ModelError, NumericalError, np.linalg.LinAlgError):
+            x = parametrization.psi_together(self.frame.y0 + together[:, :p], self.point.inputs + together[:, p:])
+            if x is not None:
+                self._solved.update(zip(new, x, strict=True))
 
     def _displace(self, displacement: FloatArray, u: FloatArray) -> FloatArray:
         """Return the states (N,) on the manifold at a displacement, with inputs u."""
