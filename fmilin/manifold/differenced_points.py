@@ -16,7 +16,7 @@ from fmilin.manifold.point_by_point import EvaluationWithDerivatives, compute_ta
 from fmilin.manifold.points import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, TangentBatch
-from fmilin.numerics.differences.directional import direction_of
+from fmilin.numerics.differences.directional import choose_direction
 from fmilin.numerics.differences.many_points import PointDifferences, difference_points
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
@@ -96,7 +96,7 @@ class ModelDifferencing:
         """Return directions (k, N + nu) along the manifold through all coordinates and inputs."""
         n, p = self.T.shape
         y_scales = np.concatenate((scales[:, list(self.kept)], scales[:, n:]), axis=1)
-        along = direction_of(np.ones(y_scales.shape[1])) * y_scales
+        along = choose_direction(np.ones(y_scales.shape[1])) * y_scales
         directions = np.concatenate((along[:, :p] @ self.T.T, along[:, p:]), axis=1)
         longest = (np.abs(directions) / scales).max(axis=1, initial=1.0, keepdims=True)
         return np.asarray(directions / longest)

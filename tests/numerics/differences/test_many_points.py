@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fmilin.numerics.differences.differences import slopes
-from fmilin.numerics.differences.directional import Surroundings, direction_of
+from fmilin.numerics.differences.directional import Surroundings, choose_direction
 from fmilin.numerics.differences.many_points import FAR_STEP_SIZE, Numbers, PointDifferences, difference_points
 from fmilin.signals import FloatArray
 
@@ -38,7 +38,7 @@ def measure(function: Function, points: FloatArray = POINTS) -> PointDifferences
         return np.array([function(x) for x in points[numbers] + displacements])
 
     scales = np.ones_like(points)
-    direction = np.tile(direction_of(np.ones(points.shape[1])), (len(points), 1))
+    direction = np.tile(choose_direction(np.ones(points.shape[1])), (len(points), 1))
     return difference_points(displaced, scales, points, direction, lambda _, slope: np.ones_like(slope))
 
 
@@ -57,7 +57,7 @@ def test_each_point_has_the_derivatives_and_errors_that_it_has_alone() -> None:
         def line(j: int, s: float, x: FloatArray = x) -> FloatArray:
             return smooth(x + s * np.eye(2)[j])
 
-        far = {step: smooth(x + step * direction_of(np.ones(2))) for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE)}
+        far = {step: smooth(x + step * choose_direction(np.ones(2))) for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE)}
         around = Surroundings(partial(displace, x), x, np.zeros(2), far)
         alone = slopes(line, smooth(x), np.ones(2), terms=np.ones_like, around=around)
         np.testing.assert_allclose(J, alone.J, atol=1e-14)
