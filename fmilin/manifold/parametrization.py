@@ -119,7 +119,7 @@ class LocalParametrization:
 
     @property
     def invariant_tolerance(self) -> float:
-        """What counts as zero of H f and H f_u, relative to their terms."""
+        """The size of H f and H f_u, relative to their terms, that counts as zero."""
         return INVARIANT_TOLERANCE if self._H_error is None else MEASURED_INVARIANT_TOLERANCE
 
     @property
