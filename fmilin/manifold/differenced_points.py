@@ -17,7 +17,7 @@ from fmilin.manifold.points import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.numerics.differences.directional import choose_direction
-from fmilin.numerics.differences.many_points import PointDifferences, difference_points
+from fmilin.numerics.differences.point_differences import PointDifferences, difference_points
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 

@@ -193,7 +193,7 @@ class Neighbourhood:
         return change, values
 
     def _revisit_together(self, d: FloatArray) -> tuple[FloatArray, Mapping[float, FloatArray]] | None:
-        """Return the same of all visits in one batch, which a model evaluates in their order.
+        """Return the same from one batch of evaluations, which a model carries out in their order.
 
         Returns None where it takes no batches, or has no values at one of the points.
         """

@@ -73,7 +73,7 @@ class PointDifferences:
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
+class _DifferencedColumns:
     """Differences of j columns of points, each with rows (j, r)."""
 
     h: FloatArray  # (j,)
@@ -88,20 +88,20 @@ class _Columns:
         """The rounding part of the error, (j, r)."""
         return 1.5 / self.h[:, None] * self.noise
 
-    def select(self, some: Numbers) -> _Columns:
+    def select(self, some: Numbers) -> _DifferencedColumns:
         """Return some of the columns."""
-        return _Columns(*(part[some] for part in self._parts))
+        return _DifferencedColumns(*(part[some] for part in self._parts))
 
-    def replace(self, some: Numbers, other: _Columns) -> _Columns:
+    def replace(self, some: Numbers, other: _DifferencedColumns) -> _DifferencedColumns:
         """Return the same with other differences of some columns."""
         parts = [part.copy() for part in self._parts]
         for part, new in zip(parts, other._parts, strict=True):
             part[some] = new
-        return _Columns(*parts)
+        return _DifferencedColumns(*parts)
 
-    def with_noise(self, noise: FloatArray) -> _Columns:
+    def with_noise(self, noise: FloatArray) -> _DifferencedColumns:
         """Return the same with at least such a noise (j, r)."""
-        return _Columns(self.h, self.D, self.curvature, self.S1, self.S2, np.maximum(self.noise, noise))
+        return _DifferencedColumns(self.h, self.D, self.curvature, self.S1, self.S2, np.maximum(self.noise, noise))
 
     @property
     def _parts(self) -> tuple[FloatArray, ...]:
@@ -197,7 +197,7 @@ class _PointDifferencing:
         answers = self._function(numbers, displacements.reshape(-1, self._width))
         return answers.reshape(len(some), len(FACTORS), -1)
 
-    def _difference(self, some: Numbers, h: FloatArray, values: FloatArray) -> _Columns:
+    def _difference(self, some: Numbers, h: FloatArray, values: FloatArray) -> _DifferencedColumns:
         """Return extrapolated central differences of some columns from values (i, 4, r)."""
         ahead, behind, far_ahead, far_behind = values.swapaxes(0, 1)
         base, step = self._base[self._points[some]], h[:, None]
@@ -206,11 +206,11 @@ class _PointDifferencing:
         curvature = (near - (far_ahead - far_behind) / (4 * step)) / 3
         S1, S2 = ahead + behind - 2 * base, far_ahead + far_behind - 2 * base
         noise = np.maximum(self._noise[self._points[some]], rounding)
-        return _Columns(h, near + curvature, curvature, S1, S2, noise)
+        return _DifferencedColumns(h, near + curvature, curvature, S1, S2, noise)
 
     # ------------------------------------------------------------------ steps
 
-    def _measure_first(self, h: FloatArray, values: FloatArray) -> _Columns:
+    def _measure_first(self, h: FloatArray, values: FloatArray) -> _DifferencedColumns:
         """Return differences with steps as the noise asks for them; ``values`` (j, 4, r) are those at steps h (j,)."""
         base, noise = self._base, self._noise
         relative = np.where(np.abs(base) > 1e3 * noise, noise / np.abs(base), EPS).max(axis=1, initial=EPS)
@@ -226,7 +226,7 @@ class _PointDifferencing:
         self._doubt_columns(~np.isfinite(columns.D).all(axis=1))
         return columns
 
-    def _make_comparable(self, columns: _Columns) -> _Columns:
+    def _make_comparable(self, columns: _DifferencedColumns) -> _DifferencedColumns:
         """Weigh the rows of each point, and count what is left of terms that cancel as noise."""
         shape, sizes = (self._count, self._width, -1), self._sizes[:, None]
         slope = (np.abs(columns.D) * sizes).reshape(shape).max(axis=1)
@@ -241,13 +241,13 @@ class _PointDifferencing:
         self._weights = np.where(is_telling, 1 / np.where(is_telling, comparable, 1.0), 0.0)
         return columns
 
-    def _measure_best(self, columns: _Columns) -> _Columns:
+    def _measure_best(self, columns: _DifferencedColumns) -> _DifferencedColumns:
         """Measure columns again with other steps while these promise clearly smaller errors."""
         best, last = columns, columns
         truncation, rounding, size = self._estimate_parts(np.arange(len(columns.h)), columns)
         best_error = (truncation + rounding) * size
         some = np.flatnonzero(~self._is_doubtful[self._points])
-        tried: list[tuple[Numbers, _Columns]] = []
+        tried: list[tuple[Numbers, _DifferencedColumns]] = []
         last, truncation, rounding = columns.select(some), truncation[some], rounding[some]
         for _ in range(OPTIONS.retries):
             scale = self._sizes[some]
@@ -279,7 +279,7 @@ class _PointDifferencing:
     def _doubt_points(self, columns: Numbers) -> None:
         self._is_doubtful[self._points[columns]] = True
 
-    def _estimate_parts(self, some: Numbers, columns: _Columns) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _estimate_parts(self, some: Numbers, columns: _DifferencedColumns) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return truncation and rounding of columns relative to their largest slopes, and these, each (i,)."""
         weights, scale = self._weights[self._points[some]], self._sizes[some]
         noise = columns.rounding
@@ -288,7 +288,7 @@ class _PointDifferencing:
         bend = np.maximum((weights * (np.abs(columns.curvature) - noise)).max(axis=1), 0.0) / size
         return 4 * bend**2 + (columns.h / scale) ** 4, rounding, size
 
-    def _contradict(self, some: Numbers, one: _Columns, other: _Columns) -> Mask:
+    def _contradict(self, some: Numbers, one: _DifferencedColumns, other: _DifferencedColumns) -> Mask:
         """Return where the derivatives at two steps differ by more than their errors explain, (i,)."""
         errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
         gap = np.abs(one.D - other.D)
@@ -299,7 +299,7 @@ class _PointDifferencing:
 
     # ------------------------------------------------------------------ judgements
 
-    def _grow_beyond_powers(self, columns: _Columns) -> Mask:
+    def _grow_beyond_powers(self, columns: _DifferencedColumns) -> Mask:
         """Return where the function grows so much faster than steps that sizes are too large for it, (k,)."""
         shape, h = (self._count, self._width, -1), columns.h[:, None]
         near = np.abs(columns.D - columns.curvature) * h + np.abs(columns.S1) / 2
@@ -311,7 +311,7 @@ class _PointDifferencing:
         is_beyond = np.any([np.abs(far - self._base) > limit for far in self._far.values()], axis=0)
         return np.asarray(grows | (is_visible.reshape(shape).any(axis=1) & is_beyond).any(axis=1))
 
-    def _judge(self, columns: _Columns, nearby: FloatArray, pairs: FloatArray) -> PointDifferences:
+    def _judge(self, columns: _DifferencedColumns, nearby: FloatArray, pairs: FloatArray) -> PointDifferences:
         """Return derivatives and errors from the best differences; doubt points at which they do not hold."""
         count, width, base = self._count, self._width, self._base
         J, curvature, rounding, S1, S2 = (
@@ -341,7 +341,7 @@ class _PointDifferencing:
         self._doubt(~(error * scales <= limit).all(axis=(1, 2)))
         return PointDifferences(base, J, error, self._is_doubtful)
 
-    def _require_smooth(self, columns: _Columns) -> None:
+    def _require_smooth(self, columns: _DifferencedColumns) -> None:
         """Doubt columns of which second differences at h and 2h are less alike than those of a smooth function.
 
         Where second differences vanish by chance the next term of a smooth function looks the same. It shrinks with
@@ -415,7 +415,7 @@ def _round_steps(h: FloatArray) -> FloatArray:
     return np.asarray(2.0 ** np.rint(np.log2(h)))
 
 
-def _find_noisier(before: _Columns, last: _Columns) -> Mask:
+def _find_noisier(before: _DifferencedColumns, last: _DifferencedColumns) -> Mask:
     """Return where the smaller step shows more noise (i,): h^2 terms shrink with the step, noise over h grows."""
     changes = np.array([last.S2 - last.S1, last.S1 - before.S1])
     is_jump = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)

@@ -8,7 +8,7 @@ import pytest
 
 from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.differences.directional import Surroundings, choose_direction
-from fmilin.numerics.differences.many_points import FAR_STEP_SIZE, Numbers, PointDifferences, difference_points
+from fmilin.numerics.differences.point_differences import FAR_STEP_SIZE, Numbers, PointDifferences, difference_points
 from fmilin.signals import FloatArray
 
 Function = Callable[[FloatArray], FloatArray]
