@@ -280,7 +280,7 @@ class _PointDifferencing:
         self._is_doubtful[self._points[columns]] = True
 
     def _estimate_parts(self, some: Numbers, columns: _DifferencedColumns) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return truncation and rounding of columns relative to their largest slopes, and these, each (i,)."""
+        """Return truncation and rounding of columns relative to their largest derivatives, and these, each (i,)."""
         weights, scale = self._weights[self._points[some]], self._sizes[some]
         noise = columns.rounding
         size = np.maximum((weights * np.abs(columns.D)).max(axis=1) * scale, WEAK_COLUMN_FRACTION) / scale
