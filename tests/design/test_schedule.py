@@ -251,7 +251,7 @@ def test_bad_input_is_told() -> None:
         made.step({"L": 1.0}, [1.0, 2.0])
     with pytest.raises(UsageError, match="belongs to one point: give theta"):
         made.linear_model()
-    with pytest.raises(UsageError, match=r"sample time is 0 s"):
+    with pytest.raises(UsageError, match=r"sample time must be positive and finite, not 0 s"):
         fl.closed_loop(pendulum(), made, stop_time=1.0)
 
 
