@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from fmilin.families.cluster import PackedPlan
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import build_grid
 from fmilin.families.plan import SweepPlan
+from fmilin.families.rows import OutcomeBlock, PointOutcome
 from fmilin.families.sweep import choose_engine, run, split_into_runs
 from fmilin.families.worker_process import MakersPipe, Pipe
 from fmilin.fmi.client.restrictions import apply_limits
@@ -220,9 +221,17 @@ def local_cluster(**options: object) -> contextlib.AbstractContextManager[Any]:
     return cluster
 
 
-def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> None:
+def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vary = {"phi": np.linspace(0.4, 2.6, 160)}
     killed: list[int] = []
+    sizes: list[int] = []
+    add_all = FamilyBuilder.add_all
+
+    def record(builder: FamilyBuilder, outcomes: Sequence[PointOutcome]) -> None:
+        sizes.append(len(outcomes) if isinstance(outcomes, OutcomeBlock) else 0)
+        add_all(builder, outcomes)
+
+    monkeypatch.setattr(FamilyBuilder, "add_all", record)
     with local_cluster(n_workers=2, threads_per_worker=1, processes=True) as cluster:
         victims = [worker.pid for worker in cluster.workers.values()]
 
@@ -240,6 +249,7 @@ def test_a_cluster_of_two_processes_of_which_one_is_killed(linkage: Path) -> Non
         )
     assert killed
     assert family.ok.all(), family.reasons
+    assert sum(sizes) > 100  # points of batches come whole
     here = fl.sweep(linkage, {"phi": vary["phi"][::40]}, trim=fl.TrimRequest(free=["torque"]))
     np.testing.assert_allclose(family.A[::40], here.A, rtol=1e-7, atol=1e-7)
 
