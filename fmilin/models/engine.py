@@ -17,7 +17,7 @@ from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageErr
 from fmilin.manifold.rank import row_sizes
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, ExactSlopes, ModelInfo, Tangent
-from fmilin.models.compiled_visits import CompiledEvaluations
+from fmilin.models.compiled_visits import CompiledVisits
 from fmilin.models.contacts import Contact, Foot
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import RANK
@@ -70,9 +70,9 @@ class NativeEngine(ABC, Generic[Selection]):
     freedoms_known: bool = False  # whether the states certainly do not depend on each other
     contacts: Sequence[Contact] = ()  # feet that are held on the ground
     # whether :meth:`differentiate` knows all derivatives along the manifold, and whether nothing in them has a kink
-    has_all_derivatives: bool = False
+    whole_slopes: bool = False
     smooth: bool = False
-    evaluation_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
+    visit_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ class NativeEngine(ABC, Generic[Selection]):
         """Return the observed quantities without the rates; None where that costs as much as :meth:`evaluate`."""
         return None
 
-    def differentiate_observed(
+    def observed_gradient(
         self, selection: Selection, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return observed quantities (nz,) and their gradient (nz, N) without the rates; None if as costly as all."""
@@ -131,36 +131,32 @@ class NativeEngine(ABC, Generic[Selection]):
         return None
 
     @cached_property
-    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledEvaluations]:
+    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledVisits]:
         """Compiled code for the models of this engine, by names of quantities."""
         return {}
 
-    def compile_evaluations(
-        self, outputs: Sequence[Quantity], observed: Sequence[Quantity]
-    ) -> CompiledEvaluations | None:
+    def compiled_visits(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> CompiledVisits | None:
         """Return what evaluates these quantities by compiled code where that pays; None where it never does."""
-        if not (self.compilable and self.evaluation_seconds):
+        if not (self.compilable and self.visit_seconds):
             return None
         names = tuple(tuple(quantity.signal.name for quantity in quantities) for quantities in (outputs, observed))
         if names not in self.point_codes:
             sizes = len(self.states), len(outputs)
             write_graph = partial(self.in_graph, outputs, observed)
-            visits = CompiledEvaluations(self.info.name, self.evaluation_seconds, sizes, names[1], write_graph)
+            visits = CompiledVisits(self.info.name, self.visit_seconds, sizes, names[1], write_graph)
             self.point_codes[names] = visits
         return self.point_codes[names]
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine[Selection]:
         """Return the same engine with feet held where they are at a point, which becomes its start."""
-        raise UsageError(
-            f"'{self.info.name}' has no parts that can be held as a foot: '{feet[0].name}' cannot be held."
-        )
+        raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
         return {}
 
-    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the engine to linearize at a point, with all inputs: see ``HasInputLimits.resolve_limits``."""
+    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the engine to linearize at a point: as ``HasInputLimits.seen_at`` of its model, with all inputs."""
         return self
 
     def close(self) -> None:
@@ -189,8 +185,7 @@ class AdjustableEngine(ABC):
                 raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
             if not np.isfinite(value):
                 raise UsageError(
-                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number instead of "
-                    "it."
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
                 )
 
 
@@ -235,7 +230,7 @@ class InputSelection:
         return full
 
 
-class PointDerivatives(ExactSlopes):
+class GivenSlopes(ExactSlopes):
     """Slopes at one point, with a column for each state, then for each input, for any choice of independent states."""
 
     def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
@@ -254,24 +249,24 @@ class PointDerivatives(ExactSlopes):
         """
         f, y = self._slopes.derivatives, self._slopes.outputs
         n, k = f.shape[0], f.shape[1] - f.shape[0]
-        independent_states = list(independent)
-        dependent_states = [i for i in range(n) if i not in set(independent_states)]
-        T, T_u = np.zeros((n, len(independent_states))), np.zeros((n, k))
-        T[independent_states, range(len(independent_states))] = 1.0
-        if dependent_states:
+        kept = list(independent)
+        others = [i for i in range(n) if i not in set(kept)]
+        T, T_u = np.zeros((n, len(kept))), np.zeros((n, k))
+        T[kept, range(len(kept))] = 1.0
+        if others:
             # The terms of a row are unknown: what is so much smaller than the other rows is rounding.
             H = self._gradient
             largest = np.full(len(H), np.linalg.norm(H, axis=1).max(initial=0.0))
             rows = self._slopes.residuals / row_sizes(H, largest)[:, None]
-            moved = -rows[:, [*independent_states, *range(n, n + k)]]
-            dependent, _, rank, _ = np.linalg.lstsq(rows[:, dependent_states], moved, rcond=RANK)
-            if rank < len(dependent_states):
+            moved = -rows[:, [*kept, *range(n, n + k)]]
+            dependent, _, rank, _ = np.linalg.lstsq(rows[:, others], moved, rcond=RANK)
+            if rank < len(others):
                 raise NumericalError("The independent states do not determine the others at this point.")
-            T[dependent_states], T_u[dependent_states] = np.hsplit(dependent, [len(independent_states)])
+            T[others], T_u[others] = np.hsplit(dependent, [len(kept)])
         rates, outputs = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
         if T_u.any():
-            rates[:, len(independent_states) :] += f[:, :n] @ T_u
-            outputs[:, len(independent_states) :] += y[:, :n] @ T_u
+            rates[:, len(kept) :] += f[:, :n] @ T_u
+            outputs[:, len(kept) :] += y[:, :n] @ T_u
         return Tangent(T, T_u, rates, outputs)
 
 
@@ -284,7 +279,7 @@ class PickedRows:
 
 
 class Engine(NativeEngine[PickedRows]):
-    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one evaluation.
+    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
 
     ``constraints`` are over states, inputs, fixed ``parameters`` and quantities, with a ``rate`` where the time
     derivative is a quantity too. ``notes`` become warnings of every linear model.
@@ -312,7 +307,7 @@ class Engine(NativeEngine[PickedRows]):
     def available(self) -> dict[str, Quantity]:
         """Quantities, rates, inputs and states; states and inputs go before quantities of the same name."""
         further = (Quantity(signal, ("quantity", i)) for i, signal in enumerate(self.quantities))
-        return list_available_quantities(self.states, self.inputs, further=further)
+        return offered(self.states, self.inputs, further=further)
 
     def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> PickedRows:
         """Return the rows of these quantities."""
@@ -343,7 +338,7 @@ class Engine(NativeEngine[PickedRows]):
         observed = self.pick(selection, np.full(len(x), np.nan), z, x, u)[2]
         return observed if np.isfinite(observed).all() else None
 
-    def differentiate_observed(
+    def observed_gradient(
         self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Pick among the kinematics; None if anything but quantities is observed, or dynamics are needed."""
@@ -363,23 +358,21 @@ class Engine(NativeEngine[PickedRows]):
         n, nz = len(self.states), len(self.quantities)
         if len(rates) != n or len(quantities) != nz:
             raise ModelError(
-                f"The evaluation of the model's equations ('{self.info.name}') returned {len(rates)} rates and "
-                f"{len(quantities)} quantities for {n} states and {nz} quantities."
+                f"The engine of '{self.info.name}' returned {len(rates)} rates and {len(quantities)} quantities for "
+                f"{n} states and {nz} quantities."
             )
         values = np.concatenate((rates, quantities, x, u))
         return values[:n], values[selection.outputs], values[selection.observed]
 
 
-def list_available_quantities(
+def offered(
     states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
 ) -> dict[str, Quantity]:
     """Return all that may be an output: ``further``, ``der(state)``, inputs, states, ``declared``; later names win."""
-    standard_quantities = [
-        Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)
-    ]
-    standard_quantities += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
-    standard_quantities += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
-    return {q.signal.name: q for q in (*further, *standard_quantities, *declared)}
+    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
+    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
+    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
+    return {q.signal.name: q for q in (*further, *own, *declared)}
 
 
 Side = Literal["inside", "lower", "upper", "beyond"]
@@ -387,7 +380,7 @@ Side = Literal["inside", "lower", "upper", "beyond"]
 LIMIT_TOLERANCE = 1e-12  # how near a limit counts as there, relative to the range
 
 
-def classify_side(value: float, low: float, high: float) -> Side:
+def side_of(value: float, low: float, high: float) -> Side:
     """Return where a value stands between two limits, one of which may be infinite."""
     near = LIMIT_TOLERANCE * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
     if low + near < value < high - near:
@@ -401,14 +394,14 @@ def limit_remarks(beyond: Sequence[str], at: Sequence[str], pushed: Sequence[str
     """Return a sentence for controls beyond their range, one for those at a limit, and one for forces at theirs."""
     sentences = []
     if beyond:
-        sentences.append(f"These controls are outside their range and have no effect: {'; '.join(beyond)}.")
+        sentences.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
     if at:
         sentences.append(
-            f"These controls are at a limit, and their columns are valid for inward changes: {'; '.join(at)}."
+            f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}."
         )
     if pushed:
         sentences.append(
-            f"These actuators are saturated, so their controls have no effect: {'; '.join(pushed)}. Choose a point "
-            "without saturation."
+            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
+            "point at which they are not."
         )
     return tuple(sentences)

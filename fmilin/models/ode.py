@@ -22,13 +22,13 @@ from fmilin.models.declaration import (
     Declaration,
     Entries,
     ExplicitEquations,
-    ModelArguments,
+    Given,
     Symbol,
     SymbolicConstraint,
-    assemble_system,
-    build_named_constraint,
+    assembled,
     der,
-    differentiate_in_time,
+    named_constraint,
+    rate_along,
     vanishes,
 )
 from fmilin.models.labels import Expr, Labels, Name
@@ -81,16 +81,16 @@ class OdeModel(SymbolicModel):
     array([-0.05])
     """
 
-    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **options: Any) -> Self:
+    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Self:
         """Return a model of this class, or a DaeModel where there are algebraic variables.
 
         Type checkers are told of this class alone: of a method that may return another one, pyright takes the arguments
         to be unknown, and checks none of them.
         """
-        require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **options})
-        if not options.get("algebraic") and options.get("mass_matrix") is None:
+        require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **given})
+        if not given.get("algebraic") and given.get("mass_matrix") is None:
             return super().__new__(cls)
-        dae: Any = as_dae(name, equations or {}, options)
+        dae: Any = as_dae(name, equations or {}, given)
         return super().__new__(cls) if dae is None else cast("Self", dae)
 
     @containers_checked
@@ -110,22 +110,20 @@ class OdeModel(SymbolicModel):
     ) -> None:
         del algebraic  # there are none: see __new__
         if not isinstance(equations, Mapping):
-            raise UsageError("'equations' must give each state its rate: {'x': 'v', 'v': '-x'}.")
+            raise UsageError("'equations' gives each state its rate: {'x': 'v', 'v': '-x'}.")
         declaration = Declaration(name)
-        arguments = ModelArguments(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
+        given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         states = declaration.declare(equations, "a state")
-        arguments.declare(declaration)
+        given.declare(declaration)
         F = [declaration.expression(f, f"the equation of '{s}'") for s, f in equations.items()]
         if mass_matrix is None:
             solved = ExplicitEquations(states, F)
         else:
-            solved = _separate_explicit_rows(
-                states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F
-            )
-        declaration.derived |= solved.derived_names()
+            solved = _separated(states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F)
+        declaration.derived |= solved.named()
         driven = {declaration.symbols[str(u)] for u in inputs} | set(solved.unknowns)
         named = [c if isinstance(c, Constraint) else _with_rate(declaration, c, solved, driven) for c in constraints]
-        super().__init__(assemble_system(declaration, solved, named, arguments))
+        super().__init__(assembled(declaration, solved, named, given))
         if mass_matrix is not None and not constraints:
             written: dict[str, Any] = {
                 "inputs": inputs,
@@ -142,10 +140,10 @@ class OdeModel(SymbolicModel):
         written = changed.engine.as_written
         if not (values and isinstance(written, AsWritten)):
             return changed
-        options = {**written.options, "parameters": changed.parameters}
-        options["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
-        dae = as_dae(written.name, written.equations, options)
-        return changed if dae is None else cast("Self", dae.with_choice_from(changed))
+        given = {**written.given, "parameters": changed.parameters}
+        given["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
+        dae = as_dae(written.name, written.equations, given)
+        return changed if dae is None else cast("Self", dae.chosen_as(changed))
 
 
 @dataclass(frozen=True)
@@ -154,10 +152,10 @@ class AsWritten:
 
     name: str
     equations: Mapping[Name, Expr]
-    options: Mapping[str, Any]
+    given: Mapping[str, Any]
 
 
-def _separate_explicit_rows(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> ExplicitEquations:
+def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> ExplicitEquations:
     """Return E x' = F with the rows that hold one derivative times a number in explicit form, the others as W w = r."""
     n = len(states)
     entries: list[dict[int, Any]] = [{} for _ in range(n)]
@@ -185,25 +183,25 @@ def _with_rate(
     """Return the constraint g with its hidden one where that can be written down without ``driven``: inputs and w."""
     constraint, g = declaration.constraint(source)
     if constraint.level != "position":
-        return build_named_constraint(constraint, g, None)
-    rate = differentiate_in_time(g, dict(zip(equations.states, equations.derivatives, strict=True)), declaration.time)
-    return build_named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
+        return named_constraint(constraint, g, None)
+    rate = rate_along(g, dict(zip(equations.states, equations.derivatives, strict=True)), declaration.time)
+    return named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
 
 
 Written = Any  # text, sympy.Expr or a number
 
 
-def as_dae(name: str, equations: Mapping[Any, Written], options: Mapping[str, Any]) -> DaeModel | None:
+def as_dae(name: str, equations: Mapping[Any, Written], given: Mapping[str, Any]) -> DaeModel | None:
     """Return the model of E x' = F, 0 = g with what else was given to an OdeModel; None where E alone is regular."""
     from fmilin.models.dae.model import DaeModel
 
-    algebraic, mass_matrix = options.get("algebraic") or {}, options.get("mass_matrix")
-    if not algebraic and (mass_matrix is None or not _is_singular(equations, mass_matrix, options)):
+    algebraic, mass_matrix = given.get("algebraic") or {}, given.get("mass_matrix")
+    if not algebraic and (mass_matrix is None or not _is_singular(equations, mass_matrix, given)):
         return None
-    if options.get("constraints"):
+    if given.get("constraints"):
         raise UsageError(
-            f"The constraints of '{name}' are equations of the model if it has algebraic variables: write all of them "
-            "with fmilin.models.DaeModel, which identifies the constraints."
+            f"The constraints of '{name}' are equations of its own where there are algebraic variables: write all of "
+            "them with fmilin.models.DaeModel, which finds what is a constraint."
         )
     rates = [der(state) for state in equations]
     if mass_matrix is None:
@@ -212,11 +210,9 @@ def as_dae(name: str, equations: Mapping[Any, Written], options: Mapping[str, An
         rows = [-_read(f) for f in equations.values()]
         for (i, j), e in _entries(mass_matrix).items():
             rows[i] += e * rates[j]
-    ode_options = {
-        key: value for key, value in options.items() if key not in ("algebraic", "mass_matrix", "constraints")
-    }
+    kept = {key: value for key, value in given.items() if key not in ("algebraic", "mass_matrix", "constraints")}
     residuals = [_read(g) for g in algebraic.values()]
-    return DaeModel(name, [*rows, *residuals], states=list(equations), algebraic=list(algebraic), **ode_options)
+    return DaeModel(name, [*rows, *residuals], states=list(equations), algebraic=list(algebraic), **kept)
 
 
 def _read(source: Written) -> Any:
@@ -258,10 +254,10 @@ def _sum_of_moduli(entry: Any, numbers: Mapping[Any, Any]) -> float:
     return 0.0
 
 
-def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, options: Mapping[str, Any]) -> bool:
-    """Whether E is singular at the start; what cannot be read is for the OdeModel to reject."""
-    values = {str(k): 0.0 for k in [*equations, *options.get("inputs", ()), "time"]}
-    values |= {str(k): v for part in ("start", "parameters") for k, v in (options.get(part) or {}).items()}
+def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapping[str, Any]) -> bool:
+    """Whether E is singular at the start; what cannot be read is for the OdeModel to refuse."""
+    values = {str(k): 0.0 for k in [*equations, *given.get("inputs", ()), "time"]}
+    values |= {str(k): v for part in ("start", "parameters") for k, v in (given.get(part) or {}).items()}
     E = np.zeros((len(equations), len(equations)))
     unreadable = FmilinError, KeyError, IndexError, TypeError, ValueError, AttributeError, sympy.SympifyError
     with suppress(*unreadable):

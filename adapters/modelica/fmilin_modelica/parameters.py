@@ -104,9 +104,7 @@ class ParameterWalker(TableWalker):
             if scalar not in KINDS:
                 raise UsageError(f"The parameter '{name}' is a {scalar}: set it in the model's text.")
             if scalar != "real" and float(value) != int(value):
-                raise UsageError(
-                    f"The parameter '{name}' is of the type {scalar}, and cannot be {value}. Give a value of this type."
-                )
+                raise UsageError(f"The parameter '{name}' is of the type {scalar}, and cannot be {value}.")
             values[name] = KINDS[scalar](value)
         return values
 
@@ -119,9 +117,7 @@ class ParameterWalker(TableWalker):
         if number in self._assigned:
             return self._assigned[number]
         if number in self._underway:
-            raise UsageError(
-                f"The parameter '{variable.name}' depends on itself. Remove the cycle from the declarations."
-            )
+            raise UsageError(f"The parameter '{variable.name}' depends on itself.")
         self._underway.add(number)
         node = self._initial_parameter(variable)
         if self._lacks_value(variable, node):

@@ -13,7 +13,7 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
-from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates, HasParameterSignals
+from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates
 from fmilin.model.equations import DescriptorForm
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.ranges import find_extrapolated
@@ -33,7 +33,7 @@ from fmilin.support.kinds import containers_checked
 MAX_DEFLATED_EQUATIONS = 400  # equations of a pencil from which the index is read: a second or so
 
 
-class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSignals):
+class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
     Constraints on the states that differentiation reveals become constraints of the model, and coordinates are chosen
@@ -94,10 +94,10 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
     ) -> None:
-        from fmilin.models.dae.equations import build_graph  # imports sympy, which a graph does without
+        from fmilin.models.dae.equations import graph_of  # imports sympy, which a graph does without
 
         with explain_library_errors(f"the equations of '{name}'"):
-            graph = build_graph(
+            graph = graph_of(
                 name,
                 equations,
                 states=states,
@@ -144,7 +144,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
 
     def has_descriptor_form(self) -> bool:
         """Return whether no equation is redundant, and all outputs are in the equations."""
-        symbols = _list_named_quantities(self.engine.graph)
+        symbols = _named(self.engine.graph)
         return not self.engine.reduced.notes and all(name in symbols for name in self.outputs.names)
 
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
@@ -154,7 +154,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         """
         engine, graph = self.engine, self.engine.graph
         if engine.reduced.notes:
-            raise UsageError(f"A descriptor system does not exist for '{graph.name}'. {' '.join(engine.reduced.notes)}")
+            raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
         full, n = self._full(u), len(x)
         algebraic = engine.select([engine.available[name] for name in graph.algebraic.names], [])
         rates, z, _ = engine.evaluate(algebraic, t, x, full)
@@ -164,27 +164,23 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=REGULAR_POINT_ERROR) if H.size else 0
         point = t, x, full[: len(graph.inputs)]
         outputs = self.outputs.names
-        if any(name not in _list_named_quantities(graph) for name in outputs):
+        if any(name not in _named(graph) for name in outputs):
             return None
-        written = engine.build_model(("written", *outputs), lambda: SymbolicDerivatives.of(graph, outputs))
+        written = engine.made(("written", *outputs), lambda: WrittenSlopes.of(graph, outputs))
         return descriptor_form(graph, written, self.inputs.names, point, (rates, z), n - int(rank))
 
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return the states that are fixed at the start and not ``held``."""
         return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
 
-    def describe_parameters(self) -> Mapping[str, Signal]:
-        """Return unit and description of parameters, by name."""
-        return {signal.name: signal for signal in self.engine.graph.parameters}
-
-    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return also which inputs of tables are outside of their data at a point."""
-        remarks = super().list_point_remarks(point)
+        remarks = super().remarks_at(point)
         ranges = self.engine.graph.ranges
         if not ranges:
             return remarks
         engine = self.engine
-        expressions = engine.express([expression for _, expression in ranges])
+        expressions = engine.written([expression for _, expression in ranges])
         quantities = [Quantity(Signal(f"input of a table [{k + 1}]"), e) for k, e in enumerate(expressions)]
         selection = engine.select(quantities, [])
         values = engine.evaluate(selection, point.time, point.states, self._full(point.inputs))[1]
@@ -213,12 +209,12 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         }
         graph = replace(graph, **new)
         if new["algebraic"] != parts["algebraic"]:
-            return self._replace_choice(DaeEngine(graph))
-        return self._replace_choice(self.engine.with_system(graph))
+            return self._changed(DaeEngine(graph))
+        return self._changed(self.engine.having(graph))
 
 
 @dataclass(frozen=True)
-class SymbolicDerivatives:
+class WrittenSlopes:
     """Functions of the derivatives of the equations as they are written, and of some outputs."""
 
     by_u: Any  # casadi.Function: dF/du, and the derivatives of the outputs by x', x, z and u
@@ -226,12 +222,12 @@ class SymbolicDerivatives:
     constants: FloatArray
 
     @classmethod
-    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> SymbolicDerivatives:
+    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> WrittenSlopes:
         """Return those of a graph, whose outputs are all in it."""
-        symbols = _list_named_quantities(graph)
-        selected_outputs = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
+        symbols = _named(graph)
+        seen = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
         by_u: Any = ca.jacobian(graph.residuals, graph.u)
-        blocks = [by_u, *(ca.jacobian(selected_outputs, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
+        blocks = [by_u, *(ca.jacobian(seen, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
         arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z]
         lifted, _, constants = lift_graph(graph)  # in which coefficients that are rounding can be told
         slopes = ca.sparsify(ca.jacobian(lifted.residuals, ca.vertcat(graph.dx, graph.x, graph.z)))
@@ -244,7 +240,7 @@ class SymbolicDerivatives:
 
 def descriptor_form(
     graph: DaeGraph,
-    written: SymbolicDerivatives,
+    written: WrittenSlopes,
     inputs: Sequence[str],
     point: tuple[float, FloatArray, FloatArray],  # t, x, u as the graph has them
     solution: tuple[FloatArray, FloatArray],  # x' and z there
@@ -275,7 +271,7 @@ def descriptor_form(
     )
 
 
-def _list_named_quantities(graph: DaeGraph) -> dict[str, Any]:
+def _named(graph: DaeGraph) -> dict[str, Any]:
     """Return what may be an output, in the graph's own symbols."""
     rates = [f"der({name})" for name in graph.states.names]
     columns = ((graph.x, graph.states.names), (graph.dx, rates), (graph.z, graph.algebraic.names),
