@@ -41,7 +41,10 @@ GROWTH = {
     ),
     # a chain of n links whose end is welded to the ground has n - 6 degrees of freedom
     "closed_chain": Growing(
-        (16, 32), {"evaluations": CONSTANT, "tangents": CONSTANT, "directions": 1.3, "megabytes": 1.6}
+        # The rounding of some processors makes exact derivatives and the difference disagree at 32 links: the noise of
+        # the difference is measured then, by as many evaluations again.
+        (16, 32),
+        {"evaluations": 1.05, "tangents": 1.05, "directions": 1.3, "megabytes": 1.6},
     ),
     "dae": Growing((64, 144), {"evaluations": CONSTANT, "directions": CONSTANT, "megabytes": 1.6}),
     "connected": Growing((5, 15), {"evaluations": LINEAR, "directions": LINEAR, "megabytes": QUADRATIC}),
