@@ -113,7 +113,7 @@ def count_messages(kf: fl.design.Estimator) -> list[str]:
         sent.append(len(message))
         send(self, message)
 
-    steps, y = 40, kf.motion.visits.values(kf.time, kf.x, kf.settings.inputs)[1]
+    steps, y = 40, kf.motion.evaluator.values(kf.time, kf.x, kf.settings.inputs)[1]
     for _ in range(3):
         kf.step(None, y)
     with patch.object(HostProcess, "_send", counting):
@@ -179,7 +179,7 @@ def consistency() -> Iterator[list[str]]:
                 kf.reset()
                 for u_k, y_k in zip(u, y, strict=True):
                     kf.step(u_k, [None if np.isnan(v) else v for v in y_k])
-                    h = kf.motion.visits.surface(kf.time, kf.x, u_k)[0]
+                    h = kf.motion.evaluator.surface(kf.time, kf.x, u_k)[0]
                     off = max(off, float(np.abs(h).max(initial=0.0)))
                 values.append(fl.design.nees(kf, same_side(kf, truth[-1])))
             P, mean = len(kf.states), float(np.mean(values))
@@ -275,7 +275,7 @@ def compare_ways(model: fl.Model, kind: str, count: int) -> list[str]:
     evaluations = []
     for kf in (python, compiled):
         kf.reset()
-        with count_points(kf.motion.visits) as points:
+        with count_points(kf.motion.evaluator) as points:
             run_steps(kf)
         evaluations.append(f"{len(points) / count:.1f}")
     gap = float(np.abs(compiled.x - python.x).max())
@@ -285,20 +285,20 @@ def compare_ways(model: fl.Model, kind: str, count: int) -> list[str]:
 
 
 @contextmanager
-def count_points(visits: Any) -> Iterator[list[float]]:
+def count_points(evaluator: Any) -> Iterator[list[float]]:
     """Collect the times at which Python evaluates a model."""
     points: list[float] = []
-    original = visits._computed
+    original = evaluator._compute
 
     def computed(t: float, x: Any, u: Any) -> Any:
         points.append(t)
         return original(t, x, u)
 
-    visits._computed = computed
+    evaluator._compute = computed
     try:
         yield points
     finally:
-        del visits._computed
+        del evaluator._compute
 
 
 def speed() -> Iterator[list[str]]:

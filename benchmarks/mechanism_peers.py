@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks.mechanism import BLOCK, kept, moving, quickest
 from benchmarks.tables import show
 from fmilin.codegen.c99 import generate
-from fmilin.codegen.compiler import Compiler, compiled_library, library_suffix
+from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.models.mechanism.linear import LocalFormMatrices
 from fmilin.signals import FloatArray
@@ -135,7 +135,7 @@ def compiled(model: Mechanism, folder: Path) -> tuple[Callable[..., FloatArray],
     sources["peers.c"] = Path(__file__).with_suffix(".c").read_bytes()
     made = time.perf_counter() - begin
     path = folder / f"{model.info.name}{library_suffix()}"
-    path.write_bytes(compiled_library(sources, "peers.c", Compiler(flags=FOR_THIS_MACHINE, use_cache=False)))
+    path.write_bytes(compile_library(sources, "peers.c", Compiler(flags=FOR_THIS_MACHINE, use_cache=False)))
     build = f"{made:.0f} s Python + {time.perf_counter() - begin - made:.0f} s compiler"
     function = ctypes.CDLL(str(path)).visit
     function.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]

@@ -30,8 +30,8 @@ from benchmarks.tables import show
 from fmilin import design, systems
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import has_compiled_derivatives, read_tangents
-from fmilin.models.batch_graph import arrays_of, batch_graph
-from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.batch_graph import batch_graph, stack_points
+from fmilin.models.compiled_visits import CompiledEvaluations
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from tests.counts import TABLE, counts_of, works
 from tests.fmus.make import build
@@ -138,7 +138,7 @@ def compiled_call(model: Mechanism, points: list[fl.OperatingPoint]) -> Callable
     graph = batch_graph(model, ())
     if graph is None or not graph.stacks.compile():
         raise RuntimeError(f"'{model.info.name}' was not compiled; there may be no C compiler.")
-    _, x, u = arrays_of(model, points)
+    _, x, u = stack_points(model, points)
     return partial(graph.stacks, 0.0, x, u, graph.parameters(len(points), {}))
 
 
@@ -325,7 +325,7 @@ def _row(runs: list[Callable[[], Any]]) -> list[str]:
     native, fmu = runs
 
     def uncompiled() -> None:
-        with patch.multiple(CompiledVisits, at=lambda *_: None, gradient=lambda *_: None):
+        with patch.multiple(CompiledEvaluations, at=lambda *_: None, gradient=lambda *_: None):
             native()
 
     for _ in range(2):

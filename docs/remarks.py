@@ -25,9 +25,9 @@ SECTIONS = {
 def page() -> str:
     """Return the text of the page."""
     return (
-        "# Remarks\n\n"
+        "# Warnings and notes\n\n"
         "Every result says what you should know about it: `lin.warnings` in Python, `warnings` in JSON, the lines\n"
-        "below the table on the command line. A remark has a `kind`, which programs can test for, and a `message`,\n"
+        "below the table on the command line. Each has a `kind`, which programs can test for, and a `message`,\n"
         "which names variables and numbers. A *note* is mere information on how the result was made\n"
         "(`is_information`); a *warning* says what to beware of. Advice names Python keywords;\n"
         'the command line prints them as its options, `free=["torque"]` as `--free torque`.\n\n'

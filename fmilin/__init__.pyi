@@ -49,6 +49,7 @@ from .fmi.client.report import sandbox_report as sandbox_report
 from .fmi.client.restrictions import Limits as Limits
 from .fmi.isolated import isolated as isolated
 from .formulations.descriptor import descriptor as descriptor
+from .linear_model.model import DelayedLinearModel as DelayedLinearModel
 from .linear_model.model import LinearModel as LinearModel
 from .linear_model.verification import Verification as Verification
 from .linearization.linearize import linearize as linearize

@@ -1,4 +1,4 @@
-"""Messages to the user about a result: remarks of the kinds of one table, not printed strings.
+"""Messages to the user about a result: diagnostics of the kinds of one table, not printed strings.
 
 The page ``docs/reference/remarks.md`` is made from the table by ``python docs/remarks.py``. The file is
 longer than others because it is one table, of every kind that a result may carry.
@@ -14,7 +14,7 @@ from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of remark: a row of the table."""
+    """One kind of diagnostic: a row of the table."""
 
     name: str
     meaning: str
@@ -26,21 +26,21 @@ class Kind:
 ROWS = (
     # Of the model as a whole: interpolated models carry these on.
     Kind("model",
-         "The model itself is peculiar: its file is odd in places, an input is at a limit or without effect, something "
-         "in it is held, or the linear model was made from another build of it.",
-         "Read the sentence, and correct the model or the way it is loaded where this is not what you meant.",
+         "A peculiarity of the model itself: irregularities in its file, an input at a limit or without effect, a "
+         "held quantity, or a linear model made from another build of it.",
+         "Read the message, and correct the model or the way it is loaded if this is not intended.",
          scope="model"),
     Kind("rewritten",
          "Another program has saved the file from which the result was read, and the content does not fit the checksum "
          "that fmilin wrote.",
-         "Take the file that fmilin wrote, where its numbers are meant. Otherwise nothing.", scope="model"),
+         "Use the file that fmilin wrote if you want its numbers. Otherwise nothing.", scope="model"),
     Kind("held",
          "Discrete variables keep the values that they have at the point, as between two events.",
-         "Start from a point where they have other values if these are not the ones you want.",
+         "Start from a point where they have the values you want.",
          scope="model", severity="information"),
     Kind("memory",
-         "Evaluated again at the same point, the model returns other values: it keeps something between calls.",
-         "Repair the model, or take the error estimates seriously: they hold this where the sentence says so.",
+         "Evaluated again at the same point, the model returns other values: it keeps a state between calls.",
+         "Repair the model, or heed the error estimates: they include this if the message says so.",
          scope="model"),
     Kind("prescribed-motion",
          "Inputs prescribe positions or speeds: dependent states follow them at once (T_u), and the derivatives of "
@@ -49,297 +49,311 @@ ROWS = (
          scope="model"),
     Kind("conserved-quantity",
          "A declared velocity constraint is not linear in the velocities: it may be a conserved quantity, such as "
-         "energy; or a model whose freedoms are known (an open tree, Lagrange's or Kane's equations without "
-         "constraints) keeps a combination of its states, as momentum.",
+         "energy; or a model with a known number of degrees of freedom (an open tree, Lagrange's or Kane's equations "
+         "without constraints) conserves a combination of its states, such as momentum.",
          "Declare constraints only: a conserved quantity removes a true degree of freedom. Where nothing was declared: "
          "nothing.", scope="model"),
     Kind("dependent-states",
          "The model declares no constraints, but combinations of its states cannot change: momentum or the like is "
-         "conserved, or states depend on each other, and some eigenvalues belong to no motion.",
+         "conserved, or states depend on each other, and some eigenvalues are spurious.",
          "`fl.discover(model)` distinguishes the cases and finds constraints; or declare them (`constraints=`).",
          scope="model"),
     # Of the result at its point: where it is, and how it was assembled.
     Kind("interrupted",
-         "The work was interrupted half-way: the result is right as far as it goes, and tells what it lacks.",
-         "Run it again, if you want the rest."),
+         "The computation was interrupted: the result is correct but incomplete, and the message lists the missing "
+         "parts.",
+         "Run it again for the complete result."),
     Kind("unchecked",
          "No check was run behind the computation, as `checks=\"none\"` asks: constraints, derivatives, the motion of "
          "the point and the accuracy of the entries were not verified.",
          "Linearize once with `checks=\"standard\"` before you rely on it."),
     Kind("off-equilibrium",
-         "The point is no equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on the "
-         "choice of coordinates.",
-         "Trim first where an equilibrium or a steady motion is meant; otherwise use `f0` along with `A`."),
+         "The point is not an equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on "
+         "the choice of coordinates.",
+         "Trim first if you need an equilibrium or a steady motion; otherwise use `f0` along with `A`."),
     Kind("steady",
-         "The point is no equilibrium but a steady motion, along which `A` stays the same: its eigenvalues are those "
-         "of the disturbed motion.",
+         "The point is not an equilibrium but a steady motion, along which `A` stays the same: its eigenvalues are "
+         "those of the disturbed motion.",
          "Nothing; `f0` keeps the motion.", severity="information"),
     Kind("equilibrium-not-tested",
-         "Whether the point is an equilibrium was not tested: nothing that was measured or read tells how it moves.",
-         "Trim first, or read the rates of the nonlinear model at the point, where it matters.",
+         "Whether the point is an equilibrium was not tested: the measured or read data do not show its motion.",
+         "Trim first, or evaluate the rates of the nonlinear model at the point, if it matters.",
          severity="information"),
     Kind("periodic",
-         "The point moves, and `A` changes along its motion: its eigenvalues are those of an instant, and say nothing "
-         "of the stability of the motion.",
-         "Use `fl.periodic_orbit(model)`, where the motion repeats; the sentence says by how much `A` changes."),
+         "The point moves, and `A` changes along its motion: its eigenvalues are those of an instant, and do not "
+         "determine the stability of the motion.",
+         "Use `fl.periodic_orbit(model)`, if the motion is periodic; the message says by how much `A` changes."),
     Kind("multiple-period",
          "A periodic motion repeats itself several times within the period that was given or found.",
-         "Give the shorter period that the sentence names, unless what forces the motion needs the longer one.",
+         "Give the shorter period that the message names, unless the excitation has the longer one.",
          severity="information"),
     Kind("branch",
-         "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: this "
-         "point may not be the one you think of.",
-         "Look at the point; hold more states (`fl.operating_point(model, {'NAME': VALUE})`) to choose."),
+         "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: "
+         "this point may not be the intended one.",
+         "Check the point; fix more states (`fl.operating_point(model, {'NAME': VALUE})`) to choose."),
     Kind("moved",
-         "Start values that were given do not fit each other or the loops of the mechanism, and had to move.",
-         "Give values that fit, or hold others: those of `independent` states keep theirs.", severity="information"),
+         "The given start values are inconsistent with each other or with the loops of the mechanism, and were "
+         "changed.",
+         "Give consistent values, or fix others: `independent` states keep their values.", severity="information"),
     Kind("extrapolated",
          "An input of a table is outside of the table's data: the model extrapolates there.",
-         "Give bounds (`bounds=`) or another guess where the data are meant to hold, or extend the table."),
+         "Give bounds (`bounds=`) or another guess within the data, or extend the table."),
     Kind("unit",
-         "A state in rad was given a value of more than a turn: it may be meant in degrees.",
+         "A state in rad was given a value of more than a turn: it may be in degrees.",
          "Give angles in the unit of the state."),
     Kind("singular",
          "Constraints that are independent elsewhere depend on each other here: the eigenvalues belong to an enlarged "
          "set of velocities, and the multipliers are not determined.",
-         "Move the point, or rely only on what the sentence calls intrinsic (frequencies along a branch)."),
+         "Move the point, or rely only on the values that the message calls intrinsic (frequencies along a branch)."),
     Kind("rank",
-         "How many constraints are independent is doubtful: the singular values have no clear gap.",
+         "The number of independent constraints is doubtful: the singular values have no clear gap.",
          "Check the order; move away from singular configurations, and give states nominal values of their size."),
     Kind("position",
-         "The point satisfies all constraints, but some of them are nearly parallel: Newton's method sees a solution "
-         "as far away as the sentence says, and could not go there.",
+         "The point satisfies all constraints, but some of them are nearly parallel: Newton's method predicts a "
+         "solution at the distance in the message, and did not reach it.",
          "Leave redundant constraints out; write others so that they differ by more than rounding."),
     Kind("descriptor",
          "The linear model and the descriptor system of the equations as they are written, which are computed "
          "separately, do not agree.",
-         "Trust neither before you know why: look for coefficients that nearly cancel, and for a singular point."),
+         "Trust neither before you know the reason: look for coefficients that nearly cancel, and for a singular "
+         "point."),
     Kind("conditioning",
-         "The independent coordinates determine the others badly here, or others had to be taken for that reason.",
-         "Name other coordinates (`independent=`), such as those that the sentence proposes, or none."),
+         "The independent coordinates determine the others badly here, or others were chosen for that reason.",
+         "Name other coordinates (`independent=`), such as those that the message proposes, or none."),
     Kind("coordinates-switched",
          "Along a path the coordinates stopped being regular: other ones are used from this point on.",
          "Do not compare matrices across the switch; tangent coordinates are regular everywhere."),
     Kind("no-response",
-         "No input reaches any output here (all transfer functions are zero), or pulses were answered by nothing and "
-         "the free motion was identified in their place.",
-         "Choose other outputs or another point, start parts that are switched off, or see whether the outputs change "
-         "at events only (`fl.Stepping(lifted=True)`)."),
+         "No input reaches any output here (all transfer functions are zero), or pulses had no response and the free "
+         "motion was identified instead.",
+         "Choose other outputs or another point, switch parts on, or check whether the outputs change at events only "
+         "(`fl.Stepping(lifted=True)`)."),
     Kind("stuck",
-         "Small pushes of inputs move nothing and larger ones do: friction at rest, or a dead zone.",
+         "Small changes of inputs have no effect and larger ones do: static friction, or a dead zone.",
          "Take a point at which it moves, or replace the friction by a smooth one."),
     Kind("standing",
-         "How feet that are held on the ground share the load, and the friction that they need.",
-         "Compare the friction with that of the ground: the result holds while every foot pushes and none slides.",
+         "The load on each foot that is held on the ground, and the friction that it needs.",
+         "Compare the friction with that of the ground: the result is valid while every foot is pressed to the ground "
+         "and none slides.",
          severity="information"),
     Kind("contact",
          "A foot that is held on the ground would have to be pulled, slides or tips over: the stance does not hold.",
-         "Take another posture or other torques, or do not hold this foot."),
+         "Choose another configuration or other torques, or do not hold this foot."),
     # Of points that were solved for.
     Kind("unsteady",
-         "States that should rest were seen to move when the motion was followed: it is steady at this instant only.",
-         "Free more unknowns, or name as steady the states that may run."),
+         "States that should be constant moved in a simulation from the point: the motion is steady at this instant "
+         "only.",
+         "Free more unknowns, or name as steady the states that may change."),
     Kind("rounding",
-         "The balance is not met to 1e-10: noise or rounding in the model allows no better.",
+         "The residual exceeds 1e-10: noise or rounding in the model prevents a smaller one.",
          "Tighten the tolerance of solvers inside the model, or accept the residual."),
     Kind("multiple",
-         "Several solutions meet at this one, or nearly (a double root): its slopes do not determine it.",
-         "Look at what the sentence names: at a fold or a branching the linear model changes within its accuracy."),
+         "Several solutions meet at this one, or nearly (a double root): the derivatives do not determine it.",
+         "Check the variables in the message: at a fold or bifurcation the linear model changes within its accuracy."),
     Kind("family",
-         "The solution is one of a family: the values nearest to the guess were taken.",
-         "Fix one of the variables that the sentence names (`fixed=`) to choose.", severity="information"),
+         "The solution is one of a family: the values nearest to the guess were chosen.",
+         "Fix one of the variables that the message names (`fixed=`) to choose.", severity="information"),
     Kind("conserved",
          "A total of the states is the same along every motion, and the equilibrium has that of the start.",
          "Fix one of its states (`fixed=`) or start elsewhere (`guess=`) to choose another total.",
          severity="information"),
     Kind("unstable",
-         "The equilibrium is unstable: eigenvalues of the model there have positive real parts.",
-         "Start elsewhere (`guess=`) where a stable equilibrium is meant.", severity="information"),
+         "The equilibrium is unstable: the model has eigenvalues with positive real parts there.",
+         "Start elsewhere (`guess=`) if you need a stable equilibrium.", severity="information"),
     Kind("drift",
-         "Deviations grow in proportion to time: a multiple eigenvalue at the stability limit has too few directions.",
-         "Nothing, where a body may float, spin or roll away; else name what holds it.", severity="information"),
+         "Deviations grow in proportion to time: a multiple eigenvalue at the stability limit has too few "
+         "eigenvectors.",
+         "Nothing if a body may float, spin or roll; otherwise fix the state that holds it.", severity="information"),
     Kind("pulses",
-         "Something changes with time that does not say when, and short pulses of it may have been stepped over.",
+         "An input or the model changes with time at undeclared instants, and the integrator may have skipped short "
+         "pulses.",
          "Declare the knots of the input function, give inputs as a table, or limit the step.", severity="information"),
     Kind("time",
          "The model depends on time: this is an equilibrium at that time only.",
-         "Say at which time you want it, or hold what changes with time."),
+         "Give the time of the equilibrium, or fix the quantities that change with time."),
     Kind("least-squares",
-         "Held feet leave a choice of inputs: those with the smallest contact forces were taken, or those nearest to "
-         "the guess where a limit is in the way.",
-         "Fix inputs to choose others.", severity="information"),
+         "Held feet leave the inputs undetermined: those with the smallest contact forces were chosen, or those "
+         "nearest to the guess if a limit is active.",
+         "Fix inputs to choose other values.", severity="information"),
     # Of estimators.
     Kind("unobserved",
-         "A mode that does not decay is seen by none of the measured outputs at the point.",
-         "Measure what the mode moves, or let the motion excite it; the sentence names its states."),
+         "An undamped or unstable mode is not observable from the measured outputs at the point.",
+         "Measure a state that the mode moves; the message names its states. Or choose a motion along which it is "
+         "observable."),
     Kind("skipped",
-         "Measurements were no numbers or out of the sensor's range, and were left out.",
-         "Look at the sensor, and at the limits that were given for it."),
+         "Measurements were not numbers or out of the sensor's range, and were left out.",
+         "Check the sensor, and the limits given for it."),
     Kind("diverging",
          "The innovations of a filter are much larger than it expects: it has lost the state, or the noise is larger.",
          "Reset it (`kf.reset(point)`), give it more noise, or let `fl.design.tuned_noise` estimate the noise."),
     # Of identified models: the method, and how well it fits.
     Kind("method",
-         "By which method the model was identified, and over which step; or how its states are set.",
+         "The method and step of the identification, or how the states are set.",
          "Nothing; `fl.Stepping(method=...)` chooses another one.", severity="information"),
     Kind("other-method",
-         "A method was tried and left, and why.",
+         "A method was tried and rejected, with the reason.",
          "Nothing; `fl.Stepping(method=...)` insists on it.", severity="information"),
     Kind("way",
-         "How the discrete model of a co-simulation was made; in older files what is now `method`.",
+         "How the discrete model of a co-simulation was made; in older files, the kind now called `method`.",
          "Nothing.", severity="information"),
     Kind("multiple-eigenvalues",
          "Eigenvalues coincide without as many eigenvectors: their mean alone has derivatives by parameters.",
-         "Nothing, where these are positions and speeds of what moves freely; else look at a sweep.",
+         "Nothing if these are positions and speeds of a free motion; otherwise use a sweep.",
          severity="information"),
     Kind("loop",
-         "A loop was cut at a wire: this is L, what comes back there for what is sent from there.",
-         "Nothing; signs are as wired, S = 1/(1 - L). `fl.design.margins` tells how far it is from +1.",
+         "A loop was cut at a wire: this is L, the returned signal per signal sent.",
+         "Nothing; signs are as wired, S = 1/(1 - L). `fl.design.margins` measures its distance from +1.",
          severity="information"),
+    Kind("delays",
+         "Delays were replaced by Padé approximations, which hold up to a frequency; or the point of a model with "
+         "delays is not an equilibrium, so that its past is not constant.",
+         "Stay below the frequency, take a higher order, or use the model with its delays, which is exact. Linearize "
+         "at an equilibrium (`trim`)."),
     Kind("margins",
          "Two ways of computing a margin of a loop contradict each other, or rounding hides where the loop becomes "
          "unstable.",
          "Trust the smaller margin; `fl.audit(loop)` lists each number with its second way."),
     Kind("wire",
-         "A wire was cut, or a signal added on it: from what to what the result leads.",
+         "A wire was cut, or a signal added on it: input and output of the result.",
          "Nothing; signs are as wired, S = 1/(1 - L), T = 1 - S.", severity="information"),
     Kind("detour",
-         "In older files what is now `other-method`.",
+         "In older files, the kind now called `other-method`.",
          "Nothing.", severity="information"),
     Kind("fit",
-         "How well responses that were not used are predicted, or the small error of the model's own solver.",
-         "Nothing; it tells what accuracy to expect.", severity="information"),
+         "The prediction error of held-out responses, or the small error of the model's own solver.",
+         "Nothing; it is the accuracy to expect.", severity="information"),
     Kind("order",
-         "Which singular values the order was chosen from.",
-         "Give `fl.Stepping(order=...)` where you know better.", severity="information"),
+         "The singular values from which the order was chosen.",
+         "Give `fl.Stepping(order=...)` to choose another order.", severity="information"),
     Kind("sampling",
-         "To which moment of a step the outputs belong.",
-         "Nothing; `C` and `D` are meant as the sentence says.", severity="information"),
+         "The moment of a step to which the outputs belong.",
+         "Nothing; `C` and `D` belong to that moment.", severity="information"),
     Kind("repetition",
          "The measure that makes equal runs of the model give equal results.",
          "Nothing.", severity="information"),
     Kind("sampled",
-         "Parts of the model are sampled. A continuous linear model holds them: loops through them are open in it.",
-         "Take the discrete model over the base period: `fl.Stepping(lifted=True, step=PERIOD)`."),
+         "Parts of the model are sampled. A continuous linear model holds them constant: loops through them are open.",
+         "Use the discrete model over the base period: `fl.Stepping(lifted=True, step=PERIOD)`."),
     Kind("noise",
          "Equal runs differ by more than a hundredth of the responses.",
          "`fl.Stepping(method='multisine')` averages that."),
     Kind("poor-fit",
-         "Responses that were not used are missed beyond noise: a kink, or motion that is not linear.",
-         "Look at it before you rely on it: other steps, other sizes of pulses, another point."),
+         "The prediction of held-out responses is off by more than noise: a kink, or a nonlinear motion.",
+         "Check it before you rely on it: try other steps, other pulse amplitudes, another point."),
     Kind("order-beyond-noise",
-         "More states were asked for than stand above noise and rounding: the other eigenvalues mean nothing.",
+         "More states were requested than noise and rounding allow: the other eigenvalues are meaningless.",
          "Choose a smaller `fl.Stepping(order=...)`."),
     Kind("short-record",
-         "The runs were far shorter than motions that were found: these, or slower ones, may be wrong or missing.",
-         "Take a longer `fl.Stepping(step=...)`, or leave it out."),
+         "The runs were far shorter than the identified motions: these, or slower ones, may be wrong or missing.",
+         "Use a longer `fl.Stepping(step=...)`, or leave it out."),
     Kind("unrepeatable",
          "Outputs that differ between equal runs from the same state were left out: clocks of the computer, counters, "
          "random numbers.",
-         "Nothing, where that is what they are; name the outputs that you want with `outputs=`."),
+         "Nothing if the outputs are of this kind; otherwise name the outputs that you want with `outputs=`."),
     Kind("integrator",
-         "The solver inside has a fixed step: which integrator it uses, how that was told, and that A and B are those "
-         "of the plant behind it. `lin.discrete` is the discrete model over one of its steps.",
+         "The internal solver has a fixed step. The message names its integrator and the evidence for it; A and B are "
+         "those of the continuous plant. `lin.discrete` is the discrete model over one of its steps.",
          "Nothing; `fl.Stepping(lifted=True)` returns the discrete model.", severity="information"),
     Kind("solver",
-         "The model's own solver is coarse, or stands still between steps of its own: derivatives that can be read "
-         "were trusted; else the model is that of its steps.",
+         "The model's own solver is coarse, or stands still between its internal steps. Readable derivatives were "
+         "trusted; otherwise the model is that of its steps.",
          "Try a smaller tolerance: `FmuOptions(solver_tolerance=...)`."),
     # Of results that were made from others, or from a file.
     Kind("interpolated",
          "The linear model was interpolated between points of a family.",
-         "Compare the errors that the sentence lists with what you need; add points to the grid."),
+         "Compare the errors in the message with the accuracy that you need; add points to the grid."),
     Kind("reduced",
-         "States were left out, and what that costs.",
-         "Check the frequencies that matter to you against the full model."),
+         "States were removed, with the resulting error.",
+         "Compare the frequencies that matter with the full model."),
     Kind("minimal",
-         "States that no input reaches or no output shows were dropped.",
-         "Keep the full model where a dropped part grows: no controller can stabilize it."),
+         "Uncontrollable or unobservable states were removed.",
+         "Keep the full model if a removed part is unstable: no controller can stabilize it."),
     Kind("zeros",
-         "Zeros of a linear model are doubtful: two ways of computing one differ, or how many there are depends on "
+         "Zeros of a linear model are doubtful: two ways of computing one differ, or their number depends on "
          "couplings that may be zero.",
-         "Take exact derivatives, give variables nominal values of their size, and set couplings that should be zero "
+         "Use exact derivatives, give variables nominal values of their size, and set couplings that should be zero "
          "to zero."),
     Kind("zero-dynamics",
-         "The linear model is the motion that remains while inputs hold outputs at their values of the point; its "
-         "outputs are these inputs.",
+         "The linear model describes the motion that remains while inputs keep the outputs at their values of the "
+         "point; its outputs are these inputs.",
          "Nothing.", severity="information"),
     Kind("modal",
-         "Eigenvalues lie too close to be taken apart safely: one mode has several states.",
+         "Eigenvalues are too close to be separated safely: one mode has several states.",
          "Treat these states as one mode."),
     Kind("aliasing",
-         "A motion is faster than half the sampling frequency: samples show it as a slower one.",
+         "A motion is faster than half the sampling frequency: in the samples it appears as a slower one.",
          "Sample faster."),
     Kind("step",
          "Steps of the integrator are too long for the fastest motion: `A` changes when they are halved.",
-         "Take more of them (`steps=`)."),
+         "Use more of them (`steps=`)."),
     Kind("point",
          "The file that the linear model was read from has no operating point: all values are deviations, and the "
          "accuracy is unknown.",
-         "Keep the point elsewhere, or save in a format that has it."),
+         "Store the point elsewhere, or save in a format that includes it."),
     Kind("ended",
-         "The simulation ended early, and why.",
-         "Look at the end of the trajectory."),
+         "The simulation ended early, with the reason.",
+         "Check the end of the trajectory."),
     Kind("horizon",
-         "Verification followed the responses for less than the slowest mode needs: of it only the start was compared.",
+         "Verification followed the responses for less than the slowest mode needs: only its beginning was compared.",
          "Follow it for longer with `horizon=`."),
     # Of the general formulations (mcs, rcs, ucs).
     Kind("labels",
-         "True and spurious eigenvalues are not clearly apart: which is which is doubtful, or there is no linear model "
-         "without the spurious ones.",
-         "Compare with the formulation mcs, or change the penalty as the sentence says."),
+         "True and spurious eigenvalues are not clearly separated: the labels are doubtful, or there is no linear "
+         "model without the spurious ones.",
+         "Compare with the formulation mcs, or change the penalty as the message says."),
     Kind("penalty",
          "The penalty is so large that rounding spoils the true eigenvalues.",
-         "Take a smaller alpha, or another formulation."),
+         "Use a smaller alpha, or another formulation."),
     Kind("penalty-approximation",
-         "Penalties stand in place of the constraints: the true eigenvalues are off by about what the sentence says.",
-         "Take a larger alpha, or the formulation mcs or rcs."),
+         "Penalties replace the constraints: the message estimates the error of the true eigenvalues.",
+         "Use a larger alpha, or the formulation mcs or rcs."),
     # Of constraints that were looked for.
     Kind("nothing-moves",
-         "Nothing moves around the point, whatever the states are and the inputs do: there is nothing to learn from.",
+         "Nothing moves around the point for any states and inputs, so constraints cannot be found.",
          "Give another point (`fl.operating_point(model, {'NAME': VALUE})`), or larger inputs (`excite=`)."),
     Kind("too-many-states",
-         "Too many states hang together for the larger libraries of terms: only smaller ones were tried.",
-         "Declare the constraints you know, and look for the others."),
+         "Too many states are coupled for the larger libraries of terms: only smaller ones were tried.",
+         "Declare the known constraints, and search for the others."),
     Kind("incomplete",
-         "Directions seem to be kept for which no expression was found.",
+         "Some directions seem to be invariant, but no expression was found for them.",
          "For one linear model none is needed: `fmilin.discovery.tangent.linearize_on_tangent(model)`."),
     Kind("events",
          "Some of the sampled states lie beyond an event of the model.",
-         "Nothing, if the constraints are meant to hold on both sides; otherwise move the point."),
+         "Nothing if the constraints hold on both sides; otherwise move the point."),
     Kind("wrapped",
          "A measured angle jumped by a whole turn against its prediction, and its innovation is taken modulo a turn.",
          "Name the outputs that wrap when the filter is made (wrapped_outputs=), or none ([])."),
     Kind("tangent-only",
-         "No constraint is known: how many states can move was found from the numbers at this point alone.",
+         "No constraint is known: the number of independent states follows from the numbers at this point alone.",
          "Use the linear model at this point only; declare or discover constraints for others."),
     # Of single entries of the matrices.
     Kind("accuracy",
-         "The estimated error of an entry is more than a thousandth of the largest entry of its row, responses tell "
-         "that the solver inside is no better, or time was short for experiments.",
+         "The estimated error of an entry is more than a thousandth of the largest entry of its row, the solver "
+         "inside is no more accurate, or the time for experiments was too short.",
          "Give variables nominal values of their size, tighten the tolerance of solvers inside, provide exact "
          "derivatives, or allow more time (`fl.Stepping(budget=...)`).", scope="entry"),
     Kind("kink-branch",
-         "A kink depends on several variables together: all slopes are those of the branch that the remark names.",
+         "A kink depends on several variables together: all derivatives are those of the branch that the message "
+         "names.",
          "Compare with the other side (`one_sided='left'`, `'right'`), or move the point away from the kink.",
          scope="entry"),
     Kind("turn",
-         "An output without a unit jumps by 360 at the point, and was taken for an angle in degrees that wraps.",
-         "Give the output its unit (deg); leave it out, or move the point, where it is a switch.", scope="entry"),
+         "An output without a unit jumps by 360 at the point, and was treated as an angle in degrees that wraps.",
+         "Give the output its unit (deg). If it is a switch, leave it out or move the point.", scope="entry"),
     Kind("narrow",
-         "A slope holds near the point only: farther away it is another one.",
-         "Consider how far the motion goes before you rely on this entry.", scope="entry"),
+         "A derivative holds near the point only: farther away it differs.",
+         "Consider the range of the motion before you rely on this entry.", scope="entry"),
     Kind("directional-derivative",
          "The directional derivative that the model provides is wrong: a difference on the manifold was used.",
-         "Tell the maker of the model; `derivatives='differences'` avoids them.", scope="entry"),
+         "Report it to the author of the model; `derivatives='differences'` avoids them.", scope="entry"),
 )  # fmt: skip
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}
-"""Every kind of remark by its name, those of older files included."""
-OF_ANOTHER_VERSION = Kind("", "A remark of another version of fmilin.", "Read its sentence.")
+"""Every kind of diagnostic by its name, those of older files included."""
+OF_ANOTHER_VERSION = Kind("", "A kind from another version of fmilin.", "Read its message.")
 """The row for a kind that appears only in a file."""
 
-MOST_HELD = 12  # discrete variables that are listed
+MAX_HELD = 12  # discrete variables that are listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +366,9 @@ class Remark:
 
     def __post_init__(self, is_read: bool) -> None:
         if not is_read and self.kind not in KINDS:
-            raise ValueError(f"'{self.kind}' is no kind of remark: add it to the table in fmilin/diagnostics.py.")
+            raise ValueError(
+                f"'{self.kind}' is not a kind of diagnostic: add it to the table in fmilin/diagnostics.py."
+            )
 
     @property
     def is_information(self) -> bool:
@@ -378,27 +394,27 @@ class Remark:
 
 
 def model_remarks(notes: Iterable[str]) -> list[Remark]:
-    """Return the remarks on what a model notes of itself (:attr:`fmilin.Model.notes`)."""
+    """Return the diagnostics on what a model notes of itself (:attr:`fmilin.Model.notes`)."""
     return [Remark("model", note) for note in notes]
 
 
 def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
-    """Return the remark about values, by name, that stay as they are between two events; none when nothing does."""
+    """Return the diagnostic about values, by name, that stay as they are between two events; none when nothing does."""
     if not states:
         return []
-    values = join_first((f"{name} = {value}" for name, value in states.items()), MOST_HELD)
-    return [Remark("held", f"Held as they are at the point, as between two events: {values}.")]
+    values = join_first((f"{name} = {value}" for name, value in states.items()), MAX_HELD)
+    return [Remark("held", f"Discrete variables keep their values at the point, as between two events: {values}.")]
 
 
 def off_equilibrium(
     what: str, meaning: str = "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates."
 ) -> Remark:
     """Return the remark on a point off equilibrium: ``what``, half a sentence, says what moves, or what was done."""
-    return Remark("off-equilibrium", f"The point is no equilibrium: {what}. {meaning}".rstrip())
+    return Remark("off-equilibrium", f"The point is not an equilibrium: {what}. {meaning}".rstrip())
 
 
 def equilibrium_not_tested(why: str) -> Remark:
-    """Return the remark that nothing tells whether the point is an equilibrium; ``why``, half a sentence."""
+    """Return the diagnostic that nothing tells whether the point is an equilibrium; ``why``, half a sentence."""
     return Remark("equilibrium-not-tested", f"Whether the point is an equilibrium was not tested: {why}.")
 
 
@@ -409,18 +425,20 @@ def rate_of_change(name: str, rate: float, size: float = 0.0) -> str:
 
 
 def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> Remark:
-    """Return the remark on an entry whose error is large beside its row; ``more``: how many others are alike."""
+    """Return the diagnostic on an entry whose error is large beside its row; ``more``: how many others are alike."""
     return Remark(
-        "accuracy", f"{name} = {value:.6g} is known to +-{error:.2g} only, beside the other entries of its row.{more}"
+        "accuracy",
+        f"{name} = {value:.6g} is accurate to +-{error:.2g} only, which is large beside the other entries of its "
+        f"row.{more}",
     )
 
 
 def no_linear_model(reason: Exception, instead: str = "") -> Remark:
-    """Return the remark on spurious eigenvalues that no linear model is without."""
+    """Return the diagnostic on spurious eigenvalues that no linear model is without."""
     return Remark("labels", f"There is no linear model without the spurious eigenvalues: {reason}{instead}")
 
 
 def swamping_penalty(alpha: float, loss: str) -> Remark:
-    """Return the remark on a penalty that costs digits; ``loss``: how much of the eigenvalues, and what to do."""
-    text = f"The penalty alpha = {alpha:g} swamps double precision: rounding may change the true eigenvalues {loss}"
+    """Return the diagnostic on a penalty that costs digits; ``loss``: how much of the eigenvalues, and what to do."""
+    text = f"The penalty alpha = {alpha:g} exceeds double precision: rounding may change the true eigenvalues {loss}"
     return Remark("penalty", text)

@@ -70,7 +70,7 @@ class UnknownNameError(UsageError):
 
 
 class ModelError(FmilinError):
-    """The model cannot be read, is not supported, or refused to initialize or to be evaluated.
+    """The model cannot be read, is not supported, or did not initialize or to be evaluated.
 
     ``costs_start``: whether it has to start anew before it can be asked again.
     """

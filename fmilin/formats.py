@@ -17,6 +17,7 @@ from fmilin.support.dataclass import dataclass
 
 Holds = Literal[
     "linear model",
+    "delayed linear model",
     "family",
     "descriptor system",
     "periodic model",
@@ -89,7 +90,9 @@ class Codec(Protocol[Result]):
 
     def loads(self, content: bytes, origin: str) -> Result:
         """Return the result from the content of a file; ``origin`` names the file in messages."""
-        raise ModelError(f"Cannot read '{origin}': a {self.suffix} file with a {self.holds} is only written.")
+        raise ModelError(
+            f"Cannot read '{origin}': a {self.suffix} file with a {self.holds} can only be written, not read."
+        )
 
     def write(self, result: Result, path: Path, writing: Writing) -> None:
         """Write a file completely or not at all. Formats for results larger than the memory override this."""
@@ -183,7 +186,7 @@ def kind_of(result: object) -> Holds:
     """Return what a file of a result holds, as its class states. Raises UsageError for what files cannot hold."""
     kind: Holds | None = getattr(type(result), "file_kind", None)
     if kind is None:
-        raise UsageError(f"Something of the type '{type(result).__name__}' is no result that a file can hold.")
+        raise UsageError(f"An object of the type '{type(result).__name__}' is not a result that can be saved.")
     return kind
 
 
@@ -196,7 +199,10 @@ def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> A
         has = f"the suffix '{suffix}'" if suffix else "no suffix"
         codecs = list_codecs(holds, readable=action == "read")
         listing = ", ".join(f"{codec.suffix} ({codec.audience})" for codec in codecs)
-        raise UsageError(f"Cannot {action} '{path}' as {article} {holds}: it has {has}. Known are {listing}.")
+        raise UsageError(
+            f"Cannot {action} '{path}' as {article} {holds}: it has {has}. Known are {listing}. Choose one of these "
+            "formats."
+        )
     return codec
 
 
@@ -221,7 +227,9 @@ def reject_unreadable_format(path: str | Path, advice: str) -> None:
     suffix = Path(path).suffix.lower()
     codec = next((codec for codec in _codecs if codec.description and codec.suffix == suffix), None)
     if codec is not None:
-        raise UsageError(f"Cannot read '{path}': a {codec.suffix} file is {codec.description}. {advice}")
+        raise UsageError(
+            f"Cannot read '{path}' as a result of fmilin: a {codec.suffix} file is {codec.description}. {advice}"
+        )
 
 
 def unreadable_file(path: Path, holds: Holds, error: Exception) -> ModelError:

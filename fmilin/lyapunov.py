@@ -87,7 +87,7 @@ def lyapunov_exponents(
     [3.0, -3.0]
     """
     if not 0 < duration < inf:
-        raise UsageError(f"The duration of a trajectory is positive and finite, not {duration:g} s.")
+        raise UsageError(f"The duration of a trajectory must be positive and finite, not {duration:g} s.")
     options = method or Benettin()
     motion = _Integration(model, model.start if point is None else point, options)
     motion.find_breaks(motion.t + options.transient + duration)
@@ -188,8 +188,8 @@ class _Integration:
         start, _, rank, _ = np.linalg.lstsq(measured, random)
         if rank < p:
             raise UsageError(
-                f"The outputs {', '.join(self._options.measured_in)} tell only {rank} of {p} independent motions "
-                "apart: lengths cannot be measured in them. Name more outputs, or none."
+                f"The outputs {', '.join(self._options.measured_in)} distinguish only {rank} of {p} independent "
+                "motions: lengths cannot be measured in them. Name more outputs, or none."
             )
         return self.orthonormal(start.astype(np.float64))[0]
 
@@ -243,7 +243,8 @@ class _Integration:
         diagonal = np.abs(np.diag(R))
         if not np.all(diagonal > 0):
             raise NumericalError(
-                "The deviations have become parallel: the interval between two orthonormalizations is too long."
+                "The deviations have become parallel: the interval between two orthonormalizations is too long. "
+                "Shorten it."
             )
         return np.linalg.solve(R.T, deviations.T).T.astype(np.float64), np.log(diagonal)
 

@@ -65,13 +65,13 @@ class Signals(TableRepr, Sequence[Signal]):
 
     def __init__(self, items: Iterable[Signal | str] = ()) -> None:
         if isinstance(items, str | bytes | type) or not isinstance(items, Iterable):
-            raise UsageError(f"Signals are a list of names, not of the type '{type(items).__name__}': write ['x'].")
+            raise UsageError(f"Signals must be a list of names, not of the type '{type(items).__name__}': write ['x'].")
         self._items = tuple(Signal(item) if isinstance(item, str) else item for item in items)
         if other := [item for item in self._items if not isinstance(item, Signal)]:
-            raise UsageError(f"The name of a signal is a text, not of the type '{type(other[0]).__name__}'.")
+            raise UsageError(f"The name of a signal must be a text, not of the type '{type(other[0]).__name__}'.")
         if len(self.positions_of_own_names) != len(self._items):
             twice = sorted(name for name, count in Counter(s.name for s in self._items).items() if count > 1)
-            raise UsageError(f"The same name stands for several signals: {', '.join(twice)}.")
+            raise UsageError(f"The same name denotes several signals: {', '.join(twice)}.")
 
     @cached_property
     def positions_of_own_names(self) -> dict[str, int]:
@@ -152,11 +152,11 @@ class Signals(TableRepr, Sequence[Signal]):
         except KeyError:
             if name in self.positions_of_negatives:
                 own = self.names[self.positions_of_negatives[name]]
-                text = f"'{name}' is the negative of '{own}', and its name cannot stand here. Name '{own}' instead."
+                text = f"'{name}' is the negative of '{own}', and its name cannot be used here. Name '{own}' instead."
                 raise UnknownNameError(text, name=name, suggestions=(own,)) from None
             raise UnknownNameError.among(name, self.positions, what) from None
         except TypeError:  # a list or a mapping, which has no hash
-            raise UsageError(f"A name is a text, not of the type '{type(name).__name__}'.") from None
+            raise UsageError(f"A name must be a text, not of the type '{type(name).__name__}'.") from None
 
     def select(self, indices: Iterable[int]) -> Signals:
         """Return the signals at ``indices``, in that order."""
@@ -210,14 +210,18 @@ class Signals(TableRepr, Sequence[Signal]):
         """Return a positive size for each signal, shape (n,): its nominal, else ``max(|v|, 1)`` of ``values``, (n,)."""
         if values is None:
             values = self._starts
-        usable, declared = self._nominals
-        return np.where(usable, declared, np.minimum(np.fmax(np.abs(values), 1.0), LARGEST))
+        usable, declared, count = self._nominals
+        if count == len(usable) and values.ndim == 1:
+            return declared.copy()
+        sizes = np.minimum(np.fmax(np.abs(values), 1.0), LARGEST)
+        return np.where(usable, declared, sizes) if count else sizes
 
     @cached_property
-    def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray]:
-        """Which nominal values are usable, and all of them, each (n,)."""
+    def _nominals(self) -> tuple[NDArray[np.bool_], FloatArray, int]:
+        """Which nominal values are usable, all of them, each (n,), and how many are usable."""
         declared = np.array([s.nominal if s.nominal is not None else np.nan for s in self._items], dtype=np.float64)
-        return np.isfinite(declared) & (declared > 0), declared
+        usable = np.isfinite(declared) & (declared > 0)
+        return usable, declared, int(np.count_nonzero(usable))
 
 
 def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
@@ -235,7 +239,7 @@ def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
 
 
 def as_numbers(given: object, what: str) -> FloatArray:
-    """Return numbers as an array; refuse text and what else is none, as the value of ``what``."""
+    """Return numbers as an array; reject text and what else is none, as the value of ``what``."""
     try:
         array = np.asarray(given)
         other = array.dtype.kind in "USc"  # "0.1" would be converted, and so would None
@@ -245,7 +249,7 @@ def as_numbers(given: object, what: str) -> FloatArray:
         raise UsageError(f"{what} is too large for a floating-point number.") from None
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"{what} is {given!r}: a number is needed.")
+    raise UsageError(f"{what} is {given!r}: a number is needed. Give a finite one instead.")
 
 
 def limits_by_name(limits: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
@@ -254,7 +258,8 @@ def limits_by_name(limits: Mapping[str, Sequence[float]]) -> dict[str, tuple[flo
     for name, pair in pairs.items():
         if not (len(pair) == 2 and pair[0] < pair[1]):
             raise UsageError(
-                f"The limits of '{name}' are {' and '.join(f'{end:g}' for end in pair)}: the first is the smaller one."
+                f"The limits of '{name}' are {' and '.join(f'{end:g}' for end in pair)}: the first must be the "
+                "smaller one."
             )
     return {name: (float(pair[0]), float(pair[1])) for name, pair in pairs.items()}
 
@@ -273,7 +278,7 @@ _MARKED = re.compile(r"/|%([0-9A-F]{2})")
 
 
 def legal_name(name: str) -> str:
-    """Return ``name`` as python-control accepts it, which refuses '.' and reads a leading '-' as a change of sign."""
+    """Return ``name`` as python-control accepts it, which rejects '.' and reads a leading '-' as a change of sign."""
     return _UNSAFE.sub(lambda m: "/" if m.group() == "." else f"%{ord(m.group()):02X}", name)
 
 

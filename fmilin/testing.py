@@ -50,7 +50,7 @@ class Subject:
 
     def fail(self, text: str) -> NoReturn:
         """Raise, and say which promise is not kept."""
-        raise ModelCheckError(f"The model '{self.model.info.name}' does not keep a promise: {text}")
+        raise ModelCheckError(f"The model '{self.model.info.name}' violates the interface: {text}")
 
 
 def nearby(s: Subject) -> FloatArray:
@@ -113,7 +113,7 @@ def shapes(s: Subject) -> None:
         )
         s.promise(np.isfinite(values).all(), f"evaluate() returns {part} that are not finite: {values}.")
     for name in m.independent:
-        s.promise(m.states.has(name), f"it recommends to keep '{name}', which is no state.")
+        s.promise(m.states.has(name), f"it recommends to keep '{name}', which is not a state.")
 
 
 def arguments(s: Subject) -> None:
@@ -135,7 +135,10 @@ def memory(s: Subject) -> None:
     after = s.at_point()
     for part in PARTS:
         change = float(np.max(np.abs(getattr(after, part) - getattr(before, part)), initial=0.0))
-        s.promise(change == 0.0, f"evaluated elsewhere and back, its {part} differ by {change:.3g}: it keeps memory.")
+        s.promise(
+            change == 0.0,
+            f"evaluated elsewhere and again at the point, its {part} differ by {change:.3g}: it has a memory.",
+        )
 
 
 def copies(s: Subject) -> bool | None:
@@ -155,15 +158,15 @@ def copies(s: Subject) -> bool | None:
 
 
 def interface(s: Subject) -> None:
-    """Check that inputs and outputs can be chosen and ordered, rates included; unknown names are refused."""
+    """Check that inputs and outputs can be chosen and ordered, rates included; unknown names are rejected."""
     m, t, x, u = s.model, s.point.time, s.point.states, s.point.inputs
     names = [*m.states.names, *(f"der({name})" for name in m.states.names), *m.inputs.names]
     chosen = m.with_interface(None, names)
-    s.promise(chosen.outputs.names == tuple(names), "with_interface() does not return the outputs that were asked for.")
+    s.promise(chosen.outputs.names == tuple(names), "with_interface() does not return the requested outputs.")
     outputs_chosen = chosen.evaluate(t, x, u).outputs
     wanted = np.concatenate((x, s.at_point().derivatives, u))
     wrong = [n for n, a, b in zip(names, outputs_chosen, wanted, strict=True) if a != b]
-    s.promise(not wrong, f"asked for as outputs, these have other values than they should: {join_first(wrong, 4)}.")
+    s.promise(not wrong, f"requested as outputs, these have wrong values: {join_first(wrong, 4)}.")
     again = m.with_interface(list(reversed(m.inputs.names)), None).evaluate(t, x, u[::-1].copy()).derivatives
     s.promise(
         np.array_equal(again, s.at_point().derivatives),
@@ -221,7 +224,7 @@ def products(s: Subject) -> bool | None:
     weights = s.random.standard_normal((dx.shape[1], 2))
     mixed = read_products(m, t, x, u, dx @ weights, du @ weights)
     if mixed is None:
-        s.fail("products() answers for some directions and not for others.")
+        s.fail("products() returns derivatives in some directions only.")
     z, sizes = np.concatenate((x, u)), np.ones(dx.shape[1])
     along = np.vstack((dx, du))
     for part in PARTS:
@@ -261,7 +264,7 @@ def structure(s: Subject) -> bool | None:
     if exact is None:
         return False
     wrong = np.argwhere((np.nan_to_num(np.vstack((exact.derivatives, exact.outputs))) != 0) & ~m.structure)
-    s.promise(not len(wrong), f"structure denies a dependence that products() shows, at {wrong[:1].tolist()}.")
+    s.promise(not len(wrong), f"structure lacks a dependence that products() has, at {wrong[:1].tolist()}.")
     return None
 
 
@@ -277,7 +280,7 @@ def constraints(s: Subject) -> bool | None:
     lin = linear(s)  # refuses constraints that the motion does not keep
     s.promise(
         len(lin.states) < len(s.model.states) or not lin.accuracy.conditioning > 1,
-        "its constraints take no state away: they say nothing.",
+        "its constraints remove no degree of freedom.",
     )
     return None
 
@@ -287,7 +290,9 @@ def derivatives(s: Subject) -> bool | None:
     exact, measured = linear(s), linear(s, "differences")
     if exact.method.derivatives == "differences":
         return False
-    s.promise(exact.states.names == measured.states.names, "coordinates differ between exact slopes and differences.")
+    s.promise(
+        exact.states.names == measured.states.names, "coordinates differ between exact derivatives and differences."
+    )
     for name in "ABCD":
         error = 10 * getattr(measured.errors, name)
         text = f"the matrix {name} by exact derivatives and by differences differ"

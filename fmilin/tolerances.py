@@ -14,12 +14,12 @@ multiples of it, so they would be wrong by what it is wrong."""
 # -- the point -------------------------------------------------------------------------------------------------------
 
 MANIFOLD_DISTANCE_TOLERANCE: Final = 1e-8
-"""Distance from the manifold, in sizes of the states, beyond which a point is refused, and a simulation has lost it.
+"""Distance from the manifold, in sizes of the states, beyond which a point is rejected, and a simulation has lost it.
 Looser: A of a point that does not exist, wrong by about the distance."""
 
 PROJECTION_TOLERANCE: Final = 1e-9
 """Distance at which a projection has arrived. Looser: points called consistent that "
-":data:`MANIFOLD_DISTANCE_TOLERANCE` refuses."""
+":data:`MANIFOLD_DISTANCE_TOLERANCE` rejects."""
 
 POSITION_KNOWN: Final = 1e-6
 """Newton step, in sizes of the states, that may remain at a point that satisfies all constraints. Looser: a point that
@@ -38,7 +38,7 @@ LOOP_CLOSURE_TOLERANCE: Final = 1e-9
 
 EQUILIBRIUM_RATE_TOLERANCE: Final = 1e-9
 """Rates, in sizes of the states per second, that count as rest: here f0 = 0, and the terms of a motion may be left out.
-Looser: formulations drop terms, and eigenvalues of a moving point are shown without a remark."""
+Looser: formulations drop terms, and eigenvalues of a moving point are shown without a diagnostic."""
 
 STATIC_BALANCE_TOLERANCE: Final = 1e-9
 """Accelerations over stiffness that count as rest in statics. Looser: a penalized rest point that is none."""
@@ -55,7 +55,7 @@ STEADY_RATE_TOLERANCE: Final = 1e-7
 UNIFORM_RATE_TOLERANCE: Final = 1e-6
 """Change of a rate along a motion, in sizes of the states and the motion's own time, up to which a state moves
 uniformly: above :data:`STEADY_RATE_TOLERANCE`, which is what a trim leaves. Looser: eigenvalues of a motion that is
-not steady are shown without a remark."""
+not steady are shown without a diagnostic."""
 
 CONSTANT_JACOBIAN_TOLERANCE: Final = 1e-4
 """Change of A along a motion, relative to its rows, that counts as none. Looser: the same."""
@@ -97,10 +97,10 @@ PSEUDOINVERSE_TOLERANCE: Final = 1e-10
 
 MIN_RECIPROCAL_CONDITION_NUMBER: Final = 1e-14
 """Reciprocal condition number of a scaled matrix at which what it is to be solved for is not determined. Larger: honest
-models of stiff and light parts are refused; smaller: accelerations that are rounding only."""
+models of stiff and light parts are rejected; smaller: accelerations that are rounding only."""
 
 MAX_COORDINATE_CONDITION_NUMBER: Final = 1e8
-"""Condition number of a choice of coordinates beyond which it is refused. Looser: A is wrong by eps times this."""
+"""Condition number of a choice of coordinates beyond which it is rejected. Looser: A is wrong by eps times this."""
 
 DESCRIPTOR_RESIDUAL_TOLERANCE: Final = 1e-6
 """Residual of the modes of a linear model in its descriptor system, relative to the terms, that is rounding.
@@ -129,7 +129,7 @@ Looser: a wrong derivative enters A."""
 
 MAX_ERROR_HIDDEN_BY_NOISE: Final = 1e-4
 """Error of a slope that the noise of differences may hide, relative to its row or to the terms of that, where exact
-slopes count as verified once for all points. Looser: a wrong derivative of an ill-conditioned model enters A."""
+derivatives count as verified once for all points. Looser: a wrong derivative of an ill-conditioned model enters A."""
 
 LARGE_MODEL_AGREEMENT_TOLERANCE: Final = 1e-4
 """Disagreement of the exact slopes of a large model with a difference along one direction, relative to the largest of
@@ -151,7 +151,7 @@ MAX_ENTRY_ERROR: Final = 0.1
 
 INDISTINCT_ROW_ERROR: Final = 1e-6
 """Error of a row that is nothing but error, relative to the size of its terms, that is remarked on: so much noise hides
-a slope. Looser: weak couplings beside noise are shown as zeros; tighter: rows that cancel are refused for rounding."""
+a slope. Looser: weak couplings beside noise are shown as zeros; tighter: rows that cancel are rejected for rounding."""
 
 INVARIANT_TOLERANCE: Final = 1e-6
 """H f and H f_u relative to the sizes of their terms, up to which a constraint is an invariant of the motion. Looser: a
@@ -316,11 +316,11 @@ SAME_POINT_TOLERANCE: Final = 1e-6
 
 HIDDEN_MODE_ERROR_FACTOR: Final = 3.0
 """Residual of a mode that outputs do not observe or inputs do not move, in errors of the entries, up to which it is
-hidden. Looser: honest filters of weakly observable modes are refused; tighter: a filter follows rounding."""
+hidden. Looser: honest filters of weakly observable modes are rejected; tighter: a filter follows rounding."""
 
 MAX_COVARIANCE_ERROR: Final = 1e-2
 """Relative error of a steady covariance, by the errors of the matrices, beyond which there is none. Looser: covariances
-that grow like 1/eps are returned; tighter: filters of models that were measured by differences are refused."""
+that grow like 1/eps are returned; tighter: filters of models that were measured by differences are rejected."""
 
 FILTER_COVARIANCE_TOLERANCE: Final = 1e-6
 """Difference of a stated covariance from that of the filter run on its own linear model, in its own deviations. Looser:

@@ -22,7 +22,7 @@ from benchmarks.leg_robot import leg_robot
 from fmilin.adapters import NativeModel
 from fmilin.codegen.compiler import CompilationBudget
 from fmilin.models import KaneModel
-from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.compiled_visits import CompiledEvaluations
 from fmilin.models.mechanism import Mechanism
 from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
 from tests.by_hand import FunctionModel, Parts
@@ -77,7 +77,10 @@ def counts_of(work: Call) -> Counts:
     counted: Counter[str] = Counter()
     tracemalloc.start()
     try:
-        with count_native_calls(counted), patch.object(CompilationBudget, "is_spent_by", return_value=False):
+        with (
+            count_native_calls(counted),
+            patch.object(CompilationBudget, "count_toward_compilation", return_value=False),
+        ):
             work()
         most = tracemalloc.get_traced_memory()[1]
     finally:
@@ -102,7 +105,7 @@ def count_native_calls(counted: Counter[str]) -> Iterator[None]:
         (KaneModel, "exact_slopes", "tangents", lambda *_: 1),
     )
     with ExitStack() as patches:
-        patches.enter_context(patch.multiple(CompiledVisits, at=lambda *_: None, gradient=lambda *_: None))
+        patches.enter_context(patch.multiple(CompiledEvaluations, at=lambda *_: None, gradient=lambda *_: None))
         for kind, method, name, many in kinds:
             if method in vars(kind):
                 patches.enter_context(patch.object(kind, method, _counting(getattr(kind, method), counted, name, many)))

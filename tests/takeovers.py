@@ -27,8 +27,8 @@ PATIENCE = 25.0  # seconds within which the command has ended, on a machine that
 MARK = f"hostile{os.getpid()}"  # the name of the attacker's processes
 ENDING_TIME = 10.0  # seconds in which all has ended when fmilin was killed
 PLANT = [[0.0, 1.0], [-1.0, 0.0]]
-MOST_PROCESSES = 10  # that a fork bomb may make
-MOST_PROCESSES_ALLOWED = 310  # where processes are allowed
+MAX_PROCESSES = 10  # that a fork bomb may make
+MAX_PROCESSES_ALLOWED = 310  # where processes are allowed
 _LINE = re.compile(r"^(?:\S+ prints: )?attempt: (.*): (.*?)\r?$", re.MULTILINE)
 _AMOUNT = re.compile(r"amount: (.*): (\d+ \w+)")
 
@@ -163,7 +163,7 @@ def _told(mode: str, *options: str) -> Callable[[Path], list[Attempt]]:
 def _bomb(stage: str, *options: str) -> Callable[[Path], list[Attempt]]:
     def attack(folder: Path) -> list[Attempt]:
         done = run_command(f"{stage}bomb", folder, "linearize", "--json", *options)
-        limit = MOST_PROCESSES_ALLOWED if options else MOST_PROCESSES
+        limit = MAX_PROCESSES_ALLOWED if options else MAX_PROCESSES
         is_held = done.status == 6 and 0 < done.most_marked <= limit and done.lingered < ENDING_TIME
         where = " while it is loaded" if stage else ""
         how = f" where {options[0]} is given" if options else ""

@@ -23,14 +23,14 @@ from fmilin.fmi.platforms import machines
 from fmilin.fmi.read.stepped_model import base_period
 from fmilin.fmi.write import variables
 from fmilin.fmi.write.description import base_unit
-from fmilin.fmi.write.fmu import identifier_like, token_of
+from fmilin.fmi.write.fmu import compute_token, to_identifier
 from fmilin.formats import listed
 from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.formulations.sparse.nearest import Around, eigenvalues_near
 from fmilin.manifold.invariants import STEP, derivative_along
 from fmilin.model.files import read_constraints
-from fmilin.models.contacts import feet_from
-from fmilin.models.mechanism.sources import lines_of
+from fmilin.models.contacts import parse_feet
+from fmilin.models.mechanism.sources import find_lines
 from fmilin.models.sparse.equations import Pattern
 from fmilin.report.formulations import factor_structure
 from fmilin.report.numbers import rough, round_digits, value_with_unit
@@ -53,8 +53,8 @@ from fmilin.systems import four_bar_form
             ["x86_64-windows", "x86_64-darwin", "aarch64-darwin"],
         ),
         (lambda: base_period([0.02, 0.03]), 0.06),
-        (lambda: identifier_like("2 masses"), "model_2_masses"),
-        (lambda: token_of([b"A", b"B"]) == token_of([b"AB"]), False),
+        (lambda: to_identifier("2 masses"), "model_2_masses"),
+        (lambda: compute_token([b"A", b"B"]) == compute_token([b"AB"]), False),
         (lambda: variables.legal_name("two\nlines"), "two_lines"),
         (lambda: nearest_names("pin.y", ["pin.x", "pin.vx", "mass"]), ("pin.x", "pin.vx")),
         (
@@ -65,14 +65,14 @@ from fmilin.systems import four_bar_form
         (lambda: original_name("body/frame_a/r[1]"), "body.frame_a.r[1]"),
         (lambda: parse("x^2 + pin.y**2 - `strange name`").names, ("x", "pin.y", "strange name")),
         (
-            lambda: feet_from(["FL", "sole:flat"]),
+            lambda: parse_feet(["FL", "sole:flat"]),
             (Foot("FL", flat=False, at="contact"), Foot("sole", flat=True, at="contact")),
         ),
         (
             lambda: str(unknown_foot("FL:falt", ["FL", "FR"], "a body")),
-            "'FL:falt' is no way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.",
+            "'FL:falt' is not a way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.",
         ),
-        (lambda: lines_of("[[body]]\nmass = 1").find(("body", 0, "inertia")), 1),
+        (lambda: find_lines("[[body]]\nmass = 1").find(("body", 0, "inertia")), 1),
         (lambda: [short(v) for v in (0.0, -0.0, 1 / 3, -9.81, 1e-20)], ["0", "0", "0.333333", "-9.81", "1e-20"]),
         (lambda: listed("family"), ".nc .mat .npz .json .m"),
         (lambda: listed("linear model"), ".mat .npz .json .fmu .m .c .mo .tex .txt, dslin.mat (Dymola)"),
@@ -106,7 +106,7 @@ def test_constraints_of_a_text() -> None:
 
 
 def test_lines_of_keys() -> None:
-    lines = lines_of('[[body]]\nmass = 1\n[[body]]\nname = "rod"\ninertia = {xx = 1,\n  yy = 2}')
+    lines = find_lines('[[body]]\nmass = 1\n[[body]]\nname = "rod"\ninertia = {xx = 1,\n  yy = 2}')
     assert (lines.of["body", 1, "name"], lines.of["body", 1, "inertia", "yy"]) == (4, 6)
 
 

@@ -18,7 +18,7 @@ from benchmarks.tables import Shown, recorded, show
 
 __all__ = ["main", "measure_growth"]
 
-LONGEST, MOST_MEGABYTES = 60.0, 4000.0
+LONGEST, MAX_MEGABYTES = 60.0, 4000.0
 """What the largest size may take."""
 PATIENCE = 6.0
 """How many times ``--seconds`` a point may take, with all its calls, before it is ended."""
@@ -93,7 +93,7 @@ def measure_growth(name: str, way: Way, seconds: float, folder: Path) -> Growth:
             growth.failed_at, growth.ended_by = size, f"{size:,} {path.unit}: {point}"
             break
         growth.points.append(point)
-        if point.first > seconds or point.megabytes > MOST_MEGABYTES:
+        if point.first > seconds or point.megabytes > MAX_MEGABYTES:
             break
         size *= path.factor
     return growth
@@ -118,7 +118,7 @@ def _measure_row(name: str, way: Way, seconds: float, folder: Path) -> list[str]
         f"{last.megabytes:.0f} MB",
         _write_exponent(sizes, added),
         _write_limit(growth, first, LONGEST),
-        _write_limit(growth, added, MOST_MEGABYTES),
+        _write_limit(growth, added, MAX_MEGABYTES),
     ]
     end = f"; {growth.ended_by}" if growth.ended_by else ""
     measured = f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else f"{sizes[0]:,}"

@@ -19,7 +19,7 @@ __all__ = ["Point", "measure_point"]
 REPEATED_BELOW = 0.5
 """Seconds of a first call below which the further call is repeated."""
 REPETITIONS = 5
-MOST_MEGABYTES = 8000.0
+MAX_MEGABYTES = 8000.0
 """What takes more than this is ended: the machine has other work."""
 SLOWEST = 20.0
 """How many times its processor time a process may take on a machine that is at work."""
@@ -58,8 +58,8 @@ def measure_point(name: str, tool: str, size: int, folder: Path, seconds: float)
             used, megabytes = _read_use(process.pid)
             if used > seconds or time.monotonic() > end:
                 return f"not within {seconds:g} s"
-            if megabytes > MOST_MEGABYTES:
-                return f"more than {MOST_MEGABYTES:g} MB"
+            if megabytes > MAX_MEGABYTES:
+                return f"more than {MAX_MEGABYTES:g} MB"
         answer: Point | str = receiver.recv()
     except EOFError:
         return "the process ended"

@@ -25,12 +25,12 @@ from fmilin.signals import FloatArray
 __all__ = ["main"]
 
 ROUNDS = 5
-SECONDS_TO_WARM_UP, MOST_CALLS = 1.5, 200
+SECONDS_TO_WARM_UP, MAX_CALLS = 1.5, 200
 """Calls that let compiled code take the place of slower code, as it does after many of a user's."""
 COLUMNS = ("task", "peer", "warm", "peer's", "ratio", "start", "peer's", "ratio", "difference")
 EXPLANATION = f"""\
 Processor time per call, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median of the
-ratios; above 1 fmilin takes longer. Warm: a model that is open and has been linearized before, up to {MOST_CALLS}
+ratios; above 1 fmilin takes longer. Warm: a model that is open and has been linearized before, up to {MAX_CALLS}
 times, so that what compiles itself has done so. Start: the model is opened, linearized once and closed. Peers call an
 FMU in their own process, fmilin in a sandbox, whose time is included. Difference: of the matrices that both give,
 relative to the largest entry.
@@ -114,7 +114,7 @@ def _open_and_call(way: Way, size: int, folder: Path) -> None:
 
 def _warm_up(call: Callable[[], Any]) -> None:
     begin = process_time()
-    for _ in range(MOST_CALLS):
+    for _ in range(MAX_CALLS):
         call()
         if process_time() - begin > SECONDS_TO_WARM_UP:
             return

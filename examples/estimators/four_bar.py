@@ -52,7 +52,7 @@ def main(output: Path) -> dict[str, Any]:
         result = fl.design.filtered(kf, u, y)
         by_hand = fl.design.filtered(make_filter(four_bar()), u, y)
         result.plot(truth).savefig(output / "four_bar.png", dpi=80)
-        h = [np.abs(kf.motion.visits.surface(0.0, x, np.zeros(1))[0]).max() for x in result.states[::10]]
+        h = [np.abs(kf.motion.evaluator.surface(0.0, x, np.zeros(1))[0]).max() for x in result.states[::10]]
     return {
         "states, coordinates": (len(kf.x), len(kf.states)),
         "largest error of a state in the last second": float(np.abs(result.states - truth)[-100:].max()),

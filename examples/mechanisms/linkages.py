@@ -94,7 +94,7 @@ def four_bar_mechanism(
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")
     if pins not in ("point_on_line", "revolute"):
-        raise UsageError(f"'{pins}' is no way to close a loop of this linkage: 'point_on_line' or 'revolute'.")
+        raise UsageError(f"'{pins}' is not a way to close a loop of this linkage: 'point_on_line' or 'revolute'.")
     n = int(loops)
     phi = equilibrium_angle(n, "upper")
     rods = [PlaneFrame((float(i), 0.0), phi) for i in range(n + 1)]

@@ -18,12 +18,15 @@ from .engines import InterfaceChoice as InterfaceChoice
 from .engines import ModelInfo as ModelInfo
 from .engines import NativeModel as NativeModel
 from .engines import NullSpaceFactors as NullSpaceFactors
+from .engines import PointDerivatives as PointDerivatives
 from .engines import Remark as Remark
+from .engines import classify_side as classify_side
 from .engines import contact_signals as contact_signals
 from .engines import limit_remarks as limit_remarks
 from .engines import require_regular as require_regular
 from .engines import side_of as side_of
 from .engines import unknown_foot as unknown_foot
+from .engines import unknown_foot_error as unknown_foot_error
 from .equations import DaeEngine as DaeEngine
 from .equations import ImplicitSystem as ImplicitSystem
 from .equations import TableRange as TableRange
@@ -34,6 +37,7 @@ from .mechanisms import MechanismEngine as MechanismEngine
 from .mechanisms import Stance as Stance
 from .mechanisms import Standing as Standing
 from .mechanisms import additions_of as additions_of
+from .mechanisms import find_additions as find_additions
 from .mechanisms import read_parts as read_parts
 from .mechanisms import read_urdf as read_urdf
 from .registry import Adapter as Adapter

@@ -10,8 +10,15 @@ from fmilin.model.capabilities import (
     HasGraph,
 )
 from fmilin.model.interface import ExactSlopes, ModelInfo
-from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
-from fmilin.models.engine import AdjustableEngine, Engine, GivenSlopes, InterfaceChoice, limit_remarks, side_of
+from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot_error
+from fmilin.models.engine import (
+    AdjustableEngine,
+    Engine,
+    InterfaceChoice,
+    PointDerivatives,
+    classify_side,
+    limit_remarks,
+)
 from fmilin.models.native_model import EngineModel, NativeModel
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.numerics.null_space import NullSpaceFactors
@@ -38,10 +45,18 @@ __all__ = [
     "ModelInfo",
     "NativeModel",
     "NullSpaceFactors",
+    "PointDerivatives",
     "Remark",
+    "classify_side",
     "contact_signals",
     "limit_remarks",
     "require_regular",
     "side_of",
     "unknown_foot",
+    "unknown_foot_error",
 ]
+
+# Names of the version before, which remain for one version.
+GivenSlopes = PointDerivatives
+side_of = classify_side
+unknown_foot = unknown_foot_error

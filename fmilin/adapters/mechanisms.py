@@ -4,6 +4,8 @@ from fmilin.models.mechanism.changes import Stance, Standing
 from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.toml_file import read_parts
 from fmilin.models.mechanism.urdf_elements import read_urdf
-from fmilin.models.mechanism.urdf_file import additions_of
+from fmilin.models.mechanism.urdf_file import find_additions
 
-__all__ = ["MechanismEngine", "Stance", "Standing", "additions_of", "read_parts", "read_urdf"]
+__all__ = ["MechanismEngine", "Stance", "Standing", "additions_of", "find_additions", "read_parts", "read_urdf"]
+
+additions_of = find_additions  # the name of the version before, which remains for one version

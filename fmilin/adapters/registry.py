@@ -51,11 +51,14 @@ class Adapter(ABC):
         try:
             version = metadata.version(self.package)
         except metadata.PackageNotFoundError:
-            raise ModelError(f"The package '{self.package}' is not installed: pip install {self.package}") from None
+            raise ModelError(
+                f"The required package '{self.package}' is not installed: pip install {self.package}"
+            ) from None
         if tuple(int(part) for part in re.findall(r"\d+", version)[: len(self.oldest)]) < self.oldest:
             needed = ".".join(map(str, self.oldest))
             raise ModelError(
-                f"'{self.package}' {version} is too old: {needed} is needed: pip install -U {self.package}"
+                f"'{self.package}' {version} is too old: version {needed} or later is required: pip install -U "
+                f"{self.package}"
             )
         return f"{self.package} {version}"
 
@@ -69,7 +72,7 @@ class Adapter(ABC):
 
     def load_member(self, path: Path, member: str, options: Mapping[str, Any]) -> Model:
         """Return one of several models in a file, which was written as ``FILE:MEMBER``."""
-        raise UsageError(f"'{path}' holds a single model: leave ':{member}' away.")
+        raise UsageError(f"'{path}' contains a single model: leave out ':{member}'.")
 
     def load_named(self, name: Path, options: Mapping[str, Any]) -> Model:
         """Return a model that the engine finds by its name, in several files perhaps."""
@@ -106,7 +109,7 @@ class Installed:
         except Exception as error:
             raise ModelError(
                 f"The adapter '{self.name}' ({self.distribution}) cannot be loaded: {type(error).__name__}: {error}. "
-                "Install it again together with what it needs, or remove it."
+                "Reinstall it with its dependencies, or remove it."
             ) from error
         if not isinstance(adapter, Adapter):
             raise ModelError(
@@ -145,7 +148,8 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
             raise UsageError(f"The adapter '{name}' is not installed: pip install {published.distribution}")
     if path_exists(Path(file)) and Path(file).is_file():  # module:name has none
         raise UsageError(
-            f"There is no adapter '{name}' for '{file}'. fmilin.adapters.installed_adapters() lists those installed."
+            f"There is no adapter '{name}' for '{file}'. The function fmilin.adapters.installed_adapters() lists the "
+            "installed ones."
         )
     return None
 
@@ -172,7 +176,7 @@ def adapter_for(path: Path) -> Installed | None:
     if len(claiming) > 1:
         names = " and ".join(f"'{adapter.name}'" for adapter in claiming)
         raise UsageError(
-            f"The adapters {names} both read '{path}': say which one, as in '{claiming[0].name}:{path.name}'."
+            f"The adapters {names} both read '{path}': name one of them, as in '{claiming[0].name}:{path.name}'."
         )
     return claiming[0] if claiming else None
 
@@ -189,10 +193,13 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
         path = named or path
     if path.suffix.lower() not in reader.suffixes and not by_the_engine:
         read = ", ".join(map(repr, reader.suffixes))
-        raise UsageError(f"The adapter '{adapter.name}' reads {read}, not '{path.suffix}' ('{path}').")
+        raise UsageError(
+            f"The adapter '{adapter.name}' reads {read}, not '{path.suffix}' ('{path}'). Choose another adapter for "
+            "this file."
+        )
     if unknown := [name for name in options if name not in reader.options]:
         others = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
-        raise UsageError(f"The adapter '{adapter.name}' does not know the option '{unknown[0]}' ('{path}'). {others}")
+        raise UsageError(f"The adapter '{adapter.name}' does not have the option '{unknown[0]}' ('{path}'). {others}")
     try:
         if by_the_engine:
             model = reader.load_named(path, options)
@@ -204,11 +211,14 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
         raise
     except Exception as error:
         raise ModelError(
-            f"The adapter '{adapter.name}' failed on '{path}': {type(error).__name__}: {error}. If the file is right, "
-            f"this is a fault of {adapter.distribution}."
+            f"The adapter '{adapter.name}' failed on '{path}': {type(error).__name__}: {error}. If the file is "
+            f"correct, report this as a bug of {adapter.distribution}."
         ) from error
     if not isinstance(model, Model):
-        raise ModelError(f"The adapter '{adapter.name}' returned a {type(model).__name__} for '{path}', not a Model.")
+        raise ModelError(
+            f"The adapter '{adapter.name}' returned a {type(model).__name__} for '{path}', not a Model. Report this "
+            "to the adapter's author."
+        )
     return model
 
 
@@ -243,5 +253,5 @@ def suggestion_for(path: Path) -> str:
     have = {adapter.name for adapter in installed_adapters()}
     for published in PUBLISHED:
         if suffix in published.suffixes and published.mark in beginning and published.name not in have:
-            return f"'{path}' looks like {published.engine}: pip install {published.distribution}"
+            return f"'{path}' may belong to {published.engine}: pip install {published.distribution}"
     return ""

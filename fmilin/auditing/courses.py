@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fmilin.model.interface import Model
     from fmilin.simulation.trajectory import Trajectory
 
-MOST_SAMPLES = 200
+MAX_SAMPLES = 200
 COARSE_RULE_ERROR_RATIO = (
     0.1  # times the difference of two rules, one of which has an error smaller by two orders of the step
 )
@@ -55,13 +55,13 @@ def audit_trajectory(trajectory: Trajectory, model: Model | None) -> Audit:
     view = model.with_interface(None, trajectory.output_signals.names)
     steps, are_coarse = _compare_steps(trajectory, view)
     if are_coarse:
-        unchecked.insert(0, "steps of the states between samples that are far apart: give a shorter step=")
+        unchecked.insert(0, "steps of the states between distant samples: give a shorter step=")
     return Audit("trajectory", model.info.name, (*_compare_outputs(trajectory, view), *steps), tuple(unchecked))
 
 
 def _choose_samples(count: int, extremes: FloatArray) -> list[int]:
     """Return samples that are compared: some of them equally spaced, and those where a signal is largest."""
-    spaced = np.linspace(0, count - 1, min(count, MOST_SAMPLES)).astype(int)
+    spaced = np.linspace(0, count - 1, min(count, MAX_SAMPLES)).astype(int)
     largest = np.abs(extremes).argmax(axis=0) if extremes.size else np.empty(0, int)
     return sorted(set(spaced.tolist()) | set(largest.tolist()))
 
@@ -185,7 +185,7 @@ def audit_monte_carlo(study: MonteCarlo) -> Audit:
         stated = sum(study.failures.values())
         if runs:
             rows.append(compare(f"failures, by {name}", float(stated), float(failed), "runs without a number", 0.0))
-    text = "samples, measures and courses: run a sample again with the function that was given"
+    text = "samples, measures and courses: run a sample again with the same function"
     return Audit("Monte Carlo study", "", tuple(rows), (text,))
 
 

@@ -43,8 +43,8 @@ def audit_placed_modes(placed: PlacedModes, model: Model | None) -> Audit:
             if name in model.parameters
         ]
     audit = _audit_at_parameters(linear, model)
-    texts = ("modes before: those of the model that was given, with its point",)
-    before = () if model is not None else ("before: give the model that was given (model=)",)
+    texts = ("modes before: those of the given model, at its point",)
+    before = () if model is not None else ("before: give the same model (model=)",)
     return Audit("placed modes", audit.name, (*rows, *audit.rows), (*texts, *before, *audit.unchecked))
 
 
@@ -94,7 +94,10 @@ def audit_tuned(tuned: Tuned) -> Audit:
         stable = bool(_is_stable(plant, tuned.controller))
         rows.append(compare_claim(f"loop {k} is stable", "eigenvalues of the closed loop", holds=stable))
     rows += [*keep_worst(margins), *keep_worst(bandwidths)]
-    unchecked = ["parameters: a structure of your own is not called again", "attained: its goals are not in the result"]
+    unchecked = [
+        "parameters: a user-defined structure is not called again",
+        "attained: its goals are not in the result",
+    ]
     structure = tuned.structure
     if structure is not None:
         unchecked.pop(0)

@@ -107,7 +107,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     motion = _reduce_noise(estimator)
     model = settings.model  # noise that is held over a sample is among its states
     point = OperatingPoint(start.time, start.x, settings.inputs, model.start.parameters)
-    names = model.states.select(motion.chart.kept).names
+    names = model.states.select(motion.chart.coordinates).names
     linear = linearize(model, point, independent=names, keep_inaccurate=True)
     if linear.states.names != names:
         return
@@ -122,7 +122,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     before = start.S @ start.S.T
     second = transition @ before @ transition.T + Q / DEVIATION_FACTOR**2
     stated = predicted.S @ predicted.S.T / DEVIATION_FACTOR**2
-    if motion.chart.kept == estimator.chart.kept:  # a prediction may choose other coordinates
+    if motion.chart.coordinates == estimator.chart.coordinates:  # a prediction may choose other coordinates
         yield from compare_covariances("covariance predicted", (stated, second), WAY, AUDIT_SAMPLE_TOLERANCE, names)
     motion.chart = estimator.chart
     yield from _compare_correction(estimator, motion, linear, _copy_filter(settings.filter))
@@ -143,14 +143,14 @@ def _compare_correction(
     measured = _measure(rows, values, DEVIATION_FACTOR**2 * settings.R, estimator.turns)
     begin = replace(start, S=DEVIATION_FACTOR * start.S)
     after = probe.corrected(motion, begin, settings.inputs, measured).belief
-    if motion.chart.kept != estimator.chart.kept:  # a correction may choose other coordinates
+    if motion.chart.coordinates != estimator.chart.coordinates:  # a correction may choose other coordinates
         return
     L = np.linalg.solve(S, C @ before).T
     error_update = np.eye(len(before)) - L @ C
     second = error_update @ before @ error_update.T + L @ settings.R @ L.T
     stated = after.S @ after.S.T / DEVIATION_FACTOR**2
     yield from compare_covariances("covariance corrected", (stated, second), WAY, AUDIT_SAMPLE_TOLERANCE, names)
-    independent = motion.chart.kept
+    independent = motion.chart.coordinates
     moved = (after.x - start.x)[independent] / DEVIATION_FACTOR
     deviations = np.sqrt(np.diag(before))
     yield from keep_worst(
@@ -182,7 +182,7 @@ def _propagate(linear: LinearModel, motion: ManifoldStepper, step: float) -> tup
     from fmilin.design.kalman import sampled_noise
 
     directions, inputs = motion.noise
-    G = directions[motion.chart.kept] + linear.B @ inputs
+    G = directions[motion.chart.coordinates] + linear.B @ inputs
     return np.asarray(expm(linear.A * step)), sampled_noise(linear.A, G, np.eye(G.shape[1]), step)
 
 

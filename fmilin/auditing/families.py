@@ -46,8 +46,8 @@ def audit_family(family: LinearFamily, model: Model | None = None) -> Audit:
             rows.setdefault(_group(row), []).append(named)
     worst = [select_worst(group) for group in rows.values()]
     unchecked = [
-        "errors and accuracy: estimates, by which the tolerances of this audit were made",
-        "grid and sample_time: nothing else in the result tells them",
+        "errors and accuracy: estimates, from which the tolerances of this audit follow",
+        "grid and sample_time: nothing else in the result determines them",
     ]
     if model is None:
         unchecked.append("A, B, C, D, T and f0 against the model: give it (model=)")

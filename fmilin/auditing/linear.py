@@ -22,7 +22,7 @@ from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import AUDIT_EQUILIBRIUM_TOLERANCE, AUDIT_TRANSFER_TOLERANCE, EPS
 
 ROUNDING_FACTOR = 100.0  # times eps |A|
-MOST_STATES = 400  # of eigenvalues and transfer matrices
+MAX_STATES = 400  # of eigenvalues and transfer matrices
 
 
 def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
@@ -30,8 +30,8 @@ def audit_linear_model(linear: LinearModel, model: Model | None) -> Audit:
     rows = [*_compare_eigenvalues(linear), *_compare_modes(linear), *_compare_coordinates(linear)]
     rows += [*_compare_descriptor(linear), *_compare_static_gain(linear)]
     unchecked = [
-        "errors and accuracy: estimates, by which the tolerances of this audit were made",
-        "sample_time and point.time: nothing else in the result tells them",
+        "errors and accuracy: estimates, from which the tolerances of this audit follow",
+        "sample_time and point.time: nothing else in the result determines them",
     ]
     if any(remark.kind == "loop" for remark in linear.warnings):
         rows += compare_margins(margins(linear))
@@ -68,7 +68,7 @@ def compare_spectrum(
 
     if len(stated) != len(linear.A):
         return [compare(f"number of eigenvalues{location}", float(len(stated)), float(len(linear.A)), way, 0.0)]
-    if not 0 < len(linear.A) <= MOST_STATES:
+    if not 0 < len(linear.A) <= MAX_STATES:
         return []
     A = np.asarray(matrix_balance(linear.A, permute=False)[0], dtype=np.float64)
     second = np.diag(schur(A.T[::-1, ::-1].astype(np.complex128), output="complex")[0])
@@ -88,7 +88,7 @@ def compare_spectrum(
 
 def _compare_eigenvalues(linear: LinearModel) -> Iterator[AuditRow]:
     """Compare eigenvalues with another algorithm, A with each of them, their sum with the trace, and the verdict."""
-    if not 0 < len(linear.A) <= MOST_STATES:
+    if not 0 < len(linear.A) <= MAX_STATES:
         return
     from scipy.linalg import matrix_balance
 
@@ -141,7 +141,7 @@ def _estimate_scatter(A: FloatArray, value: complex, rounding: float) -> float:
 
 def _compare_modes(linear: LinearModel) -> Iterator[AuditRow]:
     """Compare mode shapes with A: T A v = lambda T v, v from the shape in all states by least squares."""
-    if not 0 < len(linear.A) <= MOST_STATES or linear.T.shape[0] == 0:
+    if not 0 < len(linear.A) <= MAX_STATES or linear.T.shape[0] == 0:
         return
     if np.linalg.matrix_rank(linear.T) < len(linear.A):  # of a sampled loop: what was read last is a state of A only
         return
@@ -224,7 +224,7 @@ def _list_chains(inputs: Signals) -> list[list[int]]:
 def _compare_descriptor(linear: LinearModel) -> Iterator[AuditRow]:
     """Compare transfer matrices and eigenvalues of A with the equations before the constraints were taken out."""
     form = linear.descriptor
-    if form is None or not 0 < len(form.A) <= MOST_STATES:
+    if form is None or not 0 < len(form.A) <= MAX_STATES:
         return
     n = len(linear.A)
     comparisons = []
@@ -288,7 +288,7 @@ def _compare_static_gain(linear: LinearModel) -> Iterator[AuditRow]:
     """Compare the static gain D - C A^-1 B with the solution of the equations as one system."""
     A, B, C, D = linear.A, linear.B, linear.C, linear.D
     n, m = B.shape
-    if not n or not m or not len(C) or n > MOST_STATES:
+    if not n or not m or not len(C) or n > MAX_STATES:
         return
     steady = A - np.eye(n) if linear.sample_time else A
     if np.linalg.cond(steady) > 1e10:

@@ -37,7 +37,9 @@ PADE_ORDER = 10
 def audit_margins(margins: Margins) -> Audit:
     """Return the audit of margins, which know their loop."""
     if margins.loop is None:
-        raise UsageError("These margins do not know their loop: take those that fl.design.margins(loop) returns.")
+        raise UsageError(
+            "These margins have no reference to their loop: audit those that fl.design.margins(loop) returns."
+        )
     return Audit("margins", margins.loop.model.name, tuple(compare_margins(margins)))
 
 

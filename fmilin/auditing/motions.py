@@ -38,9 +38,9 @@ def audit_orbit(orbit: PeriodicOrbit) -> Audit:
     offsets = np.array([point.time for point in orbit.points]) - orbit.start.time - orbit.times
     k = int(np.argmax(np.abs(offsets)))
     rows.append(compare(f"time of point {k + 1}", float(offsets[k]), 0.0, "times", 1e-9 * orbit.period))
-    unchecked.append("points[0].time: where the motion begins, if the model depends on it, as it was given")
-    unchecked.append("nodes and adjusted: how the motion was found")
-    unchecked.append("distance and monodromy_error: bounds, to which the step of Newton's method is the second way")
+    unchecked.append("points[0].time: where the motion begins, as given, if the model depends on it")
+    unchecked.append("nodes and adjusted: intermediate results of the search")
+    unchecked.append("distance and monodromy_error: bounds; the Newton step is the second way")
     unchecked.append("regularity: a ratio of singular values depends on how the shooting equations are scaled")
     return Audit("orbit", orbit.model.info.name, tuple(rows), tuple(unchecked))
 
@@ -208,7 +208,7 @@ def audit_floquet(floquet: Floquet) -> Audit:
     """Return the audit of multipliers without their model: exponents, modes and the verdict."""
     unchecked = (
         "multipliers and modes against A: audit the periodic model",
-        "accuracy and multiplier_errors: estimates, by which the tolerances of this audit were made",
+        "accuracy and multiplier_errors: estimates, from which the tolerances of this audit follow",
     )
     return Audit("multipliers", floquet.name, tuple(_compare_floquet(floquet)), unchecked)
 

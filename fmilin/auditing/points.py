@@ -17,13 +17,13 @@ from fmilin.tolerances import AUDITED_RATES, AUDITED_STEP, START_GAP_TOLERANCE
 from fmilin.trimming.report import TrimmedPoint
 
 UNCHECKED = (
-    "time: nothing else in the point tells it",
+    "time: nothing else in the point determines it",
     "adjusted: how far the search has moved the states",
-    "inputs and parameters that were held: as they were given",
+    "fixed inputs and parameters: as given",
 )
 UNCHECKED_REPORT = (
     "report.certificate.regularity: a ratio of singular values depends on how the equations are scaled",
-    "report.certificate.distance: bounds, to which the step of Newton's method is the second way",
+    "report.certificate.distance: bounds; the Newton step is the second way",
     "report.stability.errors, report.stability.groups and report.instability.errors: estimates, which decide the "
     "verdict on stability",
     "report.free_directions, report.changes, report.preferred, report.multipliers, report.targets and report.missed: "
@@ -34,7 +34,7 @@ UNCHECKED_REPORT = (
 def audit_point(point: OperatingPoint, model: Model | None) -> Audit:
     """Return the audit of an operating point or a trimmed one."""
     if model is None:
-        raise UsageError("A point does not know its model: fl.audit(point, model=model).")
+        raise UsageError("A point has no reference to its model: fl.audit(point, model=model).")
     changed_model = model.with_parameters(point.parameters) if point.parameters else model
     rows = list(_compare_constraints(point, changed_model))
     if isinstance(point, TrimmedPoint):
@@ -74,7 +74,7 @@ def _compare_rates(point: TrimmedPoint, model: Model) -> Iterator[AuditRow]:
     yield from keep_worst(comparisons)
     moving = set(point.report.moving)
     at_rest = [
-        compare(f"rate of {name}, at rest", 0.0, second, "evaluation of the model", AUDITED_RATES * scale)
+        compare(f"rate of {name}, at equilibrium", 0.0, second, "evaluation of the model", AUDITED_RATES * scale)
         for name, second, scale in zip(model.states.names, rates, scales, strict=True)
         if name not in moving
     ]

@@ -102,7 +102,7 @@ def _load_audits() -> Callable[[Any, Model | None], Audit]:  # noqa: PLR0915 - a
 
     @singledispatch
     def choose(result: Any, model: Model | None) -> Audit:  # noqa: ARG001 - as of the kinds below
-        raise UsageError(f"There is no audit of an object of the type '{type(result).__name__}': it takes {AUDITED}.")
+        raise UsageError(f"There is no audit of an object of the type '{type(result).__name__}'. It takes {AUDITED}.")
 
     choose.register(LinearModel, audit_linear_model)
     choose.register(OperatingPoint, audit_point)

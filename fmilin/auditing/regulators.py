@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fmilin.design.schedule_check import ScheduleReport
 
 SAMPLES = 60  # that a regulator runs
-GIVEN_GAIN = "gain: it was given; neither the weights nor the poles that it was designed for are known"
+GIVEN_GAIN = "gain: given without the weights or poles of its design"
 
 
 def audit_kalman_regulator(regulator: KalmanRegulator) -> Audit:
@@ -42,7 +42,7 @@ def audit_function_regulator(regulator: FunctionRegulator) -> Audit:
     """Return the audit of a function, which states no numbers of its own; a schedule along a course is audited."""
     if isinstance(regulator, ScheduleAlong):
         return audit_schedule(regulator.schedule)
-    return Audit("regulator", "", (), ("what the function answers: it is the user's", "sample_time: it was given"))
+    return Audit("regulator", "", (), ("values of the user's function", "sample_time: as given"))
 
 
 def audit_estimator_regulator(regulator: EstimatorRegulator) -> Audit:
@@ -143,7 +143,7 @@ def _compare_courses(answered: FloatArray, second: FloatArray, names: tuple[str,
     yield from keep_worst(comparisons)
 
 
-MOST_POINTS = 20  # of the grid, and of the report, that are compared: designs may be slow
+MAX_POINTS = 20  # of the grid, and of the report, that are compared: designs may be slow
 DECAY_RATE_TOLERANCE = 1e-5  # relative to the fastest motion: multiple eigenvalues scatter by a root of rounding
 UNCHECKED = "verdicts.uncertainty and verdicts.measured_decay: estimates from neighbouring points of the grid"
 
@@ -155,7 +155,7 @@ def audit_schedule(schedule: Schedule) -> Audit:
     if schedule.redesign is None:
         unchecked.insert(
             0,
-            "gains against their design: this schedule has lost its rule (a file or a copy)",
+            "gains against their design: this schedule (a file or a copy) has no rule",
         )
     name = schedule.family.template.model.name
     return Audit("schedule", name, tuple(rows), tuple(unchecked))
@@ -163,7 +163,7 @@ def audit_schedule(schedule: Schedule) -> Audit:
 
 def audit_schedule_report(report: ScheduleReport) -> Audit:
     """Return the audit of a report, whose numbers are compared with those of its schedule."""
-    text = "points and verdicts: a report does not hold its schedule, whose audit compares them"
+    text = "points and verdicts: a report has no reference to its schedule; audit the schedule"
     return Audit("report of a schedule", ", ".join(report.over), (), (text,))
 
 
@@ -174,13 +174,13 @@ def _compare_designs(schedule: Schedule) -> Iterator[AuditRow]:
     table = schedule.table
     rows: dict[str, list[AuditRow]] = {}
     numbers = np.flatnonzero(table.good)
-    step = -(-len(numbers) // MOST_POINTS)
+    step = -(-len(numbers) // MAX_POINTS)
     for number in numbers[::step].tolist():
         values = table.grid.values(number)
         location = values_text(values)
         designed = schedule.redesign(number)
         if isinstance(designed, str):
-            raise NumericalError(f"The rule gives nothing at {location} any more: {designed}")
+            raise NumericalError(f"The rule no longer gives a gain at {location}: {designed}")
         stated = schedule.parts.of(table.row(np.array([values[name] for name in schedule.over])))
         for name, second in schedule.parts.of(designed).items():
             if name == ("m0" if schedule.estimates else "y0"):
@@ -203,7 +203,7 @@ def _move_by_turns(values: FloatArray, near: FloatArray, turns: FloatArray) -> F
 
 def _compare_decays(schedule: Schedule, report: ScheduleReport) -> Iterator[AuditRow]:
     """Compare stated decays with the loop that the linear model of the regulator closes around the plant."""
-    step = -(-len(report.points) // MOST_POINTS)
+    step = -(-len(report.points) // MAX_POINTS)
     comparisons = []
     for at, verdict in list(zip(report.points, report.verdicts, strict=True))[::step]:
         location = values_text(dict(zip(report.over, at.tolist(), strict=True)))

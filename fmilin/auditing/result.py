@@ -116,7 +116,7 @@ def compare_entries(
     """
     stated, second = matrices
     if stated.shape != second.shape:
-        raise ValueError(f"{name} is of the shape {stated.shape} and by a second way of {second.shape}")
+        raise ValueError(f"{name} has the shape {stated.shape}, and {second.shape} by a second way")
     limits = np.broadcast_to(tolerance, stated.shape)
     rows, columns = signals
     return keep_worst(

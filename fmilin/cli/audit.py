@@ -85,7 +85,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
         first = next(linear for _, linear in result.good()) if isinstance(result, LinearFamily) else result
         return [stored, audit(result, model=open_compared_model(request, first, runner))]
     if against is not None:
-        raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model. Leave it out.")
+        raise UsageError(f"--against is for a file of a linear model, and '{source}' is a model. Leave it out.")
     model, point = at_point(request, runner)
     linear = linearize_as(model, point, request.how)
     audits = [audit(linear, model=model)]
@@ -112,6 +112,6 @@ def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
         wrong = audit.disagreeing
         first = join_first((row.quantity for row in wrong), 3, "; ")
         raise NumericalError(
-            f"{len(wrong)} of {len(rows)} numbers disagree with their second way: {first}. The table says by how "
-            "much: trust neither number before the cause is known."
+            f"{len(wrong)} of {len(rows)} numbers disagree with their second way: {first}. The table lists the "
+            "differences: trust neither number before you know the cause."
         )

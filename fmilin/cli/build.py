@@ -20,7 +20,7 @@ from fmilin.options import SourceOptions
 class BuildOptions:
     """Where the FMU goes, and what it has."""
 
-    output: Path = field(metadata=require_file("Where the FMU goes.", (".fmu",)))
+    output: Path = field(metadata=require_file("The FMU file to write.", (".fmu",)))
     no_directional_derivatives: bool = switch("Leave out the exact directional derivatives.", OPTIONS)
 
 
@@ -58,18 +58,18 @@ def command(model: str, target: BuildOptions, written: FmuWriting, opened: Sourc
         if not has_graph(native):
             if fmi != "2.0" or platforms:
                 raise UsageError(
-                    f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python: there --fmi 3.0 and "
-                    "--platforms are not to be had."
+                    f"'{model}' cannot be compiled to C, so it becomes an FMU that runs Python, for which --fmi 3.0 "
+                    "and --platforms are not available. Leave them out."
                 )
             if source_settings:
                 raise UsageError(
-                    f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is: "
-                    f"{', '.join(source_settings)} cannot be asked for."
+                    f"'{model}' cannot be compiled to C, and the FMU that runs Python opens the file as it is. Leave "
+                    f"{', '.join(source_settings)} out."
                 )
             wrap_as_fmu(model, output)
             sys.stderr.write(
-                f"{output}: FMI 2.0, co-simulation; it runs Python, so it works in importers that are Python "
-                "themselves (FMPy, fmilin; not PyFMI), where fmilin is installed\n"
+                f"{output}: FMI 2.0, co-simulation; it runs Python and works in importers written in Python (FMPy, "
+                "fmilin; not PyFMI) where fmilin is installed\n"
             )
             return
         build_fmu(

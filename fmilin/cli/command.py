@@ -64,13 +64,13 @@ def group_options(command: str, options: Sequence[click.Parameter]) -> dict[str,
 
 
 KINDS = (
-    "MODEL is model.fmu, a mechanism in mechanism.toml or robot.urdf, system.ssp (FMUs that are connected), what an "
-    "adapter reads, as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or package.module:name."
+    "MODEL is model.fmu, a mechanism in mechanism.toml or robot.urdf, system.ssp (connected FMUs), a file that an "
+    "adapter reads, such as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or package.module:name."
 )
 
 
 class Command(click.Command):
-    """A command that first of all refuses to write to a file that it reads; its help says what MODEL may be."""
+    """A command that first of all does not write to a file that it reads; its help says what MODEL may be."""
 
     reads_constraints = True  # whether it takes the constraints file beside a model as declared
 
@@ -106,7 +106,7 @@ class Command(click.Command):
             if reason is None:
                 raise
             raise UsageError(
-                f"{error.option_name} has no meaning in '{ctx.command_path}'. {reason} Leave it out."
+                f"{error.option_name} has no meaning in '{ctx.command_path}'. {reason} Leave it out of this command."
             ) from None
 
     def _group_options(self, options: Sequence[click.Parameter]) -> dict[str, list[click.Parameter]]:

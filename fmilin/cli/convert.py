@@ -21,7 +21,7 @@ class ConvertOptions:
 
     output: tuple[Path, ...] = field(metadata=require_files("linear model"))
     grid: list[str] | None = command_option(
-        None, "What an array runs over: time, inputs, parameters, states or outputs.", OPTIONS, "names"
+        None, "Axes of the array: time, inputs, parameters, states or outputs.", OPTIONS, "names"
     )
 
 
@@ -64,7 +64,10 @@ def command(
     def job(runner: JobRunner) -> None:
         if len(linear) == 1 and family:
             if conditioning is not None:
-                raise UsageError("A family is converted as it is: reduce or sample the linear models one by one.")
+                raise UsageError(
+                    "A family is converted without reduction or sampling: reduce or sample the linear models one by "
+                    "one."
+                )
             loaded = load_family(linear[0])
             runner.write_files({path: dumps(loaded, path) for path in files})
             return

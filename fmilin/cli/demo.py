@@ -40,7 +40,9 @@ def _prepare(directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"Cannot make the folder '{directory}': {error.strerror}. Choose another.") from None
+        raise UsageError(
+            f"Cannot make the folder '{directory}': {error.strerror}. Choose another name for the folder."
+        ) from None
     for name in (FMU, MAT, PICTURE):
         check_writable(directory / name)
 
@@ -55,7 +57,7 @@ def _demo(directory: Path, runner: JobRunner) -> None:
     say = runner.results.write
     say(f"A planar four-bar linkage in Cartesian coordinates becomes an FMU: {fmu}\n")
     build_fmu(four_bar(), fmu, fmi_version="2.0", directional_derivatives=True)
-    say(f"Now what 'fmilin linearize {_quote_path(fmu)} -o {_quote_path(mat)}' does:\n\n")
+    say(f"The command 'fmilin linearize {_quote_path(fmu)} -o {_quote_path(mat)}' does this:\n\n")
     true, point = linear_model(CommandRequest(str(fmu)), runner)
     deliver(true, point, [mat], runner)
     runner.print_shown(show_linear, true, adjusted=point.adjusted)
@@ -91,9 +93,9 @@ def _compare(true: LinearModel, naive: LinearModel, stream: TextIO) -> None:
     rows = [(mine[i] if i < len(mine) else "", text) for i, text in enumerate(theirs)]
     growing = int((false.real > 0).sum())
     verdict = (
-        f"{len(false)} of the naive model's {N} eigenvalues belong to no motion of the linkage: they are the "
-        f"constraints, differentiated, and scattered around zero by rounding. {growing} of them have a positive real "
-        f"part, as if the linkage were unstable."
+        f"{len(false)} of the naive model's {N} eigenvalues are spurious: they are the differentiated constraints, "
+        f"scattered around zero by rounding. {growing} of them have a positive real part, as if the linkage were "
+        "unstable."
     )
     with open_terminal(stream) as terminal:
         terminal.print(build_table(heads, rows, columns="RR"))
@@ -112,8 +114,8 @@ def _regulator(linear: LinearModel) -> str:
         X = solve_continuous_are(linear.A, linear.B, np.eye(P), np.eye(nu))
     except (LinAlgError, ValueError):
         return (
-            "no controller: the Riccati equation has no stabilizing solution, for the input cannot move the false "
-            "eigenvalues, and some of them do not decay."
+            "no controller: the Riccati equation has no stabilizing solution, because the input cannot move the false "
+            "eigenvalues and some of them do not decay."
         )
     K = linear.B.T @ X
     rightmost = float(np.linalg.eigvals(linear.A - linear.B @ K).real.max())

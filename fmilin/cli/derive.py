@@ -380,7 +380,7 @@ def require_options_that_fit(context: click.Context) -> None:
         needed = [name for name in option.needs if name in available]
         if needed and not any(name in present_options for name in needed):
             listed = " or ".join(needed)
-            raise UsageError(f"{option.flag} goes with {listed}: add {listed}, or leave {option.flag} out.")
+            raise UsageError(f"{option.flag} requires {listed}: add {listed}, or leave this option out: {option.flag}.")
 
 
 def list_used_options(*parameters: str) -> tuple[str, ...]:

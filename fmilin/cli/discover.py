@@ -32,12 +32,12 @@ class DiscoverOptions:
     """How constraints are looked for, and where they go."""
 
     excite: float = command_option(
-        1.0, "How far inputs are moved, in their nominal sizes.", OPTIONS, "number", metavar="X"
+        1.0, "Amplitude of the inputs, in their nominal sizes.", OPTIONS, "number", metavar="X"
     )
     output: Path | None = new_file(
-        "Where the constraints go, for --constraints of linearize.", (".toml",), flag="--output", short="-o"
+        "The constraints file to write, for --constraints of linearize.", (".toml",), flag="--output", short="-o"
     )
-    as_json: bool = json_switch("What was found as one JSON document on standard output.")
+    as_json: bool = json_switch("The findings as one JSON document on standard output.")
 
 
 class _Discover(Command):
@@ -99,5 +99,7 @@ def _discover(model: Model, point: OperatingPoint, *, excite: float) -> Discover
     with stoppable() as stop:
         discovery = discover(model, point, excite=excite, progress=tell, stop=stop)
     if lines > MAX_LINES:
-        sys.stderr.write(f"{lines - MAX_LINES} lines more of what was found and withdrawn: the result has the rest.\n")
+        sys.stderr.write(
+            f"{lines - MAX_LINES} more lines of findings and rejected candidates: the result has all of them.\n"
+        )
     return discovery

@@ -28,11 +28,11 @@ _DOING = {
     "fmilin.models": "evaluating the equations",
     "fmilin.adapters": "reading the model",
     "fmilin.codegen": "compiling",
-    "fmilin.trimming": "looking for the point",
+    "fmilin.trimming": "finding the point",
     "fmilin.linearization": "linearizing",
     "fmilin.manifold": "linearizing",
     "fmilin.families": "computing the points",
-    "fmilin.discovery": "looking for constraints",
+    "fmilin.discovery": "finding constraints",
     "fmilin.simulation": "simulating",
     "fmilin.periodic": "simulating",
     "fmilin.verification": "simulating",
@@ -59,9 +59,9 @@ def deadline_option() -> click.Option:
 
     def positive(_: click.Context, __: click.Parameter, seconds: float | None) -> None:
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
-            raise click.UsageError(f"--deadline {seconds:g}: give seconds, more than 0.")
+            raise click.UsageError(f"--deadline {seconds:g}: give a positive number of seconds.")
 
-    text = "Seconds that the whole command may take; status 6 when they are over."
+    text = "Time limit for the whole command in seconds; exit status 6 when it is reached."
     return click.Option(["--deadline"], metavar="S", type=float, expose_value=False, callback=positive, help=text)
 
 
@@ -142,7 +142,7 @@ def _status(worker: int, seconds: float) -> int:
 
 
 def _over(seconds: float, doing: str) -> str:
-    return f"the deadline of {seconds:g} s passed while {doing}. Give more time with --deadline, or ask for less."
+    return f"the deadline of {seconds:g} s passed while {doing}. Give more time with --deadline, or reduce the request."
 
 
 def describe_stack(frame: FrameType | None) -> str:

@@ -38,7 +38,11 @@ class ExampleOptions:
     """Where an example is copied to."""
 
     to: Path | None = command_option(
-        None, "Where the copy goes; a folder of its name, here.", OPTIONS, "path", metavar="FOLDER"
+        None,
+        "Folder of the copy; by default a folder of the example's name in the working directory.",
+        OPTIONS,
+        "path",
+        metavar="FOLDER",
     )
 
 
@@ -57,7 +61,9 @@ def command(name: str | None, copy: ExampleOptions, debugging: Debugging) -> int
     """
     to = copy.to
     if name is None and to is not None:
-        raise UsageError("--to says where a copy goes: name the example, as in 'fmilin examples bicycle --to FOLDER'.")
+        raise UsageError(
+            "--to names the folder of a copy: name the example too, as in 'fmilin examples bicycle --to FOLDER'."
+        )
 
     def job(runner: JobRunner) -> None:
         folder = folder_of_examples()
@@ -78,7 +84,7 @@ def command(name: str | None, copy: ExampleOptions, debugging: Debugging) -> int
 def _copy(source: Path, target: Path) -> None:
     """Copy a folder to one that does not exist or is empty."""
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise UsageError(f"There is something at '{target}' already. Name another folder with --to, or remove it.")
+        raise UsageError(f"The path '{target}' exists already. Name another folder with --to, or remove it.")
     try:
         shutil.copytree(source, target, ignore=LEFT_OUT, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:

@@ -41,7 +41,7 @@ def command(model: str, channel: ExplainOptions, **request_options: Any) -> int:
     Without --input and --output every input that moves nothing and every output that nothing moves is explained.
     """
     if (channel.input is None) != (channel.output is None):
-        raise UsageError("A channel has two ends: give --input and --output, or neither.")
+        raise UsageError("A channel has an input and an output: give both --input and --output, or neither.")
     request = build_request(model, **request_options)
 
     def job(runner: JobRunner) -> None:
@@ -59,7 +59,7 @@ def command(model: str, channel: ExplainOptions, **request_options: Any) -> int:
         for reason in reasons:
             runner.results.write(f"{in_options(str(reason))}\n")
         if not reasons:
-            runner.results.write("Every input moves an output, and every output is moved by an input.\n")
+            runner.results.write("Every input affects an output, and every output depends on an input.\n")
 
     return request.work(job)
 

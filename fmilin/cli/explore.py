@@ -21,7 +21,7 @@ from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, build_request, complete_point, open_model, refuse_points
 from fmilin.cli.streams import ResultStream
 from fmilin.errors import ModelCrashError, UsageError
-from fmilin.fmi.client.restrictions import restricted_to
+from fmilin.fmi.client.restrictions import apply_limits
 from fmilin.formats import is_named_as
 from fmilin.loading.request import is_fmu, is_system
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ARGUMENTS = "fmilin.cli.explore.arguments"
 STAY = "--no-browser"
 PROGRAM = ("fmilin", "linearize")
-MOST_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
+MAX_PARAMETERS = 100  # of an FMU, with sliders; others where --set names them
 
 
 class _Explore(Command):
@@ -138,13 +138,13 @@ def _read_parameters(request: CommandRequest) -> dict[str, float]:
 
     variables = read_description(request.source, request.load.fmu).variables if is_fmu(request.source) else ()
     real = [v for v in variables if v.causality == "parameter" and v.type in ("Real", "Float64") and not v.dimensions]
-    return {v.name: float(v.start) for v in real[:MOST_PARAMETERS] if v.start}
+    return {v.name: float(v.start) for v in real[:MAX_PARAMETERS] if v.start}
 
 
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.linearize import linearize_as
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
     moved = choice.values
     parameters = {name: value for name, value in moved.items() if name in model.parameters}
@@ -153,7 +153,7 @@ def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> Linear
     point = replace(request.point, settings=settings, trim=trim, project=request.point.project or choice.projects)
     model = model.with_parameters(parameters) if parameters else model
     how = replace(request.how, independent=choice.independent or request.how.independent)
-    return linearize_as(model, point_of(model, point), how)
+    return linearize_as(model, find_point(model, point), how)
 
 
 def _answer_anew(request: CommandRequest, choice: PageChoice) -> LinearModel:
@@ -170,7 +170,7 @@ def _answer_anew(request: CommandRequest, choice: PageChoice) -> LinearModel:
     how = replace(request.how, independent=choice.independent or request.how.independent)
     runner = JobRunner(ResultStream())
     try:
-        with restricted_to(request.running.limits()):  # the page answers in a thread of its own
+        with apply_limits(request.running.limits()):  # the page answers in a thread of its own
             linear, _ = linear_model(replace(request, point=point, how=how), runner)
     finally:
         for model in reversed(runner.borrowed):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fmilin.periodic.model import PeriodicModel
     from fmilin.periodic.orbit import OrbitRequest, PeriodicOrbit
 
-MOST_POINTS = 512  # phases that are taken without being asked for
+MAX_POINTS = 512  # phases that are taken without being asked for
 FINE_EXPONENT_ERROR = 1e-8  # error of the exponents, times the period, at which no more phases are taken
 
 
@@ -117,7 +117,7 @@ def command(model: str, orbit: Orbit, point: PointRequest, results: FloquetOptio
         if vary and path.suffix.lower() != ".json":
             raise UsageError(f"-o '{path}': a chart (--vary) is saved as .json.")
     if vary and plot and len(vary) > 2:
-        raise UsageError(f"--plot draws over one or two axes, and {len(vary)} vary.")
+        raise UsageError(f"--plot draws over one or two axes, and {len(vary)} are varied.")
     if vary:
         reject_options(explain_rejections("floquet_chart"), "--vary")
     settings = {**point.settings, **orbit.guess, **orbit.fixed}
@@ -141,12 +141,12 @@ def _compute_orbit(
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
     from fmilin.periodic.linearize import linearize_orbit
     from fmilin.periodic.search import find_orbit
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
-    closed = find_orbit(model, search.request(point_of(model, request.point.completed()), request.point.time))
+    closed = find_orbit(model, search.request(find_point(model, request.point.complete()), request.point.time))
     count = points or 64
     periodic = linearize_orbit(model, closed, request.how, count)
-    while points is None and count < MOST_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
+    while points is None and count < MAX_POINTS and _error(periodic) * closed.period > FINE_EXPONENT_ERROR:
         count *= 2
         finer = linearize_orbit(model, closed, request.how, count)
         if _error(finer) > 0.5 * _error(periodic):
@@ -159,9 +159,9 @@ def _compute_chart(
     model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import compute_chart
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
-    start = point_of(model, request.point.completed())
+    start = find_point(model, request.point.complete())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:
         orbit_request = search.request(start, request.point.time)
         return compute_chart(

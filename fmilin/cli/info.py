@@ -21,8 +21,8 @@ class InfoOptions:
     """The options of ``info``."""
 
     as_json: bool = json_switch("The same as one JSON document on standard output.")
-    run: bool = switch("Run the model, too: do its states depend on each other?", OPTIONS)
-    check: bool = switch("Of an FMU: list the rules of the standard that its description breaks.", OPTIONS)
+    run: bool = switch("Also run the model to test whether its states depend on each other.", OPTIONS)
+    check: bool = switch("Of an FMU: list the rules of the standard that its description violates.", OPTIONS)
 
 
 @click.command(
@@ -48,10 +48,10 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
 
             _print(summary_of_ssp(Path(model), fmu), show_system_summary, runner, as_json=options.as_json)
             return
-        from fmilin.report.summary import MOST_ROWS, show_summary, summary_of_fmu, summary_of_model
+        from fmilin.report.summary import MAX_ROWS, show_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
-            summary = summary_of_fmu(Path(model), None if options.as_json else MOST_ROWS, fmu, check=options.check)
+            summary = summary_of_fmu(Path(model), None if options.as_json else MAX_ROWS, fmu, check=options.check)
         else:
             import fmilin as fl
 
@@ -91,4 +91,4 @@ def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> It
     remarks = [w for w in fl.linearize(opened).warnings if w.kind == "dependent-states"]
     yield from (f"{remark.heading}: {remark}" for remark in remarks)
     if not remarks:
-        yield "Dependence: none is seen at the start values"
+        yield "Dependence: none found at the start values"

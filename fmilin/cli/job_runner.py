@@ -21,7 +21,7 @@ import click
 from fmilin.cli.duration import DeadlinePassed, show_elapsed_time
 from fmilin.cli.streams import ResultStream, collect_printed_lines, columns, silence, stdout_for_results
 from fmilin.errors import FmilinError, ModelCrashError
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.support.dataclass import dataclass
 from fmilin.support.encodings import replace_unencodable
 from fmilin.support.files import remove_leftovers, temporary_place, write_all
@@ -139,7 +139,7 @@ def work(job: Job, *, debug: bool, limits: Limits | None = None) -> int:
 
     width = columns()
     try:
-        with requests_raise(), log_in_options(), restricted_to(limits), collect_printed_lines():
+        with requests_raise(), log_in_options(), apply_limits(limits), collect_printed_lines():
             with suppress(OSError):
                 remove_leftovers(temporary_place())
             with stdout_for_results() as stdout:
@@ -176,7 +176,7 @@ def _give_back(borrowed: Iterable[ClosableResource], *, debug: bool) -> None:
         try:
             thing.close()
         except ModelCrashError as error:
-            error.args = (f"{error} The results are whole.",)
+            error.args = (f"{error} The result files are complete.",)
             failure(error, debug=debug)
         except FmilinError as error:
             failure(error, debug=debug)
@@ -250,8 +250,8 @@ def _explain_system_error(error: OSError) -> tuple[int, str]:
         case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG | errno.EROFS):
             where = f"'{error.filename}'" if error.filename else "the results"
             return 2, (
-                f"Cannot write {where}: {error.strerror}. Write to another place, or free this one; the environment "
-                "variable TMPDIR names the folder for temporary files."
+                f"Cannot write {where}: {error.strerror}. Write to another path, or free disk space there; the "
+                "environment variable TMPDIR names the folder for temporary files."
             )
         case FileNotFoundError(strerror=str(why)) if why.startswith("No usable temporary directory"):
             return 2, f"{why}: files cannot be written there. Free one of them, or let TMPDIR name another."
@@ -261,4 +261,7 @@ def _explain_system_error(error: OSError) -> tuple[int, str]:
             return 2, "the working directory has been removed. Change to one that exists."
         case _:
             where = f"'{error.filename}': " if error.filename else ""
-            return 1, f"{where}{error.strerror or error}. The system refused a file or a process; --debug shows where."
+            return 1, (
+                f"{where}{error.strerror or error}. The operating system rejected a file or a process; --debug shows "
+                "where."
+            )

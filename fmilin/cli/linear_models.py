@@ -49,7 +49,7 @@ def linearize_cosimulation(
 
     model, point = at_point(request, runner)
     if not isinstance(model, ConnectedModel):
-        raise UsageError(f"'{request.source}' is no system of several members: --as-cosimulated is for those.")
+        raise UsageError(f"'{request.source}' is not a system of several members: --as-cosimulated is for those.")
     model = model.with_interface(request.how.inputs, request.how.outputs)
     if len(point.inputs) != len(model.inputs):  # those that were not chosen stand at their start values
         point = replace(point, inputs=model.start.inputs)
@@ -87,7 +87,7 @@ def _keep_meaningful_options(function: str, how: Linearization) -> Linearization
 
 def snapshot_times(text: str | None, option: str = "--snapshots") -> tuple[float, ...]:
     """Return the times of ``0.5,1,2``, in seconds."""
-    refusal = f"{option} '{text}': these are no times that increase. Write for example 0.5,1,2."
+    refusal = f"{option} '{text}': these are not times that increase. Write for example 0.5,1,2."
     times = floats(text, ",", refusal)
     if not all(map(isfinite, times)) or any(b <= a for a, b in pairwise(times)):
         raise UsageError(refusal)

@@ -72,13 +72,13 @@ class FormulationChoices:
 
     basis: str | None = command_option(
         None,
-        "With mcs: how the velocities left free by the constraints are found.",
+        "With mcs: method for the velocities that the constraints leave free.",
         FORMULATIONS,
         "choice",
         choices=("coordinates", "zero-eigenvalue", "svd", "qr", "gram-schmidt"),
     )
     spurious: str | None = command_option(
-        None, "With rcs: where the spurious eigenvalues are put.", FORMULATIONS, "choice", choices=("infinite", "zero")
+        None, "With rcs: location of the spurious eigenvalues.", FORMULATIONS, "choice", choices=("infinite", "zero")
     )
     penalty: tuple[float, float, float] | None = command_option(
         None,
@@ -93,7 +93,7 @@ class FormulationChoices:
         """Raise UsageError if a choice of another formulation is given."""
         for name, owner in (("basis", "mcs"), ("spurious", "rcs"), ("penalty", "ucs")):
             if getattr(self, name) is not None and formulation not in (owner, "all"):
-                raise UsageError(f"--{name} goes with --formulation {owner} (or all) only. Leave it out or add that.")
+                raise UsageError(f"--{name} requires --formulation {owner} (or all). Leave it out or add that option.")
 
     def formulation(self, name: str) -> Formulation:
         """Return the formulation of this name."""
@@ -183,11 +183,13 @@ def reject_options(reasons: Mapping[str, str], present_flag: str) -> None:
     """Raise UsageError if an option on the command line has no meaning beside another one."""
     for flag in list_used_options("how", "choices", "stepping"):
         if flag in reasons:
-            raise UsageError(f"{flag} has no meaning with {present_flag}. {reasons[flag]} Leave it out.")
+            raise UsageError(
+                f"{flag} has no meaning with {present_flag}. {reasons[flag]} Leave it out of this command."
+            )
 
 
 def _range(text: str, option: str) -> Any:
-    refusal = f"{option} '{text}' is no range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
+    refusal = f"{option} '{text}' is not a range of frequencies in rad/s: write LOW:HIGH, for example 0:100."
     return options.floats(text, ":", refusal, 2) or None
 
 
@@ -195,15 +197,20 @@ def _range(text: str, option: str) -> Any:
 class ConditioningOptions:
     """The options of the command line for processing a linear model."""
 
-    minimal: bool = switch("Leave out what no input reaches or no output shows.", SMALLER)
+    minimal: bool = switch("Remove uncontrollable and unobservable states.", SMALLER)
     keep_frequencies: tuple[float, float] | None = command_option(
-        None, "Keep the modes of these rad/s.", SMALLER, "special", metavar="LOW:HIGH", reading=ValueReader(str, _range)
+        None,
+        "Keep the modes in this range of frequencies, in rad/s.",
+        SMALLER,
+        "special",
+        metavar="LOW:HIGH",
+        reading=ValueReader(str, _range),
     )
     reduce: int | None = command_option(
         None, "Truncate a balanced realization to this order.", SMALLER, "integer", metavar="ORDER"
     )
     keep_states: list[str] | None = command_option(
-        None, "Keep these states of the model, as many as the order is to be.", SMALLER, "names"
+        None, "Keep these states of the model; their number is the order.", SMALLER, "names"
     )
     discretize: Literal["zoh", "foh", "tustin"] | None = command_option(
         None,
@@ -248,8 +255,8 @@ def condition_models(models: Sequence[LinearModel], steps: Conditioning | None) 
         steps.minimal or steps.modal or steps.frequencies is not None or steps.order is not None or steps.states
     ):
         raise UsageError(
-            "--minimal, --keep-frequencies, --reduce, --keep-states and --modal choose coordinates for one model: "
-            "those of several models would not fit together. Reduce them one by one."
+            "--minimal, --keep-frequencies, --reduce, --keep-states and --modal choose coordinates for one model, and "
+            "those of several models would differ. Reduce them one by one."
         )
     return [steps.applied(model) for model in models]
 
@@ -273,7 +280,7 @@ class FmuWriting:
     )
     platforms: tuple[str, ...] = command_option(
         (),
-        "What an FMU runs on: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
+        "Platforms of the FMU: linux64,win64,darwin64,aarch64-linux,...; this machine by default. Others need "
         "fmilin[cross].",
         FILES,
         "names",
@@ -285,7 +292,7 @@ class FmuWriting:
 class FileWriting(FmuWriting):
     """How a linear model is written."""
 
-    deviation: bool = switch("Signals in deviations from the point, where a format has the choice.", FILES)
+    deviation: bool = switch("Signals as deviations from the point, in formats that offer the choice.", FILES)
     modelica: Literal["blocks", "equations"] = command_option(
         "blocks",
         "Connectors of Modelica.Blocks.Interfaces, or plain inputs and outputs.",
@@ -294,7 +301,7 @@ class FileWriting(FmuWriting):
         choices=("blocks", "equations"),
     )
     precision: Literal["double", "single"] = command_option(
-        "double", "Of the numbers in C code.", FILES, "choice", choices=("double", "single")
+        "double", "Precision of the numbers in C code.", FILES, "choice", choices=("double", "single")
     )
 
     def to_writing(self) -> Writing:
@@ -323,13 +330,14 @@ class Coupled:
     """The options of the command line for a system of several members."""
 
     as_cosimulated: bool = switch(
-        "Of a system: the discrete model of its co-simulation, with its delays.",
+        "Of a system: the discrete model of its co-simulation, including its delays.",
         COSIMULATION,
         conflicts="--lifted --method --amplitude --budget --integrator",
     )
     master: str | None = command_option(
         None,
-        "Of the co-simulation: jacobi, or gauss-seidel, which steps members in the order that --order names; jacobi.",
+        "Master of the co-simulation: jacobi (the default), or gauss-seidel, which steps members in the order that "
+        "--order names.",
         COSIMULATION,
         "choice",
         choices=("jacobi", "gauss-seidel"),
@@ -358,7 +366,7 @@ class LoopCut:
 
     loop_at: list[str] | None = command_option(
         None,
-        "Of a system: L at wires, named by the inputs they end at, and its margins.",
+        "Of a system: the loop transfer L at wires, named by the inputs they end at, and its margins.",
         LOOPS,
         "names",
         conflicts="--sensitivity-at",
@@ -389,7 +397,7 @@ class LoopCut:
         return any(names is not None for names in (self.loop_at, self.sensitivity_at, self.open_at)) or self.continuous
 
     def linear_model(self, model: Model, point: OperatingPoint, how: Linearization) -> LinearModel:
-        """Return what is asked for; a loop has its margins among its remarks."""
+        """Return what is asked for; a loop has its margins among its diagnostics."""
         open_at = self.open_at or []
         if self.sensitivity_at is not None:
             return fl.sensitivity(

@@ -37,7 +37,7 @@ class Snapshots:
     )
     table: Path | None = command_option(
         None,
-        "Inputs over time on the way to --snapshots, as for simulate.",
+        "Inputs over time up to --snapshots, as for simulate.",
         POINT,
         "path",
         flag="--input",

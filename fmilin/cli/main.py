@@ -49,7 +49,9 @@ def install(program: click.Command, shell: str = "") -> str:
     kind = get_completion_class(shell)
     if shell not in SHELLS or kind is None:
         named = f"'{shell}' is" if shell else "The shell in use is not known; it is"
-        raise UsageError(f"{named} none that can be completed here. Name one: --install-completion bash, zsh or fish.")
+        raise UsageError(
+            f"{named} not a shell for which completion exists. Name one: --install-completion bash, zsh or fish."
+        )
     script = kind(program, {}, "fmilin", VARIABLE).source()
     home = Path.home()
     if shell == "fish":
@@ -79,13 +81,15 @@ def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"Cannot make the folder '{path.parent}': {error.strerror}.") from None
+        raise UsageError(
+            f"Cannot make the folder '{path.parent}': {error.strerror}. Create it, or make its parent writable."
+        ) from None
     write_atomically(path, text.encode())
 
 
 COMMANDS = {
     "linearize": "A linear model at an operating point.",
-    "info": "What is in a model.",
+    "info": "Contents of a model.",
     "discover": "Constraints that a model does not declare.",
     "explain": "Why an input does not move an output.",
     "trim": "An equilibrium or a steady motion.",
@@ -93,14 +97,14 @@ COMMANDS = {
     "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",
-    "audit": "Every number of a result by a second way.",
+    "audit": "Check every number of a result by a second way.",
     "plot": "Pictures of linear models, families and mechanisms.",
     "explore": "A page with sliders, in the browser.",
     "report": "A linear model or a family as one page.",
     "spectrum": "A few eigenvalues of a large constrained system.",
     "build": "A native description as an FMU.",
     "convert": "Between the formats of linear models.",
-    "adapters": "Engines whose files can be read here.",
+    "adapters": "Engines with files that can be read here.",
     "demo": "Build, linearize and draw a four-bar linkage.",
     "examples": "List the examples, and copy one.",
 }
@@ -167,9 +171,9 @@ class _CommandGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees of "
     "freedom.",
-    epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or refused to initialize; "
-    "4 the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed, or the "
-    "--deadline passed.",
+    epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or fails to initialize; 4 "
+    "the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed, or the --deadline "
+    "passed.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and end.")
 def program() -> None:

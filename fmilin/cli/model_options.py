@@ -52,7 +52,7 @@ class Debugging:
 class Running(Debugging):
     """Where and within which limits a model runs, and what is said meanwhile."""
 
-    no_isolation: bool = switch("Let the FMU's process reach all that you may.", FMU_PROCESS)
+    no_isolation: bool = switch("Run the FMU's process without restrictions.", FMU_PROCESS)
     # limits() says what is wrong with values that are not finite.
     timeout: float = command_option(
         DEFAULT_SECONDS,
@@ -64,7 +64,7 @@ class Running(Debugging):
     )
     memory: float | None = command_option(
         None,
-        "Memory that the FMU's process may take; nine tenths of what is free.",
+        "Memory limit of the FMU's process; 90 % of the free memory by default.",
         FMU_PROCESS,
         "number",
         metavar="GIB",
@@ -76,7 +76,9 @@ class Running(Debugging):
     )
     allow_network: bool = switch("Let the FMU use the network, as for a licence server.", FMU_PROCESS)
     allow_processes: bool = switch("Let the FMU start other processes.", FMU_PROCESS)
-    verbose: bool = switch("Say on standard error what is tried, and where an FMU departs from the standard.", MESSAGES)
+    verbose: bool = switch(
+        "Report on standard error each attempt, and where an FMU departs from the standard.", MESSAGES
+    )
 
     def work(self, job: Job) -> int:
         """Do ``job``, with FMUs under the limits that are asked for, and return the exit status."""
@@ -179,10 +181,10 @@ class Carrying:
     """Where the nonlinear model runs before it is linearized."""
 
     simulate_to: float | None = command_option(
-        None, "Let the nonlinear model run from the point to this time first.", POINT, "number", metavar="T"
+        None, "Simulate the nonlinear model from the point to this time first.", POINT, "number", metavar="T"
     )
     simulate_until: str | None = command_option(
-        None, 'Or until this holds: "x > 3"; "event": after the first one.', POINT, "text"
+        None, 'Or until this condition holds: "x > 3"; "event": until after the first event.', POINT, "text"
     )
 
 
@@ -252,7 +254,7 @@ def add_trim(
             "--free, --steady, --bound, --near, --minimize, --stable and --guess are for trimmed points: add --trim."
         )
     if len(guess) > 1:
-        raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' looks for several points.")
+        raise UsageError("Here one guess is enough: give --guess once. 'fmilin trim' searches for several points.")
     settings = add_fixed(point.settings, problem)
     start = guess[0] if guess else {}
     return PointRequest(

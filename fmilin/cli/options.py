@@ -39,9 +39,9 @@ def names(text: str | None, option: str) -> list[str] | None:
         return []
     items = [_unquote(item) for item in _at_commas(text)]
     if "" in items:
-        raise UsageError(f"{option} '{text}': a name is missing between two commas. Write {option} A,B,C.")
+        raise UsageError(f"{option} '{text}': a name is missing between two commas. Write for example {option} A,B,C.")
     if twice := sorted({item for item in items if items.count(item) > 1}):
-        raise UsageError(f"{option} '{text}': {', '.join(twice)} stands there more than once. Name each once.")
+        raise UsageError(f"{option} '{text}': {', '.join(twice)} occurs more than once. Name each once.")
     return items
 
 
@@ -76,7 +76,7 @@ def assignments(texts: Sequence[str], option: str = "--set") -> dict[str, float]
         if not name:
             raise UsageError(f"{option} '{text}' is not of the form NAME=VALUE. Write for example {option} phi=1.5.")
         if name in values:
-            raise UsageError(f"{option} sets '{name}' twice. Keep the one that you mean.")
+            raise UsageError(f"{option} sets '{name}' twice. Keep one of them.")
         values[name] = number(value, f"{option} '{text}'")
     return values
 
@@ -98,10 +98,12 @@ def bounds(texts: Sequence[str], option: str) -> dict[str, tuple[float, float]]:
         name, equals, pair = text.rpartition("=")
         low, colon, high = pair.partition(":")
         if not (equals and colon and name.strip()):
-            raise UsageError(f"{option} '{text}' is no NAME=LO:HI. Write for example {option} torque=-5:5.")
+            raise UsageError(
+                f"{option} '{text}' is not of the form NAME=LO:HI. Write for example {option} torque=-5:5."
+            )
         name = name.strip().strip("`")
         if name in pairs:
-            raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair.")
+            raise UsageError(f"{option}: '{name}' has bounds twice. Keep one pair of bounds.")
         lower = assignments([f"side={low}"], option)["side"] if low.strip() else -math.inf
         upper = assignments([f"side={high}"], option)["side"] if high.strip() else math.inf
         pairs[name] = (lower, upper)
@@ -115,7 +117,9 @@ def number(text: str, where: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise UsageError(f"{where}: '{text}' is no number. Write for example 1.5 or -2e-3, or true or false.") from None
+        raise UsageError(
+            f"{where}: '{text}' is not a number. Write for example 1.5 or -2e-3, or true or false."
+        ) from None
     if not math.isfinite(value):
         raise UsageError(f"{where}: the value must be finite.")
     return value
@@ -157,8 +161,7 @@ def require_apart(outputs: Sequence[Path]) -> None:
         for source in inputs:
             if _same(output, source):
                 raise UsageError(
-                    f"'{output}' would be written over '{source}', which is read: they are the same file. Choose "
-                    "another name for the output."
+                    f"'{output}' would overwrite '{source}', the file that is read. Choose another name for the output."
                 )
 
 

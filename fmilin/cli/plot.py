@@ -68,7 +68,7 @@ def _numbers(text: str, option: str) -> list[int]:
 
 
 def _orders(text: str, option: str) -> tuple[float, ...]:
-    return options.floats(text, ",", f"{option} '{text}' are no numbers. Write for example {option} 1,2,4.")
+    return options.floats(text, ",", f"{option} '{text}' are not numbers. Write for example {option} 1,2,4.")
 
 
 @options_of_commands
@@ -78,12 +78,13 @@ class Drawing:
     kind: str = field(metadata=KIND)
     output: Path = field(
         metadata=require_file(
-            "The picture; .gif: a mechanism that moves in its modes.", suffixes("picture", "motion picture")
+            "The picture file to write; .gif: an animation of a mechanism's modes.",
+            suffixes("picture", "motion picture"),
         )
     )
     against: str | None = command_option(
         None,
-        "Beside a file of its linear model: the nonlinear one; of reduction the full one's file.",
+        "The nonlinear model of a linear one; of reduction the file of the full model.",
         OPTIONS,
         "text",
         metavar="MODEL",
@@ -95,7 +96,7 @@ class Drawing:
         None, "Of step, in the unit of each input.", OPTIONS, "number", metavar="A"
     )
     stop_time: float | None = command_option(
-        None, "Of step and validity: how long, in seconds.", OPTIONS, "number", metavar="T"
+        None, "Of step and validity: the duration, in seconds.", OPTIONS, "number", metavar="T"
     )
     quantity: str | None = command_option(
         None, "Of surface: growth, damping, frequency, accuracy, or an entry, A[1,2].", OPTIONS, "text"
@@ -123,11 +124,15 @@ class Drawing:
         }
         for name, (is_given, kinds) in conditions.items():
             if is_given and self.kind not in kinds:
-                raise UsageError(f"{name} goes with --kind {' or '.join(kinds)}, not {self.kind}. Leave it out.")
+                raise UsageError(
+                    f"{name} is for --kind {' or '.join(kinds)}, not {self.kind}. Leave it out of this command."
+                )
         if self.kind == "reduction" and self.against is None:
             raise UsageError("--kind reduction shows a reduced linear model beside the full one: --against full.mat.")
         if is_named_as(self.output, "motion picture") and self.kind != "modes":
-            raise UsageError(f"Only --kind modes of a mechanism moves: draw {self.kind} as .png or .svg, not .gif.")
+            raise UsageError(
+                f"Only --kind modes of a mechanism can be animated: draw {self.kind} as .png or .svg, not .gif."
+            )
 
 
 @click.command(
@@ -179,7 +184,7 @@ def _draw(source: str, drawing: Drawing, request: CommandRequest, runner: JobRun
     result = load_result(source)
     if result is None:
         if drawing.against is not None:
-            raise UsageError(f"--against goes with a file of a linear model, and '{source}' is a model itself.")
+            raise UsageError(f"--against is for a file of a linear model, and '{source}' is a model itself.")
         if drawing.kind in MECHANISM or is_named_as(drawing.output, "motion picture"):
             return _mechanism(drawing, request, runner)
         figure = _of_model(drawing, request, runner)
@@ -217,15 +222,16 @@ def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: D
         case _:
             kinds = "campbell, stability" if isinstance(periodic, FloquetChart) else "multipliers, floquet-modes"
             raise UsageError(
-                f"'{source}' was saved by 'fmilin floquet': --kind {drawing.kind} is not for it, {kinds} are."
+                f"'{source}' was saved by 'fmilin floquet' and cannot be drawn as --kind {drawing.kind}. Choose one "
+                f"of {kinds}."
             )
 
 
 def _of_family(family: LinearFamily, source: str, drawing: Drawing) -> Figure:
     if drawing.kind not in FAMILY:
         raise UsageError(
-            f"'{source}' is a family of {len(family)} points: --kind {drawing.kind} draws one linear model. Of "
-            f"families there are {', '.join(FAMILY)}."
+            f"'{source}' is a family of {len(family)} points: --kind {drawing.kind} draws one linear model. For "
+            f"families choose one of {', '.join(FAMILY)}."
         )
     plot = family.plot
     pictures: dict[str, Callable[[], Figure]] = {
@@ -302,7 +308,7 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
 
 
 def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
-    """Draw a mechanism in its posture, in its mode shapes, or moving in them."""
+    """Draw a mechanism in its configuration, in its mode shapes, or moving in them."""
     from fmilin.linearization.linearize import linearize_as
     from fmilin.models.mechanism import MechanismDescription
     from fmilin.report.figures import encode_picture
@@ -313,8 +319,8 @@ def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> 
     if not isinstance(description, MechanismDescription):
         what = "an FMU" if is_fmu(request.source) or is_system(request.source) else "a model of equations alone"
         raise UsageError(
-            f"'{request.source}' is {what}: it says nothing about bodies and joints that could be drawn. Name a "
-            "mechanism, as MODEL.toml, ROBOT.urdf or fmilin.systems:loader."
+            f"'{request.source}' is {what}: it has no bodies and joints that could be drawn. Name a mechanism, as "
+            "MODEL.toml, ROBOT.urdf or fmilin.systems:loader."
         )
     if drawing.kind == "mechanism":
         states = dict(zip(model.states.names, point.states.tolist(), strict=True))

@@ -37,9 +37,9 @@ class ReportOptions:
 
     output: Path = field(metadata=require_file("The page.", suffixes("page")))
     against: str | None = command_option(
-        None, "The nonlinear model: verifies the linear one beside it.", OPTIONS, "text", metavar="MODEL"
+        None, "The nonlinear model, against which the linear one is verified.", OPTIONS, "text", metavar="MODEL"
     )
-    verify: bool = switch("Of a model: verify its linear model against it.", OPTIONS)
+    verify: bool = switch("Of a model: verify its linear model against the model itself.", OPTIONS)
 
 
 @click.command(
@@ -67,7 +67,9 @@ def command(model: str, page: ReportOptions, comparison: VerificationOptions, **
     output, against, verify, horizon = page.output, page.against, page.verify, comparison.horizon
     request = build_request(against or model, **request_options)
     if horizon is not None and against is None and not verify:
-        raise UsageError("--horizon says how long to verify: add --against MODEL, or --verify where a model is given.")
+        raise UsageError(
+            "--horizon is the duration of a verification: add --against MODEL, or --verify if a model is given."
+        )
 
     def job(runner: JobRunner) -> None:
         from fmilin.export.periodic_record import load_any
@@ -114,7 +116,7 @@ def _load_result(
     if result is None:
         if against is not None:
             raise UsageError(
-                f"--against goes with a file of a linear model, and '{source}' is a model itself: --verify verifies it."
+                f"--against is for a file of a linear model, and '{source}' is a model itself: --verify verifies it."
             )
         model, point = at_point(request, runner)
         return linearize_as(model, point, request.how), model

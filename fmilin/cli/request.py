@@ -121,13 +121,13 @@ OF_A_MODEL_BESIDE = frozenset(("--set", "--constraint", "--constraints", "--no-c
 
 
 def refuse_points(source: str, request: CommandRequest, against: str | None, *, channels: bool = False) -> None:
-    """Refuse what says where and how to linearize: a linear model has been made already (``channels`` may pass)."""
+    """Reject what says where and how to linearize: a linear model has been made already (``channels`` may pass)."""
     allowed = set() if against is None else set(OF_A_MODEL_BESIDE)
     if channels:
         allowed |= {"--inputs", "--outputs"}
     if wrong := [option for option in request.used_options if option not in allowed]:
         raise UsageError(
-            f"{wrong[0]} is for a model that is linearized, and '{source}' holds the result. Leave it out."
+            f"{wrong[0]} is for models to be linearized, and '{source}' contains a linear model. Leave it out."
         )
 
 
@@ -136,7 +136,7 @@ def open_model(request: CommandRequest, runner: JobRunner) -> Model:
     from fmilin.loading.load import load_request
 
     if request.load.interface is not None and not is_fmu(request.source):
-        raise UsageError(f"--interface is for FMUs, and '{request.source}' is none. Leave it out.")
+        raise UsageError(f"--interface is for FMUs only, and '{request.source}' is not one. Leave it out.")
     model = runner.borrow(load_request(request.source, _load_request(request), request.point))
     return _with_discovered(model) if request.discover else model
 
@@ -180,7 +180,7 @@ def _load_request(request: CommandRequest) -> Loading:
 
 def complete_point(request: CommandRequest) -> CommandRequest:
     """Return the request with the file of its point read."""
-    return replace(request, point=request.point.completed())
+    return replace(request, point=request.point.complete())
 
 
 def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
@@ -188,11 +188,11 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
 
     Warnings about an equilibrium go to standard error.
     """
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
     request = complete_point(request)
     model = open_model(request, runner)
-    point = point_of(model, request.point)
+    point = find_point(model, request.point)
     if request.point.trim is not None:
         from fmilin.trimming.report import TrimmedPoint
 
@@ -210,7 +210,7 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
 def advance_to_time(model: Model, point: OperatingPoint, to: float, stepping: Stepping | None = None) -> OperatingPoint:
     """Return where the model is at the time ``to`` when it starts from ``point``; a hybrid one is in its mode then."""
     if to < point.time:
-        raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s, and time does not go back.")
+        raise UsageError(f"--simulate-to {to:g}: the motion starts at {point.time:g} s. Give a later time.")
     from fmilin.model.stepping import Stepped
 
     if isinstance(model, Stepped):

@@ -83,7 +83,7 @@ def command(model: str, run: Simulation, point: PointRequest, results: SimulateO
     Without -o or --plot a summary is printed.
     """
     if run.keep_energy and run.stabilization != "projection":
-        raise UsageError("--keep-energy goes with --stabilization projection. Leave one of them out.")
+        raise UsageError("--keep-energy requires --stabilization projection. Leave one of them out.")
     request = build_request(model, point=replace(point, time=run.start_time), **request_options)
     inputs, against, output, plot = results.inputs, results.against, results.output, results.plot
 

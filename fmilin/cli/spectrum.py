@@ -84,16 +84,16 @@ def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRun
 
 def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, complete_point, open_model
-    from fmilin.trimming.points import point_of
+    from fmilin.trimming.points import find_point
 
     if request.point.trim is None:
         return at_point(request, runner)
     request = complete_point(request)
     model = open_model(request, runner)
-    saved = None if request.point.values_of(model) else request.point.saved
+    saved = None if request.point.collect_values(model) else request.point.saved
     from fmilin.formulations import equilibrium
 
-    rest = equilibrium(model, point_of(model, replace(request.point, trim=None, saved=saved)))
+    rest = equilibrium(model, find_point(model, replace(request.point, trim=None, saved=saved)))
     multipliers = join_first((f"{value:.6g}" for value in rest.multipliers), 12)
     kind = "" if rest.is_determinate else f" (of least norm: {rest.rank} constraints are independent)"
     sys.stderr.write(f"Equilibrium found; multipliers{kind}: {multipliers}\n")
@@ -104,8 +104,12 @@ def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoi
 class Eigenvalues:
     """Which eigenvalues are computed, and what is shown of them."""
 
-    around: float = command_option(0.0, "The frequency that they are nearest to.", OPTIONS, "number", metavar="RAD/S")
-    count: int = command_option(4, "How many, a pair of complex ones counting once.", OPTIONS, "integer", metavar="K")
+    around: float = command_option(
+        0.0, "The frequency around which eigenvalues are computed.", OPTIONS, "number", metavar="RAD/S"
+    )
+    count: int = command_option(
+        4, "Number of eigenvalues; a complex pair counts once.", OPTIONS, "integer", metavar="K"
+    )
     sparsity: Path | None = new_file(
         "Draw the mass matrices of all formulations and their factors.", suffixes("picture")
     )

@@ -83,9 +83,9 @@ class _Closed(io.TextIOBase):
         self._nowhere = nowhere
 
     def write(self, text: str) -> int:
-        """Refuse everything."""
+        """Reject everything."""
         if text:
-            raise UsageError("Standard output is closed, and the result is lost. Open it, or write to a file.")
+            raise UsageError("Standard output is closed, so the result cannot be printed. Open it, or write to a file.")
         return 0
 
 

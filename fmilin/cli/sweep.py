@@ -44,7 +44,7 @@ def read_axes(texts: Sequence[str], option: str = "--vary") -> dict[str, list[fl
                 f"{option} speed=0:10:101."
             )
         if name in axes:
-            raise UsageError(f"{option} varies '{name}' twice. Keep the one that you mean.")
+            raise UsageError(f"{option} varies '{name}' twice. Keep one of them.")
         where = f"{option} '{text}'"
         axes[name] = (
             _read_list(values[1:-1], where) if values[:1] == "[" and values[-1:] == "]" else _range(values, where)
@@ -70,7 +70,8 @@ def _range(text: str, where: str) -> list[float]:
         raise UsageError(f"{where}: the range runs backwards. Write {high:g}:{low:g}:{int(count)}, or list the values.")
     if (low == high) != (count == 1):
         raise UsageError(
-            f"{where}: {int(count)} points from {low:g} to {high:g} make no axis. One value is a list: [{low:g}]."
+            f"{where}: {int(count)} points from {low:g} to {high:g} do not form an axis. Write a single value as a "
+            f"list: [{low:g}]."
         )
     n = int(count)
     return [low + (high - low) * i / (n - 1) for i in range(n - 1)] + [high] if n > 1 else [low]
@@ -92,8 +93,8 @@ class Delivery:
     output: tuple[Path, ...] = new_files("family")
     plot: Path | None = new_file("A picture of the root locus.", suffixes("picture"))
     as_json: bool = json_switch("The family as one JSON document on standard output.")
-    strict: bool = switch("End with status 5 when any point failed.", PROCESSES)
-    resume: bool = switch("Go on with a sweep that was interrupted.", PROCESSES, needs="--output")
+    strict: bool = switch("Exit with status 5 if any point failed.", PROCESSES)
+    resume: bool = switch("Resume an interrupted sweep.", PROCESSES, needs="--output")
 
 
 @click.command(
@@ -170,7 +171,8 @@ def _sweep(
         text = " ".join(str(error) for error in refused.values())
         if len(refused) == len(files):
             text += (
-                f" All {len(family)} points are kept: go on with --resume, and name another file behind this one (-o)."
+                f" All {len(family)} points are stored: continue with --resume, and give another output file (-o) "
+                "after this one."
             )
         raise UsageError(text)
 
@@ -183,8 +185,8 @@ def _report_interruption(store: Store, delivery: Delivery, error: BaseException)
         return
     store.close()
     if not isinstance(error, UsageError):
-        saved_points = f"{done} of {len(store.done)} points of '{delivery.output[0]}' are kept"
-        sys.stderr.write(f"{saved_points}: go on with --resume.\n")
+        saved_points = f"{done} of {len(store.done)} points of '{delivery.output[0]}' are stored"
+        sys.stderr.write(f"{saved_points}: continue with --resume.\n")
 
 
 def deliver(family: LinearFamily, delivery: Delivery, runner: JobRunner, refused: Sequence[bool]) -> None:

@@ -69,7 +69,9 @@ def command(
         from fmilin.trimming.procedure import find_each
 
         loaded = open_model(request, runner)
-        problem, start = request.point.trim_of(loaded)  # its states are where every search starts, its inputs are held
+        problem, start = request.point.build_trim(
+            loaded
+        )  # its states are where every search starts, its inputs are held
         guesses = [start | dict(values) for values in guess or [{}]]
         points = find_each(loaded, problem, guesses, anywhere=request.point.project)
         _deliver(loaded, points, files, runner, as_json=results.as_json)
@@ -81,7 +83,7 @@ def _check_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) ->
     if not paths:
         return []
     if len(guess) > 1:
-        raise UsageError("-o saves one point: give one --guess, or leave -o out to see what several lead to.")
+        raise UsageError("-o saves one point: give one --guess, or leave -o out to see the results of several.")
     from fmilin.model.files import check_point_file
     from fmilin.support.files import check_writable
 

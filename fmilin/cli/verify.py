@@ -61,7 +61,7 @@ def _deliver(verification: Verification, plot: Path | None, runner: JobRunner, *
 
     runner.restore_directory()
     if plot is not None:
-        what = "both responses of each channel, and how far each holds"
+        what = "both responses of each channel, and the range of validity of each"
         runner.draw(plot, verification_figure(verification), what)
     if as_json:
         runner.print_json(verification.to_document())

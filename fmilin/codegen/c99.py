@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.compiler import Compiler, compiler_seconds, is_built, loaded_library
+from fmilin.codegen.compiler import Compiler, compiler_seconds, is_built, load_library
 from fmilin.codegen.elimination import Order, band_order
 from fmilin.codegen.implicit import (
     CONTRACTION_RATIO,
@@ -28,7 +28,7 @@ from fmilin.codegen.implicit import (
     ImplicitSystem,
     jacobian,
 )
-from fmilin.codegen.statements import Statements, c_string, wrapped
+from fmilin.codegen.statements import Statements, c_string, wrap_items
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray
 
@@ -78,8 +78,8 @@ class _Equations:
         of_unknowns = ca.depends_on(ca.veccat(system.matrix, system.right_hand_side), system.unknowns)
         if system.guess is None and of_unknowns:
             raise ModelError(
-                f"In {system.name} the matrix W or the right-hand side r contains one of the unknowns w that "
-                f"W w = r shall determine. Solve for them, or move them into W."
+                f"In {system.name} the matrix W or the right-hand side r contains an unknown w of the equations W w = "
+                "r. Solve for them, or move them into W."
             )
         self.order = band_order(set(_entries(system.matrix)), system.unknowns.numel())
 
@@ -157,10 +157,10 @@ def _through(W: Sparsity, of_rows: Flags) -> Flags:
     count, rows, columns, row_ends, column_ends, _, _ = W.btf()
     of_unknowns = np.zeros_like(of_rows)
     for k in range(count):
-        own, solved = rows[row_ends[k] : row_ends[k + 1]], columns[column_ends[k] : column_ends[k + 1]]
-        others = entries[own].any(axis=0)
-        others[solved] = False
-        of_unknowns[solved] = of_rows[own].any(axis=0) | of_unknowns[others].any(axis=0)
+        block_rows, solved = rows[row_ends[k] : row_ends[k + 1]], columns[column_ends[k] : column_ends[k + 1]]
+        active_columns = entries[block_rows].any(axis=0)
+        active_columns[solved] = False
+        of_unknowns[solved] = of_rows[block_rows].any(axis=0) | of_unknowns[active_columns].any(axis=0)
     return of_unknowns
 
 
@@ -196,7 +196,7 @@ def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:
     yield _array("const double", "X_NOMINAL", _numbers(nominals))
     yield _array("const double", "U_START", _numbers(s.start for s in inputs))
     yield _array("const double", "P_START", _numbers(system.parameter_values.tolist()))
-    yield _array("const char *const", "UNKNOWN_NAMES", _texts_in(order.columns, system.unknown_names))
+    yield _array("const char *const", "UNKNOWN_NAMES", _order_texts(order.columns, system.unknown_names))
     if (guess := system.guess) is not None:
         limits = {
             "ITERATIONS": ITERATIONS,
@@ -210,17 +210,17 @@ def _data(system: ImplicitSystem, order: Order) -> Iterator[str]:
             yield _array("const double", name, _numbers(values.tolist()))
         for name, values in (("W_GUESS", guess.unknowns), ("W_SIZES", guess.sizes)):
             yield _array("const double", name, _numbers(values[np.argsort(order.columns)].tolist()))
-        yield _array("const char *const", "EQUATION_NAMES", _texts_in(order.rows, guess.equations))
+        yield _array("const char *const", "EQUATION_NAMES", _order_texts(order.rows, guess.equations))
 
 
-def _texts_in(order: Sequence[int], texts: Sequence[str]) -> list[str]:
+def _order_texts(order: Sequence[int], texts: Sequence[str]) -> list[str]:
     """Return C strings, each at its new position."""
     placed = dict(zip(order, texts, strict=True))
     return [c_string(placed[k]) for k in sorted(placed)] or ['""']
 
 
 def _array(kind: str, name: str, items: Sequence[str]) -> str:
-    return f"static {kind} {name}[] = {{\n{wrapped(items)}}};\n"
+    return f"static {kind} {name}[] = {{\n{wrap_items(items)}}};\n"
 
 
 def _numbers(values: Iterable[float]) -> list[str]:
@@ -252,9 +252,9 @@ class PointCode:
         """Seconds that :meth:`compiled` takes: nothing to speak of where the same code was compiled before."""
         return 0.0 if is_built(self._sources, _UNIT, self._compiler) else compiler_seconds(self._instructions)
 
-    def compiled(self) -> PointValues:
+    def compile(self) -> PointValues:
         """Return the compiled code."""
-        return PointValues(self._system, loaded_library(self._sources, _UNIT, self._compiler, ctypes.PyDLL))
+        return PointValues(self._system, load_library(self._sources, _UNIT, self._compiler, ctypes.PyDLL))
 
 
 class PointValues:
@@ -272,14 +272,14 @@ class PointValues:
     def __call__(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return rates, then outputs, shape (N + ny,); None where W is singular, nearly so, or holds no numbers."""
         try:
-            room = self._free.pop()
+            room_left = self._free.pop()
         except IndexError:  # another thread has it
-            room = self._room()
-        s, z, run = room[:3]
+            room_left = self._room()
+        s, z, run = room_left[:3]
         s[0], s[self._x], s[self._u] = t, x, u
         refused = run()
         values = None if refused else z.copy()
-        self._free.append(room)
+        self._free.append(room_left)
         return values
 
     def _room(self) -> tuple[FloatArray, FloatArray, partial[int], FloatArray]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from fmilin.codegen.statements import WIDTH, wrapped
+from fmilin.codegen.statements import WIDTH, wrap_items
 from fmilin.errors import UsageError
 from fmilin.signals import FloatArray, Signal
 from fmilin.version import __version__
@@ -84,13 +84,13 @@ class CComponent:
         texts = re.sub(r"/\*.*?\*/", "", " ".join(("self in out i", self.step, *self.functions)), flags=re.DOTALL)
         if re.search(rf"(?<![\w@.>]){self.name}\b", texts):
             raise UsageError(
-                f"The C code of '{self.name}.c' calls something else '{self.name}'. Choose another name for the file."
+                f"The C code of '{self.name}.c' uses the name '{self.name}' itself. Choose another name for the file."
             )
         for c in self.constants:
             if not np.isfinite(c.values).all():
                 raise UsageError(
-                    f"'{self.name}.c' cannot be written: {c.about} has an entry that is infinite or no number. Compute "
-                    "the model again at a point where it is defined."
+                    f"'{self.name}.c' cannot be written: {c.about} has an entry that is infinite or not a number. "
+                    "Compute the model again at a point where it is defined."
                 )
             if self.precision == "single" and np.abs(c.values).max(initial=0.0) > float(np.finfo(np.float32).max):
                 raise UsageError(
@@ -119,15 +119,15 @@ class CComponent:
         yield f" *\n * Written by fmilin {__version__}.\n */"
 
     def _use(self) -> str:
-        every = f"every {self.sample_time!r} s" if self.sample_time > 0 else "as often as it is needed"
+        interval = f"every {self.sample_time!r} s" if self.sample_time > 0 else "as often as it is needed"
         return (
-            f"Call {self.name}_init once and {self.name}_step {every}; in and out are different "
+            f"Call {self.name}_init once and {self.name}_step {interval}; in and out are different "
             f"arrays. The file declares itself to others: define {self.name}_DECLARATIONS_ONLY and include it."
         )
 
     def _needs(self) -> str:
         size = _TYPES[self.precision][1]
-        flash = size * (sum(c.values.size for c in self._used()) + sum(_table(m) for m in self.memory))
+        flash = size * (sum(c.values.size for c in self._used_constants()) + sum(_table(m) for m in self.memory))
         ram = size * sum(m.start.size for m in self.memory)
         return (
             f"Needs {ram} bytes of memory for each object, at most {size * self.locals + self.calls} bytes of stack, "
@@ -145,11 +145,11 @@ class CComponent:
             yield f"#define {self.name}_SAMPLE_TIME {self.sample_time!r} /* s */"
         yield ""
         yield "typedef struct {"
-        kept = [m for m in self.memory if m.start.size]
-        for m in kept:
+        memory_with_start = [m for m in self.memory if m.start.size]
+        for m in memory_with_start:
             yield f"    {real} {m.name}[{m.start.size}];"
             yield from (f"    /* {m.name}[{i}]: {_comment(s)} */" for i, s in enumerate(m.about))
-        if not kept:
+        if not memory_with_start:
             yield "    unsigned char nothing; /* is kept: a struct has one member at least */"
         yield f"}} {self.name};\n"
         yield f"void {self.name}_init({self.name} *self);"
@@ -159,15 +159,15 @@ class CComponent:
     def _definitions(self) -> Iterator[str]:
         for header in self.headers:
             yield f"#include <{header}>"
-        for c in self._used():
+        for c in self._used_constants():
             yield self._own(f"\n/* {_comment(c.about)} */\nstatic const @real @{c.name}[{c.values.size}] = {{")
-            yield textwrap.indent(wrapped(map(self.number, c.values.ravel().tolist())), "    ") + "\n};"
+            yield textwrap.indent(wrap_items(map(self.number, c.values.ravel().tolist())), "    ") + "\n};"
         starts = [m for m in self.memory if _table(m)]
         for m in starts:
             yield self._own(f"\nstatic const @real @{m.name}_start[{m.start.size}] = {{")
-            yield textwrap.indent(wrapped(map(self.number, m.start.tolist())), "    ") + "\n};"
+            yield textwrap.indent(wrap_items(map(self.number, m.start.tolist())), "    ") + "\n};"
         for function in self.functions:
-            if self._mentioned(re.findall(r"@(?!real|self)(\w+)", function)[0]):
+            if self._mentions(re.findall(r"@(?!real|self)(\w+)", function)[0]):
                 yield "\n" + self._own(function).rstrip()
         yield f"\nvoid {self.name}_init({self.name} *self)\n{{"
         if not any(m.start.size for m in self.memory):
@@ -182,10 +182,10 @@ class CComponent:
         yield self._own(self.step).rstrip("\n")
         yield f"}}\n\n#endif /* {self.name}_DECLARATIONS_ONLY */"
 
-    def _used(self) -> list[Constant]:
-        return [c for c in self.constants if c.values.size and self._mentioned(c.name)]
+    def _used_constants(self) -> list[Constant]:
+        return [c for c in self.constants if c.values.size and self._mentions(c.name)]
 
-    def _mentioned(self, name: str) -> bool:
+    def _mentions(self, name: str) -> bool:
         """Whether the step or a function of it names a thing of the file; compilers warn of what nobody uses."""
         bodies = [self.step, *(f.partition("{")[2] for f in self.functions)]
         return any(re.search(rf"@{name}\b", body) for body in bodies)
@@ -196,20 +196,20 @@ class CComponent:
 
 def resolve_names(text: str, name: str, real: str, sizes: Mapping[str, int] | None = None) -> str:
     """Return C text with the names that ``@`` stands before as those of a file, ``real`` as its type of numbers."""
-    own = {"real": real, "self": name, **{n: str(v) for n, v in (sizes or {}).items()}}
-    return re.sub(r"@(\w+)", lambda m: own.get(m[1], f"{name}_{m[1]}"), text)
+    replacements = {"real": real, "self": name, **{n: str(v) for n, v in (sizes or {}).items()}}
+    return re.sub(r"@(\w+)", lambda m: replacements.get(m[1], f"{name}_{m[1]}"), text)
 
 
 def check_c_name(name: str) -> None:
-    """Refuse what C, or C++, cannot call a struct."""
+    """Reject what C, or C++, cannot call a struct."""
     if not _NAME.fullmatch(name) or _KEYWORDS.fullmatch(name):
         raise UsageError(
-            f"C cannot call a struct '{name[:70]}': letters, digits and '_' make a name, a letter first, 31 at most, "
-            "and no keyword. Choose such a name for the .c file."
+            f"'{name[:70]}' is not a valid name of a C struct: use at most 31 letters, digits and '_', a letter "
+            "first, and not a keyword. Choose such a name for the .c file."
         )
 
 
-def described(signal: Signal, value: float | None = None) -> str:
+def describe(signal: Signal, value: float | None = None) -> str:
     """Return what a comment says of a signal: its name, its unit and its value at the operating point."""
     unit = f" in {signal.unit}" if signal.unit else ""
     return f"{signal.name}{unit}" + ("" if value is None else f", {value:.6g} at the operating point")

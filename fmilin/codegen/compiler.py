@@ -69,25 +69,25 @@ def find_compiler() -> tuple[str, ...]:
     """Return the command of a C compiler: the environment variable CC, else cc, gcc or clang."""
     text = os.environ.get("CC", "")
     try:
-        wanted = tuple(shlex.split(text))
+        command = tuple(shlex.split(text))
     except ValueError as error:
         raise ModelError(
-            f"The environment variable CC is no command: {str(error).lower()} in '{text}'. Correct it, or unset CC so "
-            f"that {', '.join(SYSTEM_COMPILERS)} are tried."
+            f"The environment variable CC is not a command: {str(error).lower()} in '{text}'. Correct it, or unset CC "
+            f"so that {', '.join(SYSTEM_COMPILERS)} are tried."
         ) from None
-    if wanted:
-        if program := shutil.which(wanted[0]):  # a relative path is meant from here, not from where we compile
-            return (str(Path(program).absolute()) if os.sep in wanted[0] else wanted[0], *wanted[1:])
+    if command:
+        if program := shutil.which(command[0]):  # a relative path is meant from here, not from where we compile
+            return (str(Path(program).absolute()) if os.sep in command[0] else command[0], *command[1:])
         raise ModelError(
-            f"The environment variable CC asks for the C compiler '{wanted[0]}', which is not on the PATH. "
-            f"Install it, or unset CC so that {', '.join(SYSTEM_COMPILERS)} are tried."
+            f"The environment variable CC names the C compiler '{command[0]}', which is not on the PATH. Install it, "
+            f"or unset CC so that {', '.join(SYSTEM_COMPILERS)} are tried."
         )
     for name in SYSTEM_COMPILERS:
         if shutil.which(name):
             return (name,)
     raise ModelError(
-        f"No C compiler was found: neither the environment variable CC nor {', '.join(SYSTEM_COMPILERS)} leads to one. "
-        f"Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
+        f"No C compiler was found: neither the environment variable CC nor {', '.join(SYSTEM_COMPILERS)} names one. "
+        "Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install; Windows: MinGW-w64)."
     )
 
 
@@ -98,14 +98,14 @@ def zig_command(architecture: str, system: str) -> tuple[str, ...] | None:
     return tuple(python_command("-m", "ziglang", "cc", "-target", zig_target(architecture, system)))
 
 
-def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
+def compile_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> bytes:
     """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
     arguments = _arguments(compiler)
     name = _name(sources, unit, compiler) if compiler.use_cache else ""
     cached = cached_library(name) if name else None
     if cached is not None:
         return cached
-    with temporary_folder() as folder, _explained():
+    with temporary_folder() as folder, _explain_full_disk():
         for file, content in sources.items():
             write_file(folder / file, content)
         built = folder / f"library{library_suffix()}"
@@ -113,15 +113,15 @@ def compiled_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler
         library = built.read_bytes() if built.is_file() else b""
     if not library:
         raise ModelError(
-            f"The C compiler '{arguments[0]}' ended without complaint and without a library. Let the environment "
-            "variable CC name another one."
+            f"The C compiler '{arguments[0]}' ended without an error, but wrote no library. Let the environment "
+            "variable CC name another compiler."
         )
     if name:
         cache_library(name, library)
     return library
 
 
-def built_program(
+def build_program(
     compiler: Sequence[str],
     sources: Mapping[str, bytes],
     units: Sequence[str],
@@ -136,7 +136,7 @@ def built_program(
         status = path.lstat()
         if _is_private(cache_folder()) and stat.S_ISREG(status.st_mode) and _is_mine(status) and status.st_size:
             return path
-    with temporary_folder() as folder, _explained():
+    with temporary_folder() as folder, _explain_full_disk():
         for file, content in sources.items():
             (folder / file).write_bytes(content)
         _run([*arguments, "-o", name, *units, *libraries], folder)
@@ -144,7 +144,7 @@ def built_program(
     if not _is_private(cache_folder()):
         raise ModelError(
             f"The folder '{cache_folder()}' belongs to another user. Let the environment variable XDG_CACHE_HOME name "
-            "a folder that is yours."
+            "a folder of your own."
         )
     with replace_when_complete(path) as unfinished:
         unfinished.write_bytes(program)
@@ -153,7 +153,7 @@ def built_program(
 
 
 def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
-    """Whether the cache holds what :func:`loaded_library` would compile; refuses where there is no compiler."""
+    """Whether the cache holds what :func:`loaded_library` would compile; rejects where there is no compiler."""
     texts = {name: text.encode() for name, text in sources.items()}
     name = _name(texts, unit, compiler)
     return compiler.use_cache and cached_library(name) is not None
@@ -173,14 +173,14 @@ def _name(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> str:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explain_full_disk() -> Iterator[None]:
     """Say in words that there is no room for what is compiled."""
     try:
         yield
     except OSError as error:
         raise ModelError(
-            f"C code cannot be compiled here: {error.strerror or error}. Free some room, or let the environment "
-            "variable TMPDIR name a folder with more."
+            f"C code cannot be compiled here: {error.strerror or error}. Free disk space, or let the environment "
+            "variable TMPDIR name a folder with more of it."
         ) from None
 
 
@@ -245,15 +245,15 @@ def _run(arguments: list[str], folder: Path) -> None:
 def _first_errors(text: str, count: int = 3) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()] or lines
-    return " | ".join(errors[:count]) or "it says nothing more"
+    return " | ".join(errors[:count]) or "without further output"
 
 
-def loaded_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
+def load_library(sources: Mapping[str, str], unit: str, compiler: Compiler, kind: type[ctypes.CDLL]) -> Any:
     """Compile and load; a ``ctypes.PyDLL`` keeps the interpreter's lock, for calls that take microseconds."""
     with temporary_folder() as folder:
         path = folder / f"functions{library_suffix()}"
         texts = {name: text.encode() for name, text in sources.items()}
-        write_file(path, compiled_library(texts, unit, compiler))
+        write_file(path, compile_library(texts, unit, compiler))
         return kind(str(path))
 
 
@@ -327,7 +327,7 @@ class CompilationBudget:
 
     def __init__(self, evaluation: float, price: float) -> None:
         self._evaluation = evaluation  # seconds of the slower code
-        self._left = price / evaluation  # evaluations
+        self._remaining = price / evaluation  # evaluations
 
     @classmethod
     def of_graph(cls, instructions: int) -> CompilationBudget:
@@ -341,12 +341,12 @@ class CompilationBudget:
 
     def add(self, seconds: float) -> None:
         """Add to the price: more is known of what is to be made."""
-        self._left += seconds / self._evaluation
+        self._remaining += seconds / self._evaluation
 
-    def is_spent_by(self, points: int, *, ahead: int = 0) -> bool:
+    def count_toward_compilation(self, points: int, *, ahead: int = 0) -> bool:
         """Count evaluations; return whether quicker code pays, for these or for those that are certain to come."""
-        self._left -= points
-        return self._left < ahead
+        self._remaining -= points
+        return self._remaining < ahead
 
 
 def compiler_seconds(instructions: int) -> float:

@@ -28,7 +28,7 @@ class Elimination:
         return self.slots[i, j] if (i, j) in self.slots else self.slots[j, i]
 
 
-def elimination_of(pattern: Pattern, n: int) -> Elimination | None:
+def order_elimination(pattern: Pattern, n: int) -> Elimination | None:
     """Return an order of elimination for a symmetric pattern of n rows; None where a pivot would be zero by structure.
 
     Without interchanges: right where constraints come last (Vanderbei, SIAM Journal on Optimization 5, 1995). By least
@@ -40,14 +40,14 @@ def elimination_of(pattern: Pattern, n: int) -> Elimination | None:
         if i != j:
             neighbours[i].add(j)
             neighbours[j].add(i)
-    left, order, below = set(range(n)), [], []
+    remaining, order, below = set(range(n)), [], []
     slots: dict[Entry, int] = {}
-    while left:
-        ready = [i for i in left if i in pivots]
+    while remaining:
+        ready = [i for i in remaining if i in pivots]
         if not ready:
             return None
         k = min(ready, key=lambda i: (len(neighbours[i]), i))
-        left.remove(k)
+        remaining.remove(k)
         order.append(k)
         rows = sorted(neighbours[k])
         below.append(tuple(rows))

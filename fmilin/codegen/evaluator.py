@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.compiler import CompilationBudget, Compiler, loaded_library
+from fmilin.codegen.compiler import CompilationBudget, Compiler, load_library
 from fmilin.codegen.implicit import cse_option
 from fmilin.codegen.statements import Statements
 from fmilin.errors import ModelError, UsageError
@@ -37,7 +37,7 @@ class Backend:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise UsageError(f"'{self.kind}' computes nothing: the backends are {', '.join(_KINDS)}.")
+            raise UsageError(f"'{self.kind}' is not a backend: the backends are {', '.join(_KINDS)}.")
 
 
 class Native:
@@ -55,7 +55,7 @@ class Native:
         )
         functions = "\n".join(statements.functions())
         source = _SOURCE.format(functions=functions, size=max(statements.stored, 1), **sizes)
-        self._run = loaded_library({"functions.c": source}, "functions.c", compiler, ctypes.PyDLL).run
+        self._run = load_library({"functions.c": source}, "functions.c", compiler, ctypes.PyDLL).run
         self._run.argtypes, self._run.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_long], None
 
     def __call__(self, s: FloatArray, z: FloatArray) -> None:
@@ -169,7 +169,7 @@ class Evaluator:
 
     def _count(self, points: int) -> None:
         """Change over to compiled C when so many points make it worth while, and there is a compiler."""
-        if self._native is None and self._budget.is_spent_by(points) and self._backend.kind == "auto":
+        if self._native is None and self._budget.count_toward_compilation(points) and self._backend.kind == "auto":
             self._backend = Backend("casadi")  # tried once
             try:
                 self._native = Native(self.function, self._compiler)

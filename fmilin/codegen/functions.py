@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.compiler import PRINT_SECONDS_PER_INSTRUCTION, CompilationBudget, compiler_seconds
 from fmilin.codegen.evaluator import Backend, Evaluator
-from fmilin.codegen.implicit import ImplicitSystem, Point, jacobian, solved
+from fmilin.codegen.implicit import ImplicitSystem, Point, jacobian, solve_implicit
 from fmilin.codegen.rounding import compute_bounds, find_rounding
 from fmilin.codegen.vectorized import VectorizedSource
-from fmilin.codegen.vectorized_code import ReducedSlopes, Reduction, VectorizedCode
+from fmilin.codegen.vectorized_code import ReducedDerivatives, Reduction, VectorizedCode
 from fmilin.errors import ModelError, NumericalError
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray
@@ -49,13 +49,13 @@ class SystemFunctions:
 
     def values(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return x', shape (N,), and the outputs, shape (ny,); x (N,), u (nu,), p (np,)."""
-        _, w = self._solved(t, x, u, p)
+        _, w = self._solve(t, x, u, p)
         f, c = self._right_sides(t, x, u, p, w)
         return f[:, 0], c[:, 0]
 
     def unknowns(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> FloatArray:
         """Return w, shape (nw,)."""
-        return self._solved(t, x, u, p)[1]
+        return self._solve(t, x, u, p)[1]
 
     def equations(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return W, shape (nw, nw), and r, shape (nw,)."""
@@ -73,7 +73,7 @@ class SystemFunctions:
         self, point: tuple[float, FloatArray, FloatArray, FloatArray], dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the derivatives of x' (N, k) and outputs (ny, k) along the columns of dx (N, k) and du (nu, k)."""
-        W, w = self._solved(*point)
+        W, w = self._solve(*point)
         self._require_no_rounding(point, w)
         e_s, f_s, f_w, c_s, c_w = self._partials(*point, w)
         ds = np.concatenate((dx, du))
@@ -81,23 +81,23 @@ class SystemFunctions:
         with np.errstate(invalid="ignore"):  # where a slope is infinite; who asked looks
             return f_s @ ds + f_w @ dw, c_s @ ds + c_w @ dw
 
-    def _solved(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Factors, FloatArray]:
+    def _solve(self, t: float, x: FloatArray, u: FloatArray, p: FloatArray) -> tuple[Factors, FloatArray]:
         if not self.system.unknown_names:
             return _NOTHING
         if self.system.guess is not None:
-            return solved(self._linearized, self.system.guess, (t, x, u, p), self.system.name)
+            return solve_implicit(self._linearize, self.system.guess, (t, x, u, p), self.system.name)
         W, r = self._equations(t, x, u, p)
         factors = self.solver(W, t)
         return factors, factors.solve(r[:, 0])
 
     def solver(self, W: Any, t: float) -> Factors:
-        """Return the factors of W; a singular one is refused."""
+        """Return the factors of W; a singular one is rejected."""
         factors = self._factors(W)
         require_regular(factors, f"The equations of '{self.system.name}'", self.system.unknown_names, f"at time {t:g}")
         return factors
 
     def _require_no_rounding(self, point: Point, w: FloatArray) -> None:
-        """Refuse W where only entries that are rounding of their terms make it regular, as a mass a + b - c.
+        """Reject W where only entries that are rounding of their terms make it regular, as a mass a + b - c.
 
         Scaled rows and columns hide such an entry from the condition number. It is looked at once for each set of
         parameters, as it costs some evaluations.
@@ -123,8 +123,9 @@ class SystemFunctions:
         name = self.system.unknown_names[columns[k]]
         raise NumericalError(
             f"Rounding decides about '{self.system.name}': the coefficient of '{name}' in row {rows[k] + 1} of its "
-            f"linear equations is {values[k]:.2g}, which is rounding of terms of size {bounds[k]:.2g}, and without it "
-            f"nothing determines the motion. Change the parameters, or write a model without '{name}' (DaeModel).",
+            f"linear equations is {values[k]:.2g}, which is the rounding error of terms of size {bounds[k]:.2g}; "
+            f"without it the motion is not determined. Change the parameters, or write a model without '{name}' "
+            "(DaeModel).",
             variable=name,
         )
 
@@ -138,7 +139,7 @@ class SystemFunctions:
         """W alone, as a function of CasADi."""
         return ca.Function("W", self._arguments, [ca.sparsify(self.system.matrix)])
 
-    def _linearized(self, point: Point, w: FloatArray) -> tuple[Factors, FloatArray]:
+    def _linearize(self, point: Point, w: FloatArray) -> tuple[Factors, FloatArray]:
         W, r = self._equations(*point, w)
         return self.solver(W, point[0]), r[:, 0]
 
@@ -189,7 +190,7 @@ class StackFunctions:
         self._compiled: VectorizedCode | None = None
         self._tried = self._backend.kind == "casadi"
         if self._backend.kind == "c":
-            self._compiled, self._tried = self._source.compiled(), True
+            self._compiled, self._tried = self._source.compile(), True
 
     @property
     def smooth(self) -> bool:
@@ -228,7 +229,7 @@ class StackFunctions:
         if not self._tried:
             self._tried = True
             try:
-                self._compiled = self._source.compiled()
+                self._compiled = self._source.compile()
             except (ModelError, OSError) as error:  # no compiler, or a matrix that is not for it
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
         return self._compiled is not None
@@ -241,15 +242,15 @@ class StackFunctions:
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
     ) -> tuple[FloatArray, FloatArray]:
         """Return z (k, nz) and dz/d(x, u) (k, nz, N + nu) at points x (k, N), u (k, nu), p (k, np); t (k, 1)."""
-        if self._budget.is_spent_by(len(x)):
+        if self._budget.count_toward_compilation(len(x)):
             self.compile()
         if self._compiled is None:
-            return self._interpreted(t, x, u, p)
+            return self._evaluate_interpreted(t, x, u, p)
         z, slopes, good = self._compiled(self._join(t, x, u, p), threads)
         if not good.all():
             bad = np.flatnonzero(~good)
             when = t[bad] if isinstance(t, np.ndarray) else t
-            z[bad], slopes[bad] = self._interpreted(when, x[bad], u[bad], p[bad])
+            z[bad], slopes[bad] = self._evaluate_interpreted(when, x[bad], u[bad], p[bad])
         return z, slopes
 
     def values(
@@ -265,7 +266,7 @@ class StackFunctions:
         limit: float,
         *,
         threads: int = 1,
-    ) -> ReducedSlopes | None:
+    ) -> ReducedDerivatives | None:
         """Return z and slopes along kept states at points (t, x, u, p) by compiled code; None without any by now."""
         return None if self._compiled is None else self._compiled.along(self._join(*points), reduction, limit, threads)
 
@@ -298,7 +299,7 @@ class StackFunctions:
             first += size
         return s
 
-    def _interpreted(
+    def _evaluate_interpreted(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         if not self._system.unknowns.numel():

@@ -75,10 +75,10 @@ class Graph:
 
     def node(self, expression: Expr) -> SX:
         """Return the node that holds the value of a sympy expression."""
-        wanted = sympy.sympify(expression, strict=True)
-        if not isinstance(wanted, sympy.Expr):
-            raise _no_arithmetic(wanted)
-        nodes, stack = self._nodes, [wanted]
+        root = sympy.sympify(expression, strict=True)
+        if not isinstance(root, sympy.Expr):
+            raise _no_arithmetic(root)
+        nodes, stack = self._nodes, [root]
         while stack:  # expressions may be deeper than Python lets functions call each other
             e = stack[-1]
             if e in nodes:
@@ -88,9 +88,9 @@ class Graph:
             if missing:
                 stack.extend(missing)
                 continue
-            nodes[e] = self._made(e)
+            nodes[e] = self._build_node(e)
             stack.pop()
-        return nodes[wanted]
+        return nodes[root]
 
     def _parts(self, e: Expr) -> Sequence[Expr]:
         """Return what ``e`` is computed from."""
@@ -112,7 +112,7 @@ class Graph:
             )
         raise _no_arithmetic(e)
 
-    def _made(self, e: Expr) -> SX:
+    def _build_node(self, e: Expr) -> SX:
         """Return the node of ``e``, whose parts have nodes."""
         if isinstance(e, BooleanAtom):
             return ca.SX(1 if e == sympy.true else 0)
@@ -122,7 +122,7 @@ class Graph:
                 node = ca.if_else(self._nodes[condition], self._nodes[value], node)
             return node
         if e.is_number:
-            return ca.SX(_number_of(e))
+            return ca.SX(_to_number(e))
         parts = [self._nodes[a] for a in e.args]
         if e.is_Add:
             return reduce(plus, parts)
@@ -164,14 +164,14 @@ def _whole_power(base: SX, exponent: int) -> SX:
 
 
 def _no_arithmetic(e: Any) -> ModelError:
-    return ModelError(f"'{_short(e)}' is no arithmetic of plain symbols, so no code can be made from it.")
+    return ModelError(f"'{_short(e)}' is not arithmetic of plain symbols, so no code can be made from it.")
 
 
-def _number_of(e: Expr) -> float:
+def _to_number(e: Expr) -> float:
     try:
         return float(e) if e.is_Rational else float(e.evalf(20))
     except (TypeError, ValueError, AttributeError, OverflowError):
-        raise ModelError(f"'{_short(e)}' in the equations is no real number.") from None
+        raise ModelError(f"'{_short(e)}' in the equations is not a real number.") from None
 
 
 def _short(e: Any) -> str:

@@ -46,28 +46,28 @@ class Guess:
         """(t, x, u, p)."""
         return self.time, self.states, self.inputs, self.parameters
 
-    def with_inputs(self, chosen: list[int], held: list[int]) -> Guess:
+    def with_inputs(self, chosen: list[int], fixed_inputs: list[int]) -> Guess:
         """Return the guess of a system of which some inputs have become parameters."""
-        parameters = np.concatenate((self.parameters, self.inputs[held]))
+        parameters = np.concatenate((self.parameters, self.inputs[fixed_inputs]))
         return replace(self, inputs=self.inputs[chosen], parameters=parameters)
 
 
-def solved(linearized: Linearized, guess: Guess, point: Point, name: str) -> tuple[Factors, FloatArray]:
+def solve_implicit(linearized: Linearized, guess: Guess, point: Point, name: str) -> tuple[Factors, FloatArray]:
     """Return the factors of W and w at a point; NumericalError names the equation with the largest residual."""
-    direct = _corrected(linearized, guess, point, guess.unknowns)
+    direct = _correct(linearized, guess, point, guess.unknowns)
     if direct is not None:
         return direct
     w, gone, step = guess.unknowns, 0.0, 0.5
     while step >= MIN_STEP_FRACTION:
         to = min(1.0, gone + step)
-        nearer = _corrected(linearized, guess, _between(guess.point, point, to), w)
+        nearer = _correct(linearized, guess, _between(guess.point, point, to), w)
         if nearer is None:
             step /= 2
             continue
         w, gone, step = nearer[1], to, 2 * step
         if gone == 1.0:
             return nearer
-    raise _refusal(linearized, guess, point, w, name)
+    raise _no_solution_error(linearized, guess, point, w, name)
 
 
 def _between(a: Point, b: Point, part: float) -> Point:
@@ -77,7 +77,7 @@ def _between(a: Point, b: Point, part: float) -> Point:
     return float(t), x, u, p
 
 
-def _corrected(linearized: Linearized, guess: Guess, point: Point, w: FloatArray) -> tuple[Any, FloatArray] | None:
+def _correct(linearized: Linearized, guess: Guess, point: Point, w: FloatArray) -> tuple[Any, FloatArray] | None:
     previous = np.inf
     for _ in range(ITERATIONS):
         try:
@@ -97,16 +97,16 @@ def _corrected(linearized: Linearized, guess: Guess, point: Point, w: FloatArray
     return None
 
 
-def _refusal(linearized: Linearized, guess: Guess, point: Point, w: FloatArray, name: str) -> NumericalError:
+def _no_solution_error(linearized: Linearized, guess: Guess, point: Point, w: FloatArray, name: str) -> NumericalError:
     try:
         _, r = linearized(point, w)
     except NumericalError as singular:
         return singular
     where = f" '{guess.equations[int(np.argmax(np.abs(r)))]}' is left" if guess.equations else " they are left"
     return NumericalError(
-        f"The algebraic equations of '{name}' were not solved at time {point[0]:g}:{where} with a "
-        f"residual of {np.max(np.abs(r), initial=0.0):.3g} by Newton's iteration. Choose a point nearer to the start "
-        "values, give start values of the algebraic variables near their solution, or check that there is one."
+        f"Newton's iteration did not solve the algebraic equations of '{name}' at time {point[0]:g}:{where} with a "
+        f"residual of {np.max(np.abs(r), initial=0.0):.3g}. Choose a point nearer to the start values, give start "
+        "values of the algebraic variables near their solution, or check that a solution exists."
     )
 
 
@@ -166,18 +166,18 @@ class ImplicitSystem:
         n, k = len(self.state_signals), len(self.input_signals)
         if list(chosen) == list(range(k)):
             return self
-        held = [i for i in range(k) if i not in chosen]
+        fixed_inputs = [i for i in range(k) if i not in chosen]
         columns = [*range(n), *(n + i for i in chosen)]
-        signals = self.input_signals.select(held)
+        signals = self.input_signals.select(fixed_inputs)
         return replace(
             self,
             inputs=ca.vertcat(ca.SX(0, 1), *(self.inputs[i] for i in chosen)),
             input_signals=self.input_signals.select(chosen),
-            parameters=ca.vertcat(self.parameters, *(self.inputs[i] for i in held)),
+            parameters=ca.vertcat(self.parameters, *(self.inputs[i] for i in fixed_inputs)),
             parameter_signals=Signals([*self.parameter_signals, *signals]),
             parameter_values=np.concatenate((self.parameter_values, signals.starts)),
             slopes=None if self.slopes is None else self.slopes[:, columns],
-            guess=None if self.guess is None else self.guess.with_inputs(list(chosen), held),
+            guess=None if self.guess is None else self.guess.with_inputs(list(chosen), fixed_inputs),
         )
 
     @property

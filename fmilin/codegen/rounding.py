@@ -62,9 +62,9 @@ def lift_constants(column: SX, symbols: SX) -> tuple[SX, SX, FloatArray]:
         work[into[0]] = result
         numbers.pop(into[0], None)
     used = {s.__hash__() for s in ca.symvar(ca.vertcat(ca.SX(0, 1), *results))}
-    kept = {number: symbol for number, symbol in lifted.items() if symbol.__hash__() in used}
-    constants = ca.vertcat(ca.SX(0, 1), *kept.values())
-    return ca.densify(ca.vertcat(ca.SX(0, 1), *results)), constants, np.array(list(kept), dtype=np.float64)
+    used_symbols = {number: symbol for number, symbol in lifted.items() if symbol.__hash__() in used}
+    constants = ca.vertcat(ca.SX(0, 1), *used_symbols.values())
+    return ca.densify(ca.vertcat(ca.SX(0, 1), *results)), constants, np.array(list(used_symbols), dtype=np.float64)
 
 
 Unary = tuple[Callable[[float], float], Callable[[float], float]]  # a function and its derivative

@@ -73,7 +73,7 @@ class Scalar:
         """Return cos x."""
         return Scalar(ca.cos(self.node))
 
-    def limited(self, low: float, high: float) -> tuple[Any, Any]:
+    def clip_symbolically(self, low: float, high: float) -> tuple[Any, Any]:
         """Return x within two limits, and 1 where it is inside of them, 0 beyond; limits may be infinite."""
         value, inside = self.node, ca.SX(1)
         if low == high:
@@ -96,13 +96,13 @@ def scalars(column: SX) -> Any:
     return array
 
 
-def column_of(array: Any) -> SX:
+def to_column(array: Any) -> SX:
     """Return an array of numbers, shape (n,), as a dense column."""
     nodes = [_node(x) for x in array]
     return ca.densify(ca.vertcat(*nodes)) if nodes else ca.SX(0, 1)
 
 
-def matrix_of(array: Any) -> SX:
+def to_matrix(array: Any) -> SX:
     """Return an array of numbers, shape (m, n), as a matrix without its zeros."""
     entries = ((i, j, x) for i, row in enumerate(array) for j, x in enumerate(row))
     return sparse({(i, j): _node(x) for i, j, x in entries if isinstance(x, Scalar) or x}, np.shape(array))

@@ -23,16 +23,18 @@ def c_string(text: str) -> str:
     return '"' + "".join(plain) + '"'
 
 
-def wrapped(items: Iterable[str]) -> str:
+def wrap_items(items: Iterable[str]) -> str:
     """Return items with commas, in lines of readable length."""
     return textwrap.fill(", ".join(items), WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def indented(line: str, first: str, others: str) -> str:
+def indent_statement(line: str, first: str, continuation: str) -> str:
     """Return a statement in lines of readable length."""
     if len(first) + len(line) <= WIDTH:
         return f"{first}{line}\n"
-    words = textwrap.TextWrapper(WIDTH, first, others, break_long_words=False, break_on_hyphens=False)  # 1e-05 is one
+    words = textwrap.TextWrapper(
+        WIDTH, first, continuation, break_long_words=False, break_on_hyphens=False
+    )  # 1e-05 is one
     return words.fill(line) + "\n"
 
 
@@ -107,7 +109,7 @@ class Statements:
         uses: Counter[int] = Counter()  # in the piece that makes it
         stored: set[int] = set()  # in other pieces
         for i in self._code:
-            for k in _needed(i) if i.piece >= 0 else ():
+            for k in _list_operands(i) if i.piece >= 0 else ():
                 if self._code[k].piece == i.piece:
                     uses[k] += _OPERATIONS[i.operation].count("{0}")
                 else:
@@ -138,7 +140,7 @@ class Statements:
     def _assign_stages(self) -> None:
         """Move each instruction to the first stage that needs it; what none needs goes."""
         for i in reversed(self._code):
-            for k in _needed(i):
+            for k in _list_operands(i):
                 self._code[k].stage = min(self._code[k].stage, i.stage)
 
     def _split(self) -> Iterator[list[_Statement]]:
@@ -159,8 +161,8 @@ class Statements:
             k = i.number
             text = _OPERATIONS[i.operation].format(*(self._operand(o, texts) for o in i.operands))
             if i.target:
-                whole = isinstance(i.operands[0], _Constant) and self._number != "double"
-                lines.append(f"{i.target} = {f'ALL({text})' if whole else _bare(text)};")
+                is_integer = isinstance(i.operands[0], _Constant) and self._number != "double"
+                lines.append(f"{i.target} = {f'ALL({text})' if is_integer else _bare(text)};")
             elif self._uses[k] == 1 and k not in self._stored_at and len(text) <= MAX_INLINE_CHARACTERS:
                 texts[k] = text
             else:
@@ -175,7 +177,7 @@ class Statements:
         return texts[operand] if operand in texts else f"{self._array}[{self._stored_at[operand]}]"
 
     def _function(self, name: str, lines: Iterable[str]) -> str:
-        body = "".join(indented(line, "    ", "        ") for line in lines)
+        body = "".join(indent_statement(line, "    ", "        ") for line in lines)
         return f"PIECE {name}({self._declared})\n{{\n{body}}}\n"
 
 
@@ -183,29 +185,29 @@ def _instructions(
     function: Function, inputs: Sequence[Sequence[str]], targets: Mapping[int, tuple[int, Sequence[str]]], latest: int
 ) -> list[_Statement]:
     """Return what a function does, with the results that are wanted as targets."""
-    held: dict[int, int | str] = {}  # what is in each register: an instruction's number, or text
+    register_contents: dict[int, int | str] = {}  # what is in each register: an instruction's number, or text
     code: list[_Statement] = []
     for k in range(function.n_instructions()):
         operation, into = function.instruction_id(k), function.instruction_output(k)
         if operation == ca.OP_CONST:
-            held[into[0]] = _Constant(_write_c_number(function.instruction_constant(k)))
+            register_contents[into[0]] = _Constant(_write_c_number(function.instruction_constant(k)))
         elif operation == ca.OP_INPUT:
             argument, entry = function.instruction_input(k)
-            held[into[0]] = inputs[argument][entry]
+            register_contents[into[0]] = inputs[argument][entry]
         elif operation == ca.OP_OUTPUT:
             stage, texts = targets[into[0]]
-            value = held[function.instruction_input(k)[0]]
+            value = register_contents[function.instruction_input(k)[0]]
             code.append(_Statement(len(code), stage, ca.OP_ASSIGN, (value,), texts[into[1]]))
         elif operation not in _OPERATIONS:
             raise ModelError(f"There is no C code for an operation in the equations (CasADi's number {operation}).")
         else:
-            operands = tuple(held[register] for register in function.instruction_input(k))
-            held[into[0]] = len(code)
+            operands = tuple(register_contents[register] for register in function.instruction_input(k))
+            register_contents[into[0]] = len(code)
             code.append(_Statement(len(code), latest, operation, operands))
     return code
 
 
-def _needed(i: _Statement) -> Iterator[int]:
+def _list_operands(i: _Statement) -> Iterator[int]:
     """Yield the instructions whose results an instruction takes."""
     return (k for k in i.operands if isinstance(k, int))
 

@@ -48,7 +48,7 @@ _BINARY: dict[int, Callable[[FloatArray, FloatArray], Any]] = {
 }  # fmt: skip
 _DIFFERENCES = {ca.OP_FMIN, ca.OP_FMAX, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_COPYSIGN}
 _ZEROS = {ca.OP_FABS, ca.OP_SIGN, ca.OP_NOT, ca.OP_IF_ELSE_ZERO}
-_WHOLE = {ca.OP_FLOOR, ca.OP_CEIL}
+_ROUNDING = {ca.OP_FLOOR, ca.OP_CEIL}
 _PULSING = {ca.OP_EXP, ca.OP_TANH, ca.OP_ATAN, ca.OP_INV, ca.OP_DIV, ca.OP_COSH, ca.OP_SQ, ca.OP_POW, ca.OP_CONSTPOW}
 
 
@@ -64,9 +64,11 @@ class _Instruction:
 class TimeTape:
     """The part of a graph that depends on time alone."""
 
-    def __init__(self, time: SX, others: list[SX], parameters: SX, values: FloatArray, results: list[SX]) -> None:
+    def __init__(
+        self, time: SX, other_symbols: list[SX], parameters: SX, values: FloatArray, results: list[SX]
+    ) -> None:
         stacked = ca.vertcat(*[ca.vec(ca.densify(r)) for r in results])
-        function = ca.Function("f", [time, parameters, *others], [stacked])
+        function = ca.Function("f", [time, parameters, *other_symbols], [stacked])
         self._instructions = [_read(function, k) for k in range(function.n_instructions())]
         self._size, self._parameters = function.sz_w(), values
         self.depends_on_time = bool(ca.depends_on(stacked, time))
@@ -158,8 +160,8 @@ class TimeTape:
             middle = 0.5 * (low + high)
             if not ((middle > low) & (middle < high)).any():
                 break
-            seen = np.array(self.at(middle)[which])[picked, np.arange(len(picked))]
-            same = np.sign(seen) == at_low
+            middle_values = np.array(self.at(middle)[which])[picked, np.arange(len(picked))]
+            same = np.sign(middle_values) == at_low
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         return np.unique(high)
 
@@ -175,8 +177,8 @@ class TimeTape:
             sense = rises[turning]  # +1 at a minimum
             for _ in range(BISECTION_COUNT):
                 a, b = low + (high - low) / 3, high - (high - low) / 3
-                left, right = self.at(a)[which][row], self.at(b)[which][row]
-                lower = (left - right) * sense < 0
+                left_values, right = self.at(a)[which][row], self.at(b)[which][row]
+                lower = (left_values - right) * sense < 0
                 low, high = np.where(lower, low, a), np.where(lower, b, high)
             break_times.append(0.5 * (low + high))
         return np.concatenate(break_times) if break_times else np.empty(0)
@@ -240,7 +242,7 @@ def _note(
         switches.append(operands[0] - operands[1])
     elif operation in _ZEROS:
         switches.append(operands[0])
-    elif operation in _WHOLE:
+    elif operation in _ROUNDING:
         switches.append(np.sin(np.pi * operands[0]))
     elif operation == ca.OP_FMOD:
         switches.append(np.sin(np.pi * operands[0] / operands[1]))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SX = Any  # casadi.SX: casadi ships no types
 
-MOST_TERMS = 10_000  # of one output: longer sums are not searched
+MAX_TERMS = 10_000  # of one output: longer sums are not searched
 MAX_NODES = 100  # of a factor, which consists of numbers and parameters
 MULTIPLE = 1e-9  # relative deviation of a jump from a multiple of the smallest one. Looser: other jumps count as turns
 ROUNDING_FUNCTIONS = (ca.OP_FLOOR, ca.OP_CEIL)
@@ -57,7 +57,7 @@ def _is_multiple(jump: float, turns: Sequence[float]) -> bool:
 def _list_jumps(output: SX, parameters: dict[int, float]) -> Iterator[float]:
     """Yield the jumps of the terms of a sum."""
     terms: list[tuple[SX, float]] = [(output, 1.0)]
-    for _ in range(MOST_TERMS):
+    for _ in range(MAX_TERMS):
         if not terms:
             return
         node, factor = terms.pop()
@@ -95,7 +95,7 @@ def _mark_jumps(node: SX) -> list[tuple[SX, float]]:
     """Return the functions that wrap inside of a product, with infinite factors."""
     functions: list[tuple[SX, float]] = []
     pending, looked_at = [node], set[int]()
-    while pending and len(looked_at) < MOST_TERMS:
+    while pending and len(looked_at) < MAX_TERMS:
         part = pending.pop()
         key = part.element_hash()
         if key in looked_at or part.is_leaf():

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from fmilin.codegen.compiler import Compiler, is_built, loaded_library
-from fmilin.codegen.elimination import Elimination, elimination_of
+from fmilin.codegen.compiler import Compiler, is_built, load_library
+from fmilin.codegen.elimination import Elimination, order_elimination
 from fmilin.codegen.implicit import (
     CONTRACTION_RATIO,
     ITERATIONS,
@@ -67,18 +67,18 @@ class VectorizedSource:
         problem = _Problem.of(system, quantities, invariants)
         self.solves_invariants = problem.invariants is not None
         self.template = problem.template
-        self._sources, flags = _printed(problem)
+        self._sources, flags = _generate_code(problem)
         self._compiler = Compiler(compiler.command, (*flags, *compiler.flags), compiler.use_cache)
 
     @property
     def is_built(self) -> bool:
-        """Whether it was compiled before; refuses where there is no compiler."""
+        """Whether it was compiled before; rejects where there is no compiler."""
         return is_built(self._sources, _UNIT, self._compiler)
 
-    def compiled(self) -> VectorizedCode:
+    def compile(self) -> VectorizedCode:
         """Return the compiled code."""
         # Unlike for single points, the interpreter's lock is given up.
-        library = loaded_library(self._sources, _UNIT, self._compiler, ctypes.CDLL)
+        library = load_library(self._sources, _UNIT, self._compiler, ctypes.CDLL)
         return VectorizedCode(library, self.arguments, self.template, solves_invariants=self.solves_invariants)
 
 
@@ -118,8 +118,8 @@ class _Problem:
         order = _find_order(system)
         if order is None and system.unknowns.numel() > MAX_DENSE_UNKNOWNS:
             raise ModelError(
-                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and no symmetric matrix. "
-                f"Code for many points is made for up to {MAX_DENSE_UNKNOWNS} unknowns."
+                f"The equations of '{system.name}' have {system.unknowns.numel()} unknowns and a matrix that is not "
+                f"symmetric. Code for many points supports up to {MAX_DENSE_UNKNOWNS} unknowns."
             )
         z_s, z_w = (jacobian(quantities, s) for s in (system.motion, system.unknowns))
         entries = list(zip(*_Nonzeros.of(z_s), z_s.nonzeros(), strict=True))
@@ -128,11 +128,13 @@ class _Problem:
         for i, j, node in entries:
             if i not in moving:
                 template[i, j] = float(node)
-        left = sparse({(i, j): node for i, j, node in entries if i in moving}, z_s.shape)
+        time_derivatives = sparse({(i, j): node for i, j, node in entries if i in moving}, z_s.shape)
         alone = quantities[quantities.numel() - invariants :] if invariants else None
         if alone is not None and ca.depends_on(alone, system.unknowns):
             alone = None  # they need the rates
-        return cls(system, quantities, order, system.motion_slopes, left, z_w, sorted(moving), template, alone)
+        return cls(
+            system, quantities, order, system.motion_slopes, time_derivatives, z_w, sorted(moving), template, alone
+        )
 
     def entries(self) -> tuple[list[tuple[int, int]], list[int]]:
         """Return the entries (row, column) of W that are computed, and where each is stored.
@@ -150,7 +152,7 @@ class _Problem:
         """Return the integers that the C code is controlled by."""
         e, z_s, z_w = (_Nonzeros.of(matrix) for matrix in (self.e, self.z_s, self.z_w))
         columns, index = self.e.size2(), {row: i for i, row in enumerate(self.rows)}
-        elimination = {} if self.order is None else _tables_of(self.order)
+        elimination = {} if self.order is None else _list_tables(self.order)
         return elimination | {
             "E_ROW": e.rows,
             "E_COLUMN": e.columns,
@@ -173,8 +175,8 @@ class _Problem:
             "z_s": self.z_s.nonzeros(),
             "z_w": self.z_w.nonzeros(),
         }
-        whole = [W[entry] for entry in entries], [f"m->whole[{slot}]" for slot in slots]
-        return {"whole": whole} | {n: (e, [f"m->{n}[{i}]" for i in range(len(e))]) for n, e in nodes.items()}
+        matrix_entries = [W[entry] for entry in entries], [f"m->whole[{slot}]" for slot in slots]
+        return {"whole": matrix_entries} | {n: (e, [f"m->{n}[{i}]" for i in range(len(e))]) for n, e in nodes.items()}
 
     def sizes(self, stored: int, width: int) -> dict[str, int]:
         """Return the sizes that the C code is compiled for; arrays have at least one entry."""
@@ -194,7 +196,7 @@ class _Problem:
         return counts | {name: max(size, 1) for name, size in room.items()}
 
 
-def _tables_of(order: Elimination) -> dict[str, list[int]]:
+def _list_tables(order: Elimination) -> dict[str, list[int]]:
     """Return the integers by which the C code eliminates in an order."""
     pairs = [(k, i) for k, below in zip(order.order, order.below, strict=True) for i in below]
     return {
@@ -210,7 +212,7 @@ def _tables_of(order: Elimination) -> dict[str, list[int]]:
 def _find_order(system: ImplicitSystem) -> Elimination | None:
     """Return the order in which a symmetric W is eliminated; None where it is not symmetric, or a pivot is zero."""
     W = system.matrix
-    order = elimination_of(set(zip(*_Nonzeros.of(W), strict=True)), W.size1())
+    order = order_elimination(set(zip(*_Nonzeros.of(W), strict=True)), W.size1())
     return None if order is None or system.guess is not None or not _is_symmetric(system) else order
 
 
@@ -225,7 +227,7 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     return True
 
 
-def _printed(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
+def _generate_code(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the sources, and the compiler's flags for the width of their vectors."""
     results = problem.results()
     nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *column)) for column, _ in results.values()]

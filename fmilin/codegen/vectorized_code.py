@@ -27,15 +27,15 @@ class Reduction:
     states: int  # how many there are
     outputs: int
     invariants: int
-    kept: tuple[int, ...]
-    others: tuple[int, ...]
+    independent: tuple[int, ...]
+    dependent: tuple[int, ...]
     rows: tuple[int, ...]  # as many invariants as there are others
 
     @cached_property
     def numbers(self) -> NDArray[np.intc]:
         """The same as compiled code takes it."""
-        sizes = self.states, self.outputs, self.invariants, len(self.kept)
-        return np.array([*sizes, *self.kept, *self.others, *self.rows], dtype=np.intc)
+        sizes = self.states, self.outputs, self.invariants, len(self.independent)
+        return np.array([*sizes, *self.independent, *self.dependent, *self.rows], dtype=np.intc)
 
     @cached_property
     def address(self) -> int:
@@ -43,7 +43,7 @@ class Reduction:
         return self.numbers.ctypes.data
 
 
-class ReducedSlopes(NamedTuple):
+class ReducedDerivatives(NamedTuple):
     """Quantities (k, nz) and derivatives along the kept states and the inputs at k points."""
 
     z: FloatArray
@@ -96,31 +96,31 @@ class VectorizedCode:
             self._fill(s, z, J, good)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(lambda some: self._fill(s[some], z[some], J[some], good[some]), parts))
+                list(pool.map(lambda part: self._fill(s[part], z[part], J[part], good[part]), parts))
         return z, J, good.astype(bool)
 
-    def along(self, s: FloatArray, reduction: Reduction, limit: float, threads: int = 1) -> ReducedSlopes:
+    def along(self, s: FloatArray, reduction: Reduction, limit: float, threads: int = 1) -> ReducedDerivatives:
         """Return quantities and their derivatives along kept states for rows s = (t, x, u, p).
 
         Points are doubtful where a derivative of the other states is larger than ``limit``.
         """
-        k, n, p = len(s), reduction.states, len(reduction.kept)
+        k, n, p = len(s), reduction.states, len(reduction.independent)
         width = p + self._size[1] - n
         z, gradient = np.empty((k, self._size[0])), np.empty((k, reduction.invariants, n))
         rates, outputs = np.empty((k, n, width)), np.empty((k, reduction.outputs, width))
         flags = np.empty(k, dtype=np.uint8)
-        T = np.empty((k, n, p)) if reduction.others else np.broadcast_to(_unit(n, reduction.kept), (k, n, p))
+        T = np.empty((k, n, p)) if reduction.dependent else np.broadcast_to(_unit(n, reduction.independent), (k, n, p))
         arrays = s, z, gradient, T, rates, outputs, flags
         if threads == 1:
-            count = self._fill_along(reduction, limit, *arrays)
+            count = self._fill_reduced(reduction, limit, *arrays)
         else:
             parts = [slice(k * i // threads, k * (i + 1) // threads) for i in range(threads)]
             with ThreadPoolExecutor(threads) as pool:
-                fill = partial(self._fill_along, reduction, limit)
-                count = sum(pool.map(lambda some: fill(*(array[some] for array in arrays)), parts))
-        return ReducedSlopes(z, gradient, T, rates, outputs, flags.astype(bool) if count else None)
+                fill = partial(self._fill_reduced, reduction, limit)
+                count = sum(pool.map(lambda part: fill(*(array[part] for array in arrays)), parts))
+        return ReducedDerivatives(z, gradient, T, rates, outputs, flags.astype(bool) if count else None)
 
-    def _fill_along(self, reduction: Reduction, limit: float, *arrays: Any) -> int:
+    def _fill_reduced(self, reduction: Reduction, limit: float, *arrays: Any) -> int:
         """Fill z, gradient, T, rates, outputs and flags for s; return how many points are doubtful."""
         s, z, gradient, T, rates, outputs, flags = map(_find_address, arrays)
         area = self._take_work_area(reduction.states)
@@ -185,11 +185,11 @@ class VectorizedCode:
             1,
             room.ctypes.data + -room.ctypes.data % ALIGNMENT_BYTES,
         )
-        kept = (good, room)  # as long as what runs in them
+        buffers = (good, room)  # as long as what runs in them
 
         def fill() -> bool:
             run()
-            return bool(kept[0][0])
+            return bool(buffers[0][0])
 
         return s, z, J.reshape(nz, columns), fill
 
@@ -201,8 +201,8 @@ def _find_address(array: NDArray[Any]) -> int:
 
 
 @cache
-def _unit(n: int, kept: tuple[int, ...]) -> FloatArray:
+def _unit(n: int, independent: tuple[int, ...]) -> FloatArray:
     """Return the derivatives of n states along those that are kept, all of them."""
-    unit = np.zeros((n, len(kept)))
-    unit[list(kept), range(len(kept))] = 1.0
+    unit = np.zeros((n, len(independent)))
+    unit[list(independent), range(len(independent))] = 1.0
     return unit

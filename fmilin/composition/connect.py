@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -21,15 +21,22 @@ from fmilin.composition.declaration import (
     resolve_links,
     resolve_outputs,
 )
+from fmilin.composition.delayed_system import DelayedSystem, WireDelay, delay_system, expand_delays
 from fmilin.composition.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
 from fmilin.composition.master import base_step
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linearization.linearize import linearize, linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.model.capabilities import HasDiscreteStates, HasEvents, read_discrete_states, read_event_indicators
+from fmilin.model.capabilities import (
+    CutDelays,
+    HasDiscreteStates,
+    HasEvents,
+    read_discrete_states,
+    read_event_indicators,
+)
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Passage, Stepped
@@ -83,7 +90,7 @@ def linearize_sampled_loop(model: ConnectedModel, point: OperatingPoint | None, 
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     times = {m.linear.sample_time for m in sampled.values()}
     if not times:
-        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize gives its linear model.")
+        raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize(system) returns its linear model.")
     step, periods = base_step(sorted(times))
     point = operating_point(model) if point is None else point
     model = model_at(model, point)  # type: ignore[assignment]
@@ -125,7 +132,7 @@ def continuous_law(linear: LinearModel) -> LinearModel:
     h, one, k = linear.sample_time, np.eye(len(linear.A)), len(linear.outputs)
     if np.linalg.cond(linear.A + one) > MAX_SEPARATION_CONDITION_NUMBER:
         raise UsageError(
-            f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: ask for L as it is."
+            f"'{linear.model.name}' has a pole at z = -1, which no continuous system has: leave out continuous=True."
         )
     M = np.linalg.inv(linear.A + one)
     A, B = 2 / h * M @ (linear.A - one), 4 / h * M @ linear.B
@@ -150,7 +157,7 @@ def _split(model: ConnectedModel, sampled: Mapping[str, SampledMember]) -> tuple
     held_links = [link for link in d.links if link.source[0] in sampled and link.target[0] not in sampled]
     read = [link for link in d.links if link.source[0] not in sampled and link.target[0] in sampled]
     if len(inner) + len(held_links) + len(read) < len(d.links):
-        raise UsageError("One sampled regulator feeds another: join them to one first.")
+        raise UsageError("One sampled regulator feeds another: combine them into one first.")
     plant_feeds = [f for f in (d.feeds[i] for i in model._chosen) if any(t[0] not in sampled for t, _ in f.targets)]
     feeds = [replace(f, targets=tuple(x for x in f.targets if x[0][0] not in sampled)) for f in plant_feeds]
     feeds += [Feed(Signal(f"held {qualify(*k.target)}"), ((k.target, k.change),)) for k in held_links]
@@ -267,6 +274,26 @@ class HybridSystem(ConnectedModel, Hybrid, HasEvents, HasDiscreteStates):
         return min(times, default=None)
 
 
+@overload
+def connect(
+    members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction],
+    connections: Iterable[Connection | Sequence[str | float]] = (),
+    *,
+    inputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    outputs: Sequence[str] | Mapping[str, str] | None = None,
+    name: str = "system",
+    delays: None = None,
+) -> ConnectedModel: ...
+@overload
+def connect(
+    members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction],
+    connections: Iterable[Connection | Sequence[str | float]] = (),
+    *,
+    inputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    outputs: Sequence[str] | Mapping[str, str] | None = None,
+    name: str = "system",
+    delays: Mapping[str, float],
+) -> DelayedSystem: ...
 @kinds_checked
 def connect(
     members: Mapping[str, Model | LinearModel | StateSpace | TransferFunction],
@@ -275,7 +302,8 @@ def connect(
     inputs: Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     outputs: Sequence[str] | Mapping[str, str] | None = None,
     name: str = "system",
-) -> ConnectedModel:
+    delays: Mapping[str, float] | None = None,
+) -> ConnectedModel | DelayedSystem:
     """Return models that are wired together as one model.
 
     It is a model like any other: states ``member.state``, the constraints of its members, exact derivatives through
@@ -301,6 +329,11 @@ def connect(
         Variables of members; by default all their outputs.
     name : str
         Of the system.
+    delays : mapping of str to float, optional
+        Dead time in seconds of what reaches inputs of members, ``{"plant.u": 0.02}``. The result is a
+        :class:`~fmilin.composition.delayed_system.DelayedSystem`: it is trimmed and linearized, and linear models of it
+        have these delays exactly. A member that is a linear model or a system with delays needs ``delays``, ``{}`` if
+        no others are added.
 
     Examples
     --------
@@ -315,16 +348,44 @@ def connect(
            [-3.,  0.]])
     """
     if not isinstance(members, Mapping) or not members:
-        raise UsageError("'members' is a mapping of names to models, with one member at least.")
-    models = {}
+        raise UsageError("'members' must be a mapping of names to models, with at least one member.")
+    models: dict[str, Model] = {}
+    inner_links: list[WireLink] = []
+    inner_delays: dict[tuple[str, str], WireDelay] = {}
     for member, source in members.items():
         if not isinstance(member, str) or not member:
-            raise UsageError(f"A member's name is a text, not {member!r}.")
+            raise UsageError(f"The name of a member must be a text, not {member!r}.")
         with in_member(member):
-            models[member] = build_member(member, source)
-    links = resolve_links(models, connections)
+            cut = None if delays is None else cut_member(source)
+            models[member] = build_member(member, source if cut is None else cut.model)
+        if cut is not None:
+            more_links, more_delays = expand_delays(member, cut)
+            inner_links += more_links
+            inner_delays |= more_delays
+    links = [*resolve_links(models, connections), *inner_links]
     feeds = resolve_inputs(models, links, inputs)
-    return build_system(SystemDeclaration(name, models, links, feeds, resolve_outputs(models, outputs)))
+    chosen_outputs = resolve_outputs(models, outputs)
+    if outputs is None:
+        ends = {link.source for link in inner_links}
+        chosen_outputs = [output for output in chosen_outputs if output.source not in ends]
+    system = build_system(SystemDeclaration(name, models, links, feeds, chosen_outputs))
+    return system if delays is None else delay_system(system, delays, inner_delays)
+
+
+def cut_member(source: object) -> CutDelays | None:
+    """Return a member that has delays without them, with inputs and outputs where they were; None if it has none."""
+    if isinstance(source, DelayedLinearModel):
+        core = from_linear(source.core)
+        return CutDelays(core, core.start, list(source.delays), list(source.delays.values()), {})
+    if not isinstance(source, DelayedSystem):
+        return None
+    cut = source.cut_delays(source.start)
+    if cut.of_inputs:
+        raise UsageError(
+            f"'{source.info.name}' delays its own inputs ({', '.join(cut.of_inputs)}): delay the connections to them "
+            "instead."
+        )
+    return cut
 
 
 def build_member(name: str, source: Any) -> Model:
@@ -335,6 +396,8 @@ def build_member(name: str, source: Any) -> Model:
         from fmilin.linearization.linearize import linearize
 
         return from_linear(linearize(source))  # type: ignore[arg-type]
+    if isinstance(source, DelayedSystem):
+        source.evaluate(0.0, source.start.states, source.start.inputs)  # raises: connect(..., delays={}) keeps delays
     if isinstance(source, Model):
         return source
     if isinstance(source, (str, bytes)) or hasattr(source, "__fspath__"):

@@ -23,7 +23,7 @@ from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep
 from fmilin.composition.system import ConnectedModel
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, build_matrices, name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
@@ -123,12 +123,12 @@ class Cosimulation(TableRepr):
     def largest_step(self) -> float | None:
         """The largest stable step in seconds, by bisection; None where none is, infinite where all those tried are."""
         if any(m.linear.sample_time for m in self.members):
-            raise UsageError("A member is sampled: the step is its sample time.")
+            raise UsageError("A member of the system is sampled: the step is its sample time.")
         s = self.plant.eigenvalues()
         if np.max(s.real, initial=0.0) > 1e-9 * np.max(np.abs(s), initial=1.0):
             raise NumericalError(
-                f"The coupled plant is unstable itself (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s): at no "
-                "step its co-simulation is stable."
+                f"The coupled plant is itself unstable (an eigenvalue {s[np.argmax(s.real)]:.6g} 1/s), so its "
+                "co-simulation is unstable at every step."
             )
         eigenvalues = np.concatenate([s, *(m.linear.eigenvalues() for m in self.members)])
         sizes = np.abs(eigenvalues)[np.abs(eigenvalues) > 1e-9 * np.max(np.abs(eigenvalues), initial=1e-300)]
@@ -229,7 +229,7 @@ def _compute_matrices(cosimulation: Cosimulation, period_step: OneStep) -> Linea
 
 
 def _perturb_member(linear: LinearModel) -> LinearModel:
-    """Return a member whose slopes are wrong by their errors; an output without feedthrough gets none."""
+    """Return a member whose derivatives are wrong by their errors; an output without feedthrough gets none."""
     moved = {name: getattr(linear, name) + getattr(linear.errors, name) for name in "ABCD"}
     return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})
 
@@ -268,11 +268,11 @@ def _as_linear_model(cosimulation: Cosimulation, held_outputs: Sequence[str], sl
         cosimulation.point.time, cosimulation.point.states, cosimulation.point.inputs
     ).outputs
     point = replace(
-        point_of(cosimulation.model, cosimulation.point, outputs),
+        name_point(cosimulation.model, cosimulation.point, outputs),
         states={qualify(m.name, n): v for m in cosimulation.members for n, v in m.linear.point.states.items()},
         parameters=plant.point.parameters,
     )
-    return built(
+    return build_matrices(
         cosimulation.model,
         independent,
         slopes,

@@ -20,7 +20,7 @@ from fmilin.composition.loops import (
 )
 from fmilin.composition.members import Indices, Members, MemberView, Planner, Settled, Visits, VisitStep, Wires
 from fmilin.errors import FmilinError, NumericalError
-from fmilin.model.capabilities import compile_for, read_products
+from fmilin.model.capabilities import compile_model, read_products
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_GAP_TOLERANCE
 
@@ -70,9 +70,9 @@ class CoupledMembers(Members):
         if self._uncompiled is not None:
             self._uncompiled.forget()
 
-    def compiled_for(self, evaluations: int) -> CoupledMembers:
+    def compile_for_evaluations(self, evaluations: int) -> CoupledMembers:
         """Return the same of members that are compiled as soon as that pays; these itself where none ever is."""
-        parts = tuple(MemberView(part.name, compile_for(part.model, evaluations)) for part in self.parts)
+        parts = tuple(MemberView(part.name, compile_model(part.model, evaluations)) for part in self.parts)
         if all(part.model is former.model for part, former in zip(parts, self.parts, strict=True)):
             return self
         view = copy(self)
@@ -83,7 +83,7 @@ class CoupledMembers(Members):
         return view
 
     def settle(self, t: float, x: FloatArray, w: FloatArray) -> Settled:
-        """Find all inputs at a point, loops included, and visit every member there."""
+        """Find all inputs at a point, loops included, and evaluation every member there."""
         key = (t, x.tobytes(), w.tobytes())
         v = self.wires.external(w)
         if self._loops:
@@ -143,7 +143,7 @@ class CoupledMembers(Members):
         if self.depends[member].all():
             raise NumericalError(
                 f"The input '{self.wires.names[v]}' differs from the output of '{self.parts[member].name}' that feeds "
-                "it: this member does not answer the same twice at the same point."
+                "it: two evaluations of this member at the same point differ."
             )
         self.depends[member][...] = True
         self._plan()
@@ -186,7 +186,7 @@ class CoupledMembers(Members):
         return KD
 
     def jacobians(self, t: float, x: FloatArray, w: FloatArray) -> Jacobians | None:
-        """Return the exact slopes of all members at a point; None where one of them has none."""
+        """Return the exact derivatives of all members at a point; None where one of them has none."""
         key = (t, x.tobytes(), w.tobytes())
         if self._last is None or self._last[0] != key:
             latest = self._latest  # mostly this point has just been evaluated
@@ -225,7 +225,7 @@ class CoupledMembers(Members):
         return sparse.csr_array((data, (at, columns)), shape=(nv, nv))
 
     def require_solvable(self, t: float, x: FloatArray, w: FloatArray) -> None:
-        """Refuse loops with det(I - K D) = 0 at a point; differences show it where there are no exact slopes."""
+        """Reject loops with det(I - K D) = 0 at a point; differences show it where there are no exact derivatives."""
         if self.jacobians(t, x, w) is not None:
             return
         visit = Visits(self, t, x, self.settle(t, x, w).inputs.copy())
@@ -250,7 +250,7 @@ class CoupledMembers(Members):
             return sparse.linalg.splu(closing).solve
         except RuntimeError:
             raise NumericalError(
-                "The algebraic loops of the system have no solution, or many: det(I - K D) = 0. Break one of them."
+                "The algebraic loops of the system have no unique solution: det(I - K D) = 0. Break one of them."
             ) from None
 
     def compute_member_points(self, t: float, x: FloatArray, w: FloatArray) -> list[tuple[FloatArray, FloatArray]]:

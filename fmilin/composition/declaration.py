@@ -34,8 +34,8 @@ def split(name: str, members: Collection[str], what: str = "a variable of the sy
             return member, ".".join(parts[count:])
     names = list(members)
     raise UnknownNameError(
-        f"'{name}' is not {what}: its name begins with a member and a dot, as in '{names[0] if names else 'plant'}."
-        f"{parts[-1]}'. The members are {join_first(names, 8) or 'none'}.",
+        f"'{name}' is not {what}: write a member, a dot and a name, as in "
+        f"'{names[0] if names else 'plant'}.{parts[-1]}'. The members are {join_first(names, 8) or 'none'}.",
         name=name,
     )
 
@@ -154,8 +154,8 @@ def conversion(source: str, target: str, where: str, declared: Mapping[str, Abso
     if a is None or b is None:
         unknown = source if a is None else target
         raise UsageError(
-            f"{where}: '{source}' becomes '{target}', and the unit '{unknown}' is not understood, so nothing says by "
-            f"which factor: {_MEND}."
+            f"{where}: '{source}' becomes '{target}', and the factor of the unknown unit '{unknown}' is not defined: "
+            f"{_MEND}."
         )
     if a.exponents != b.exponents:
         raise UsageError(
@@ -243,8 +243,8 @@ def resolve_links(members: Mapping[str, Model], connections: Iterable[Connection
         targets = _scalars(members, target, outputs=False)
         if len(sources) != len(targets):
             raise UsageError(
-                f"{connection.label} joins {len(sources)} elements to {len(targets)}: arrays that are connected have "
-                "the same size."
+                f"{connection.label} joins {len(sources)} elements to {len(targets)}: connected arrays must have the "
+                "same size."
             )
         links += [_link(members, connection, a, b) for a, b in zip(sources, targets, strict=True)]
     _reject_second_feeds([(link.target, qualify(*link.source)) for link in links])
@@ -254,12 +254,12 @@ def resolve_links(members: Mapping[str, Model], connections: Iterable[Connection
 def _from_tuple(entry: object) -> Connection:
     if not isinstance(entry, Sequence) or isinstance(entry, str) or not 2 <= len(entry) <= 4:
         raise UsageError(
-            f"A connection is a pair ('plant.y', 'controller.u'), with a factor and an offset if need be, not "
+            "A connection must be a pair ('plant.y', 'controller.u'), optionally with a factor and an offset, not "
             f"{entry!r}."
         )
     source, target, *numbers = entry
     if not (isinstance(source, str) and isinstance(target, str) and all(isinstance(n, (int, float)) for n in numbers)):
-        raise UsageError(f"A connection is two names, a factor and an offset, not {tuple(entry)!r}.")
+        raise UsageError(f"A connection must be two names, a factor and an offset, not {tuple(entry)!r}.")
     return Connection(source, target, *numbers)
 
 
@@ -303,13 +303,18 @@ def get_signal(model: Model, variable: tuple[str, str]) -> Signal:
         return model.with_interface(None, [name]).outputs[0]
 
 
+def resolve_delays(members: Mapping[str, Model], name: str) -> list[tuple[str, str]]:
+    """Return the inputs of members that a name denotes: one, or all elements of an array."""
+    return _scalars(members, split(name, members, "an input of a member"), outputs=False)
+
+
 def _reject_second_feeds(fed: Iterable[tuple[tuple[str, str], str]]) -> None:
     sources: dict[tuple[str, str], str] = {}
     for target, source in fed:
         if target in sources:
             raise UsageError(
-                f"The input '{qualify(*target)}' is fed twice, by '{sources[target]}' and by '{source}'. Keep one: a "
-                "sum needs a member that adds."
+                f"The input '{qualify(*target)}' is fed twice, by '{sources[target]}' and by '{source}'. Keep one "
+                "connection: to add signals, insert a member that sums them."
             )
         sources[target] = source
 
@@ -349,10 +354,10 @@ def _feed(members: Mapping[str, Model], name: str, targets: Sequence[tuple[str, 
 
 def _require_names(what: str, names: object) -> list[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise UsageError(f"'{what}' is a sequence of names: write {what}=['...'] even for a single one.")
+        raise UsageError(f"'{what}' must be a sequence of names: write {what}=['...'] even for a single one.")
     listed = list(names)
     if not all(isinstance(n, str) for n in listed):
-        raise UsageError(f"'{what}' is a sequence of names, and {listed!r} is none.")
+        raise UsageError(f"'{what}' must be a sequence of names, not {listed!r}.")
     return listed
 
 
@@ -393,6 +398,6 @@ def require_rates_of_prescribed_motions(members: Mapping[str, Model], links: Seq
             if (first in targets) != (second in targets):
                 raise UsageError(
                     f"'{qualify(*first)}' prescribes a motion, and its time derivative '{qualify(*second)}' is an "
-                    "input of its own: connections must end at both or at none. Connect the derivative, too, or write "
-                    "the member so that the variable that follows the input at once is algebraic."
+                    "input of its own: connections must end at both or at neither. Connect the derivative too, or "
+                    "write the member so that the variable that follows the input at once is algebraic."
                 )

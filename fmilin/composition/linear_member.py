@@ -11,7 +11,7 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, build_matrices
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
@@ -158,11 +158,11 @@ def linear_from_control(name: str, system: Any) -> LinearModel:
         system = control.tf2ss(system) if system.ninputs == system.noutputs == 1 else control.ss(system)
     if not isinstance(system, control.StateSpace):
         raise UsageError(
-            f"The member '{name}' is a {type(system).__name__}: members are models (fmilin.load), linear models, or "
-            "linear systems of python-control."
+            f"The member '{name}' is a {type(system).__name__}: members must be models (fmilin.load), linear models, "
+            "or linear systems of python-control."
         )
     if system.dt is True:
-        raise UsageError(f"The member '{name}' is sampled without saying how often: give it a dt in seconds.")
+        raise UsageError(f"The member '{name}' is sampled, but has no sample time: give it a dt in seconds.")
     states, inputs, outputs = (
         Signals(Signal(original_name(label)) for label in labels)
         for labels in (system.state_labels, system.input_labels, system.output_labels)
@@ -180,9 +180,9 @@ def at_rest(
     n, k, p = len(states), len(inputs), len(outputs)
     named = Named(info, inputs, outputs)
     coordinates = IndependentCoordinates(states, states, np.zeros(n), np.eye(n), np.zeros((n, n)), "named")
-    exact = LinearMatrices.known_to(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
+    exact = LinearMatrices.with_relative_error(0.0, (A, B.reshape(n, k), C.reshape(p, n), D.reshape(p, k)), np.zeros(n))
     rest = LinearizationPoint(0.0, *(dict.fromkeys(s.names, 0.0) for s in (states, inputs, outputs)))
-    return built(named, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
+    return build_matrices(named, coordinates, exact, rest, ("exact", 0, 0), sample_time=sample_time)
 
 
 def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:
@@ -312,7 +312,7 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
     def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
         """Return the same regulator with chosen outputs; it needs all its inputs."""
         if inputs is not None and list(inputs) != list(self.inputs.names):
-            raise UsageError(f"The sampled regulator '{self.info.name}' takes all its inputs.")
+            raise UsageError(f"The sampled regulator '{self.info.name}' requires all its inputs: leave none out.")
         if outputs is None:
             return self
         what = f"an output of '{self.info.name}'"

@@ -86,7 +86,7 @@ def _require_same_model(trajectory: Trajectory, linear: LinearModel) -> None:
         if lacking:
             raise UsageError(
                 f"The linear model of '{linear.model.name}' has the {what} '{lacking[0]}', which the simulated model "
-                "does not have: they do not belong together."
+                "does not have. Compare models of the same plant."
             )
 
 

@@ -5,7 +5,7 @@ A wire bears the name of the input at which it ends; the name of an output means
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Unpack
 
@@ -22,12 +22,14 @@ from fmilin.composition.declaration import (
     qualify,
     split,
 )
+from fmilin.composition.delayed_system import DelayedSystem, WireDelay
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.loops import require_solvable
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
-from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
+from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel, relative_error
+from fmilin.linear_model.sparse import change_fields
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
@@ -76,8 +78,8 @@ def find_wire(model: ConnectedModel, name: str) -> NamedWire:
     if canonical in wires:
         return wires[canonical]
     raise UsageError(
-        f"No wire ends at '{name}': it is an input that no output feeds, so no loop goes through it. Name an input "
-        f"that is connected: {', '.join(wires) or 'there is none'}."
+        f"No wire ends at '{name}': no output feeds this input, so no loop passes through it. Name a connected input: "
+        f"{', '.join(wires) or 'there is none'}."
     )
 
 
@@ -99,7 +101,7 @@ def cut_wires(model: ConnectedModel, point: OperatingPoint, names: Sequence[str]
     wires = [find_wire(model, name) for name in names]
     targets = [qualify(*link.target) for wire in wires for link in wire.links]
     if twice := sorted({n for several in (targets, names) for n in several if several.count(n) > 1}):
-        raise UsageError(f"The wire to '{twice[0]}' is named twice among {', '.join(names)}. Name each once.")
+        raise UsageError(f"The wire to '{twice[0]}' is named twice among {', '.join(names)}. Name each wire only once.")
     try:
         changed, values = _cut(model, point, wires)
     except NumericalError as error:
@@ -195,7 +197,8 @@ def loop_transfer(
     opened : sequence of str
         Further wires that are cut for this question, carrying what they carry at the point.
     continuous : bool
-        Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a remark says so.
+        Of sampled members a continuous approximation: Tustin's rule, and a delay of half a sample; a diagnostic says
+        so.
     linearization : Linearization, optional
         How the system with the wires cut is linearized; its options may be keywords instead.
 
@@ -205,7 +208,7 @@ def loop_transfer(
         With an input and an output of the name of each wire. Signs are as wired: S = 1/(1 - L), T = 1 - S; a loop with
         negative feedback has its minus sign in L. With sampled members it is discrete, from sample to sample
         (:func:`fmilin.sampled_loop`): what is sent is held over a sample, which is the truth at wires from and to
-        regulators, and a remark says where it is not.
+        regulators, and a diagnostic says where it is not.
 
     Examples
     --------
@@ -232,8 +235,8 @@ def linearize_loop_transfer(
 ) -> LinearModel:
     """Return the loop that a request describes, without its choice of signals; see :func:`loop_transfer`."""
     names, linear = _linear(system, wires, point, request, opened=opened, continuous=continuous)
-    text = f"L at {names}: what comes back there for what is sent from there; {AS_WIRED}."
-    return replace(linear, warnings=(Remark("loop", text), *linear.warnings))
+    text = f"L at {names}: the returned signal per signal sent; {AS_WIRED}."
+    return change_fields(linear, warnings=(Remark("loop", text), *linear.warnings))
 
 
 @one_at_a_time
@@ -252,12 +255,12 @@ def sensitivity(
 
     ``system``, ``wires``, ``point``, ``opened``, ``continuous``, ``linearization``, signs and errors are those of
     :func:`loop_transfer`.
-    Regulators with different sample times are refused: over their common period a signal on the wire would be held,
+    Regulators with different sample times are rejected: over their common period a signal on the wire would be held,
     which the closed loop does not do.
     """
     request = Request.of("sensitivity", linearization, options)
     names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
-    text = f"S at {names}, from what is added on the wire to what it then carries; {AS_WIRED}."
+    text = f"S at {names}, from a signal added on the wire to the total signal on it; {AS_WIRED}."
     return _add_remark(_close_loop(L), text)
 
 
@@ -280,10 +283,9 @@ def complementary_sensitivity(
     """
     request = Request.of("complementary_sensitivity", linearization, options)
     names, L = _linear(system, wires, point, request, opened=opened, closed=True, continuous=continuous)
-    S = _close_loop(L)
-    outputs = {name: -value for name, value in S.point.outputs.items()}
-    T = replace(S, C=-S.C, D=np.eye(len(S.D)) - S.D, point=replace(S.point, outputs=outputs))
-    return _add_remark(T, f"T at {names}: minus what comes back there for what is added on the wire; {AS_WIRED}.")
+    count = len(L.inputs)
+    T = change_core(_close_loop(L), lambda S: _complement(S, count))
+    return _add_remark(T, f"T at {names}: minus the returned signal per signal added on the wire; {AS_WIRED}.")
 
 
 @one_at_a_time
@@ -304,12 +306,14 @@ def opened(
     request = Request.of("opened", linearization, options)
     model, point, names = _system(system, wires, point)
     cut = cut_wires(model, point, names)
-    linear = _linearize_cut(cut.model.with_interface(None, model.outputs.names), cut.point, request)
-    return _add_remark(linear, f"Opened at {', '.join(names)}: what each wire carried is an input now.")
+    outside, _ = _split_delays(system, model, names, ())
+    between = _add_wire_delays(cut.model.with_interface(None, model.outputs.names), outside)
+    linear = _linearize_cut(between, cut.point, request)
+    return _add_remark(linear, f"Opened at {', '.join(names)}: the signal of each cut wire is now an input.")
 
 
 def require_wires(system: Model, names: Sequence[str]) -> None:
-    """Refuse names that are no wires of a system, before anything is computed."""
+    """Reject names that are no wires of a system, before anything is computed."""
     for name in names:
         if isinstance(system, ConnectedModel):
             find_wire(system, name)
@@ -320,6 +324,7 @@ def require_wires(system: Model, names: Sequence[str]) -> None:
 def _system(
     system: Model, wires: Wires, point: OperatingPoint | None
 ) -> tuple[ConnectedModel, OperatingPoint, list[str]]:
+    system = system.system if isinstance(system, DelayedSystem) else system
     if not isinstance(system, ConnectedModel):
         name = system.info.name if isinstance(system, Model) else str(system)
         raise UsageError(
@@ -327,7 +332,7 @@ def _system(
         )
     names = [wires] if isinstance(wires, str) else list(wires)
     if not names:
-        raise UsageError("Name a wire: the input at which it ends, as 'plant.u'.")
+        raise UsageError("Name a wire by the input at which it ends, as 'plant.u'.")
     point = operating_point(system) if point is None else point
     model = model_at(system, point)
     assert isinstance(model, ConnectedModel)  # noqa: S101 - a view of it
@@ -352,56 +357,133 @@ def _linear(
     if closed and len(times) > 1 and not continuous:
         raise UsageError(
             f"The regulators of '{model.info.name}' have different sample times "
-            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L is told. Bring them to one sample time, or "
+            f"({', '.join(f'{t:g} s' for t in sorted(times))}): only L can be computed. Use one sample time, or "
             "take a continuous approximation (continuous=True)."
         )
     cut, at = cut_wires(model, point, names)
+    outside, on_wires = _split_delays(system, model, names, opened)
     between = cut.with_interface(names, [name_wire_output(name) for name in names])
     at = replace(at, inputs=at.inputs[len(model.inputs) :])
     request = replace(request, inputs=None, outputs=None)
-    linear = _name_outputs(_linearize_cut(between, at, request, continuous=continuous), names)
+    linear = _linearize_cut(_add_wire_delays(between, outside), at, request, continuous=continuous)
+    if on_wires:
+        linear = linear.with_delays(outputs={name_wire_output(name): T for name, T in on_wires.items()})
+    linear = change_core(linear, lambda core: _name_outputs(core, names))
     words = ", ".join(names) + (f" (with {', '.join(opened)} open)" if opened else "")
     return words, linear if continuous else _with_remark_on_holding(linear, model, names)
 
 
 def _close_loop(L: LinearModel) -> LinearModel:
     """Return S: with w = r + C x + D w on the wire, w = M (r + C x), M = (1 - D)^-1."""
-    require_solvable(L.D, L.inputs.names)
-    M = np.linalg.inv(np.eye(len(L.D)) - L.D)
-    E, BM, MC = L.errors, L.B @ M, M @ L.C
-    within, without = E.C + E.D @ np.abs(MC), E.B + np.abs(BM) @ E.D
-    A, size = E.A + np.abs(BM) @ within + E.B @ np.abs(MC), np.abs(M)
-    errors = EntryErrors(A=A, B=without @ size, C=size @ within, D=size @ E.D @ size, T=E.T + 0.0)
-    matrices: dict[str, Any] = {"A": L.A + BM @ L.C, "B": BM, "C": MC, "D": np.asarray(M, dtype=np.float64)}
+    if isinstance(L, DelayedLinearModel):
+        count = len(L.inputs)
+        return change_core(L, lambda core: _close_wires(core, count))
+    return _close_wires(L, len(L.inputs))
+
+
+def _close_wires(L: LinearModel, count: int) -> LinearModel:
+    """Return S of the first inputs and outputs; with delays the others are w and z.
+
+    The wires carry v = r + C_v x + D_vv v + D_vw w, so that v = M (r + C_v x + D_vw w).
+    """
+    k = count
+    require_solvable(L.D[:k, :k], L.inputs.names[:k])
+    M = np.asarray(np.linalg.inv(np.eye(k) - L.D[:k, :k]), dtype=np.float64)
+    E, size = L.errors, np.abs(M)
+    # v = V (x, r, w), and everything else follows from v
+    P, m = len(L.A), len(L.inputs) - k
+    V = np.hstack((M @ L.C[:k], M, M @ L.D[:k, k:]))
+    direct = np.block([[L.A, np.zeros((P, k)), L.B[:, k:]], [L.C[k:], np.zeros((m, k)), L.D[k:, k:]]])
+    direct_error = np.block([[E.A, np.zeros((P, k)), E.B[:, k:]], [E.C[k:], np.zeros((m, k)), E.D[k:, k:]]])
+    from_v, from_v_error = np.vstack((L.B[:, :k], L.D[k:, :k])), np.vstack((E.B[:, :k], E.D[k:, :k]))
+    V_error = size @ (np.hstack((E.C[:k], np.zeros((k, k)), E.D[:k, k:])) + E.D[:k, :k] @ np.abs(V))
+    rows, rows_error = direct + from_v @ V, direct_error + np.abs(from_v) @ V_error + from_v_error @ np.abs(V)
+    C, C_error = np.vstack((V, rows[P:])), np.vstack((V_error, rows_error[P:]))
+    errors = EntryErrors(A=rows_error[:P, :P], B=rows_error[:P, P:], C=C_error[:, :P], D=C_error[:, P:], T=E.T + 0.0)
+    MC, T_r = V[:, :P], L.T_u[:, :k] @ V[:, P:]
+    matrices: dict[str, Any] = {"A": rows[:P, :P], "B": rows[:P, P:], "C": C[:, :P], "D": C[:, P:]}
     accuracy = replace(L.accuracy, **{n: relative_error(getattr(errors, n), m) for n, m in matrices.items()})
-    matrices |= {"T": L.T + L.T_u @ MC, "T_u": L.T_u @ M}
+    T_w = np.hstack((np.zeros((len(L.T_u), k)), L.T_u[:, k:]))
+    matrices |= {"T": L.T + L.T_u[:, :k] @ MC, "T_u": T_r + T_w}
     return replace(L, **matrices, errors=errors, accuracy=accuracy, descriptor=None, derivatives={}, discrete=None)
+
+
+def _complement(S: LinearModel, count: int) -> LinearModel:
+    """Return T = 1 - S of the first inputs and outputs."""
+    C, D = S.C.copy(), S.D.copy()
+    C[:count] = -C[:count]
+    D[:count] = np.eye(count, D.shape[1]) - D[:count]
+    names = S.outputs.names[:count]
+    outputs = {name: -value if name in names else value for name, value in S.point.outputs.items()}
+    return replace(S, C=C, D=D, point=replace(S.point, outputs=outputs))
+
+
+def change_core(linear: LinearModel, change: Callable[[LinearModel], LinearModel]) -> LinearModel:
+    """Return what a function makes of a linear model, or of the core of one with delays."""
+    if not isinstance(linear, DelayedLinearModel):
+        return change(linear)
+    return DelayedLinearModel.of_core(change(linear.core), list(linear.delays), list(linear.delays.values()))
+
+
+def _split_delays(
+    system: Model, model: ConnectedModel, names: Sequence[str], opened: Sequence[str]
+) -> tuple[dict[tuple[str, str], WireDelay], dict[str, float]]:
+    """Return the delays of wires that are not cut, and those of wires that are, by name.
+
+    What is sent from the end of a wire comes back there behind its delay. A wire that is named by an output begins
+    before the delays at its ends.
+    """
+    if not isinstance(system, DelayedSystem):
+        return {}, {}
+    outside, on_wires = dict(system.wire_delays), {}
+    for name in (*names, *opened):
+        wire = find_wire(model, name)
+        if wire.inside is not None:
+            continue
+        for link in wire.links:
+            if link.target not in outside or (wire.at_source and name not in opened):
+                continue
+            delay = outside.pop(link.target)
+            if name in names:
+                on_wires[name] = delay.seconds
+    return outside, on_wires
+
+
+def _add_wire_delays(model: ConnectedModel, delays: dict[tuple[str, str], WireDelay]) -> ConnectedModel | DelayedSystem:
+    """Return a system with delays; without them as it is."""
+    return DelayedSystem(model, delays) if delays else model
 
 
 def _name_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Give the outputs the names of their wires."""
-    outputs = Signals(replace(s, name=name, aliases=()) for s, name in zip(linear.outputs, names, strict=True))
-    values = dict(zip(names, (linear.point.outputs[s.name] for s in linear.outputs), strict=True))
+    first, others = linear.outputs[: len(names)], linear.outputs[len(names) :]
+    outputs = Signals([*(replace(s, name=name, aliases=()) for s, name in zip(first, names, strict=True)), *others])
+    values = {s.name: linear.point.outputs[old.name] for s, old in zip(outputs, linear.outputs, strict=True)}
     return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
 
 
 def _linearize_cut(
-    model: ConnectedModel, point: OperatingPoint, request: Request, *, continuous: bool = False
+    model: ConnectedModel | DelayedSystem, point: OperatingPoint, request: Request, *, continuous: bool = False
 ) -> LinearModel:
-    held_members = [name for name, member in model.members.items() if isinstance(member, HeldMember)]
+    members = (model.system if isinstance(model, DelayedSystem) else model).members
+    held_members = [name for name, member in members.items() if isinstance(member, HeldMember)]
     if not held_members:
         return linearize_as(model, point, request)
+    if isinstance(model, DelayedSystem):
+        raise UsageError(
+            f"'{held_members[0]}' is sampled, and wires have delays: a sampled loop takes delays of whole samples "
+            "only, which are states of the regulator."
+        )
     if nonlinear := [name for name in held_members if not isinstance(model.members[name], SampledMember)]:
         raise UsageError(
-            f"'{nonlinear[0]}' is a sampled regulator that is no linear system: connect its linear model instead."
+            f"'{nonlinear[0]}' is a sampled regulator that is not a linear system: connect its linear model instead."
         )
     if not continuous:
         return linearize_sampled_loop(model, point, request)
     step = max(m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember))
     text = (
-        f"A continuous approximation of {', '.join(held_members)} (Tustin's rule, what is held as a delay of half a "
-        "sample): "
-        f"good for frequencies well below {np.pi / step:.4g} rad/s."
+        f"A continuous approximation of {', '.join(held_members)} (Tustin's rule; a hold counts as a delay of half a "
+        f"sample): good for frequencies well below {np.pi / step:.4g} rad/s."
     )
     return _add_remark(approximate_loop(model, point, request), text)
 
@@ -414,12 +496,12 @@ def _with_remark_on_holding(linear: LinearModel, model: ConnectedModel, names: S
     if not sampled or not continuous:
         return linear
     text = (
-        f"What is sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and what comes back is read "
-        "then: between continuous members that is an approximation, good for frequencies well below "
+        f"The signal sent at {', '.join(continuous)} is held over {linear.sample_time:g} s, and the returned signal "
+        "is read at the end. Between continuous members this is an approximation, good for frequencies well below "
         f"{np.pi / linear.sample_time:.4g} rad/s."
     )
     return _add_remark(linear, text)
 
 
 def _add_remark(linear: LinearModel, text: str) -> LinearModel:
-    return replace(linear, warnings=(Remark("wire", text), *linear.warnings))
+    return change_fields(linear, warnings=(Remark("wire", text), *linear.warnings))

@@ -1,4 +1,4 @@
-"""Slopes of a connected system at a point, (I - K D) dv = K C dx + L dw and dy = C dx + D dv, and algebraic loops.
+"""Derivatives of a connected system at a point, (I - K D) dv = K C dx + L dw and dy = C dx + D dv, and algebraic loops.
 
 Loops v = answer(v) are solved by Newton's method; what is said where there is no solution stands here, too.
 """
@@ -20,14 +20,14 @@ from fmilin.model.interface import Model
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, LOOP_GAP_TOLERANCE, SINGULAR_LOOP_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 
-MOST_ITERATIONS = 60
+MAX_ITERATIONS = 60
 SLOW_CONVERGENCE_RATIO = 0.05  # A step that leaves more than this part of the gap asks for new slopes
 MIN_STEP_FRACTION = 2.0**-12
 Function = Callable[[FloatArray], FloatArray]
 
 
 class LoopSolver:
-    """Newton's method for one loop; the slopes of the last point serve as long as they close the gap quickly."""
+    """Newton's method for one loop; the derivatives of the last point serve as long as they close the gap quickly."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
@@ -40,7 +40,7 @@ class LoopSolver:
         fresh = self._J is None
         if fresh:
             self._J = np.eye(len(v)) - slopes(v)
-        for _ in range(MOST_ITERATIONS):
+        for _ in range(MAX_ITERATIONS):
             if not np.isfinite(gap).all():
                 break
             if (np.abs(gap) <= 4 * EPS * (np.abs(v) + np.abs(returned))).all():
@@ -75,7 +75,7 @@ class LoopSolver:
         require_solvable(slopes(v), self._names)
         raise NumericalError(
             f"The algebraic loop through {quote_first(self._names, 6)} has no solution near the last one: Newton's "
-            f"method stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from what feeds them. Start "
+            f"method stops where its inputs still differ by {np.max(np.abs(gap)):.3g} from their sources. Start "
             "elsewhere, or break the loop by a state (a filter, a delay).",
             variable=self._names[0],
         )
@@ -115,7 +115,7 @@ def _solve_linear(J: FloatArray, gap: FloatArray) -> FloatArray:
 
 
 def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
-    """Refuse a loop with det(I - K D) = 0."""
+    """Reject a loop with det(I - K D) = 0."""
     if not np.isfinite(KD).all():
         return
     balanced = matrix_balance(KD, permute=False)[0]  # units must not decide
@@ -124,8 +124,8 @@ def require_solvable(KD: FloatArray, names: Sequence[str]) -> None:
         return
     moved = [name for name, part in zip(names, directions[-1], strict=True) if abs(part) > 1e-3] or list(names)
     raise NumericalError(
-        f"The algebraic loop through {quote_first(moved, 6)} has no solution, or infinitely many: what feeds "
-        "these inputs follows them one to one (det(I - K D) = 0). Take out a connection, or put a state (a filter, a "
+        f"The algebraic loop through {quote_first(moved, 6)} has no solution, or infinitely many: the sources of "
+        "these inputs follow them one to one (det(I - K D) = 0). Remove a connection, or put a state (a filter, a "
         "delay) into the loop.",
         variable=moved[0],
     )
@@ -179,7 +179,7 @@ def _product(matrix: FloatArray, along: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Jacobians:
-    """All slopes at one point."""
+    """All derivatives at one point."""
 
     members: Sequence[MemberSlopes]
     feeds: Solve  # K times columns of outputs, shape (nv, k)
@@ -199,7 +199,7 @@ class Jacobians:
         return rates, outputs, dv
 
     def spread(self, rates: FloatArray, outputs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what errors of members' slopes become: dv is wrong by |S K| times those of the outputs."""
+        """Return what errors of members' derivatives become: dv is wrong by |S K| times those of the outputs."""
         moved = np.abs(self.closed(self.feeds(np.eye(self.sizes[2])))) @ outputs
         rates, outputs = rates.copy(), outputs.copy()
         for m in self.members:
@@ -249,7 +249,7 @@ STEP = 2.0**-20  # of differences along inputs, in their sizes: they steer Newto
 
 
 def depends_at_once(name: str, model: Model) -> NDArray[np.bool_]:
-    """Return which outputs depend on inputs without delay, (ny, nu): as declared, as slopes show it, else all."""
+    """Return which outputs depend on inputs without delay, (ny, nu): as declared, as derivatives show it, else all."""
     n = len(model.states)
     if model.structure is not None:
         depends = model.structure[n:, n:].copy()

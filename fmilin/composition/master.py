@@ -29,16 +29,16 @@ class Master:
 
     def __post_init__(self) -> None:
         if self.kind not in MASTERS:
-            raise UsageError(f"'{self.kind}' is no master: use {' or '.join(MASTERS)}.")
+            raise UsageError(f"'{self.kind}' is not a master: use {' or '.join(MASTERS)}.")
         if self.order and self.kind == "jacobi":
-            raise UsageError("A Jacobi master steps all members at once: an order is for gauss-seidel.")
+            raise UsageError("A Jacobi master steps all members at once. Give an order only with 'gauss-seidel'.")
 
     def numbers(self, members: Sequence[str]) -> list[int]:
         """Return the members' numbers in the order of their steps."""
         if not self.order:
             return list(range(len(members)))
         if sorted(self.order) != sorted(members):
-            raise UsageError(f"The order {','.join(self.order)} has to name every member once: {', '.join(members)}.")
+            raise UsageError(f"The order {','.join(self.order)} must name every member once: {', '.join(members)}.")
         return [list(members).index(name) for name in self.order]
 
 
@@ -135,22 +135,22 @@ def output_name(model: ConnectedModel, output: int) -> str:
     raise IndexError(output)
 
 
-MOST_STEPS = 10_000  # base steps of a common period
+MAX_STEPS = 10_000  # base steps of a common period
 SAMPLE_TIME_TOLERANCE = 1e-9  # relative difference of a sample time and a multiple of the base step
 
 
 def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
     """Return the longest step of which all sample times are multiples, and these multiples."""
     shortest = min(times)
-    ratios = {t: Fraction(t / shortest).limit_denominator(MOST_STEPS) for t in times}
+    ratios = {t: Fraction(t / shortest).limit_denominator(MAX_STEPS) for t in times}
     base = Fraction(gcd(*(r.numerator for r in ratios.values())), lcm(*(r.denominator for r in ratios.values())))
     periods = {t: int(r / base) for t, r in ratios.items()}
-    if lcm(*periods.values()) > MOST_STEPS or any(
+    if lcm(*periods.values()) > MAX_STEPS or any(
         abs(r * shortest - t) > SAMPLE_TIME_TOLERANCE * t for t, r in ratios.items()
     ):
         listed_times = ", ".join(f"{t:g} s" for t in sorted(times))
         raise UsageError(
-            f"Sample times have no common period that is short enough: {listed_times}. Bring them to one of them."
+            f"The sample times {listed_times} have no short common period. Change them to multiples of one period."
         )
     return float(base) * shortest, periods
 

@@ -42,10 +42,11 @@ class VisitStep:
 
 
 class Planner:
-    """The order of visits that ends with every member visited at its right inputs.
+    """The order of evaluations that ends with every member evaluated at its right inputs.
 
     ``owners`` (nv,), (ny,): the member of every input and output. ``sources`` (nv,): the output that feeds it, or -1.
-    ``depends`` (ny_i, nv_i): which outputs hang on which inputs at once. ``free`` (ny,): states, known without a visit.
+    ``depends`` (ny_i, nv_i): which outputs hang on which inputs at once. ``free`` (ny,): states, known without an
+    evaluation.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class Settled:
 
 
 class Visits:
-    """The members at one point; each is visited once per set of inputs."""
+    """The members at one point; each is evaluated once per set of inputs."""
 
     def __init__(self, members: Members, t: float, x: FloatArray, inputs: FloatArray) -> None:
         self.t, self.x, self.inputs = t, x, inputs

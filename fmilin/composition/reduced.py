@@ -64,7 +64,7 @@ def reduce_members(
     """
     request = Request.of("reduce_members", linearization, options)
     if not isinstance(system, ConnectedModel):
-        raise UsageError("Members are reduced in a connected system (fl.connect, or an SSP file).")
+        raise UsageError("Members can be reduced only in a connected system (fl.connect, or an SSP file).")
     if unknown := [name for name in orders if name not in system.members]:
         raise UnknownNameError.among(unknown[0], system.members, "a member")
     sampled_members = {name: member for name, member in system.members.items() if isinstance(member, HeldMember)}
@@ -76,7 +76,7 @@ def reduce_members(
     closed = linearize(_connect_linear(system, members))
     if not _is_stable(closed):
         raise NumericalError(
-            "The closed system is not stable, so nothing says which states of its members matter in it. Reduce each "
+            "The closed system is not stable, so the importance of its members' states is not defined. Reduce each "
             "member by itself (fl.reduction), or close the loops that stabilize it."
         )
     scaled = [in_sizes(linear, linear) for linear in members.values()]
@@ -93,9 +93,9 @@ def reduce_members(
     words = ", ".join(f"{name} to {order} of {len(members[name].states)}" for name, order in orders.items())
     if not _is_stable(reduced):
         raise NumericalError(
-            f"With the members reduced ({words}) the closed system is unstable: ask for higher orders."
+            f"With the members reduced ({words}) the closed system is unstable: request higher orders."
         )
-    text = f"Members are reduced by what matters in the closed system: {words}."
+    text = f"Members are reduced by the closed system's Hankel singular values: {words}."
     if sampled_members:
         names = ", ".join(sampled_members)
         text += f" Sampled members ({names}) stay as they are, and count in a continuous approximation."

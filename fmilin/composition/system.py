@@ -241,7 +241,7 @@ class ConnectedModel(
         return tuple(names) if len(self.constraints) else ()
 
     def _check_loops(self) -> tuple[str, ...]:
-        """Refuse loops without a single solution where the system starts; say which have several."""
+        """Reject loops without a single solution where the system starts; say which have several."""
         at = (self.start.time, self.start.states, self.start.inputs)
         try:
             self.coupling.require_solvable(*at)
@@ -290,9 +290,9 @@ class ConnectedModel(
             at.rates, self._convert_outputs(at.outputs[self._output_taps]), self.constraints.residuals(t, x, u, z)
         )
 
-    def compiled_for(self, evaluations: int) -> Self:
+    def compile_for_evaluations(self, evaluations: int) -> Self:
         """Return the system of members that are compiled as soon as that pays."""
-        coupling = self.coupling.compiled_for(evaluations)
+        coupling = self.coupling.compile_for_evaluations(evaluations)
         if coupling is self.coupling:
             return self
         view = copy(self)
@@ -375,14 +375,14 @@ class ConnectedModel(
         signals = (self.states, self.inputs, self.outputs)
         return in_graph(Drawn(self.info.name, self.coupling, signals, selected_outputs, observed))
 
-    def stabilized(self, alpha: float, beta: float) -> Model | None:
+    def with_stabilization(self, alpha: float, beta: float) -> Model | None:
         """Return the same with all constrained members stabilized; None where one has no way for it."""
         members: dict[str, Model] = {}
         for name, model in self.members.items():
             if not len(model.constraints):
                 members[name] = model
                 continue
-            stable = model.stabilized(alpha, beta) if isinstance(model, HasBaumgarteStabilization) else None
+            stable = model.with_stabilization(alpha, beta) if isinstance(model, HasBaumgarteStabilization) else None
             if stable is None:
                 return None
             members[name] = stable

@@ -37,11 +37,11 @@ class Constraint:
     def __post_init__(self) -> None:
         if isinstance(self.expression, str) or isinstance(self.rate, str):
             raise ConstraintError(
-                f"The expression of a constraint is no text: Constraint.from_text({str(self.expression)!r}, "
-                f"level={self.level!r}) parses one."
+                "The expression of a constraint must be parsed from a text: "
+                f"Constraint.from_text({str(self.expression)!r}, level={self.level!r}) does that."
             )
         if self.level not in ("position", "velocity"):
-            raise ConstraintError(f"The level of a constraint is 'position' or 'velocity', not {self.level!r}.")
+            raise ConstraintError(f"The level of a constraint must be 'position' or 'velocity', not {self.level!r}.")
 
     @property
     def label(self) -> str:
@@ -69,7 +69,7 @@ class Constraint:
         """
         if not isinstance(text, str) or not isinstance(rate, str | None):
             kind = type(rate if isinstance(text, str) else text).__name__
-            raise ConstraintError(f"A constraint is a text, as 'x^2 + y^2 - 1', not of the type '{kind}'.")
+            raise ConstraintError(f"A constraint must be a text, as 'x^2 + y^2 - 1', not of the type '{kind}'.")
         try:
             return cls(parse(_difference(text)), name, level, None if rate is None else parse(rate))
         except ExpressionError as error:
@@ -262,7 +262,6 @@ def _require_motion(declared: Sequence[Constraint], moving: Container[str]) -> N
     for constraint in declared:
         if not any(name in moving for name in constraint.expression.names):
             raise ConstraintError(
-                f"The constraint '{constraint.expression.text}' contains no variable that moves, only numbers and "
-                "parameters: it says nothing about the motion. Write it with the states of the model, as in "
-                '"x^2 + y^2 - L^2".'
+                f"The constraint '{constraint.expression.text}' contains only numbers and parameters, so it does not "
+                'constrain the motion. Write it with the states of the model, as in "x^2 + y^2 - L^2".'
             )

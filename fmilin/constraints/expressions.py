@@ -41,7 +41,7 @@ _FOLDED: Mapping[str, Callable[..., float]] = {
 LONGEST_TEXT = 20_000
 MAX_NESTING = 200
 MAX_TREE_DEPTH = 500
-MOST_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
+MAX_STEPS = 5000  # of a computation: about three seconds until it and its two derivatives can be evaluated
 MAX_EXPONENT = 1000
 """Factors that a power may have: in exact arithmetic ``(3*x)^999999999`` is a number of 477 million digits."""
 
@@ -156,7 +156,7 @@ class Expression:
 
     def renamed(self, new: Callable[[str], str]) -> Expression:
         """Return the same expression over variables of other names."""
-        steps = tuple(_renamed(step, new) for step in self.steps)
+        steps = tuple(_rename_step(step, new) for step in self.steps)
         written = None if self.written is None else _rewritten(self.written, new)
         return Expression(written, tuple(map(new, self.names)), steps)
 
@@ -200,19 +200,21 @@ class Expression:
 def parse(text: str) -> Expression:
     """Parse the arithmetic of the command line; other names than ``pin.x``, ``q[1]``, ``der(v)`` go in backquotes."""
     if not text.strip():
-        raise ExpressionError("The expression is empty.", text=text)
+        raise ExpressionError("The expression of the constraint is empty.", text=text)
     if len(text) > LONGEST_TEXT:
         raise ExpressionError(
-            f"The expression has {len(text)} characters; {LONGEST_TEXT} are the limit. Split it.", text=text
+            f"The expression has {len(text)} characters; the limit is {LONGEST_TEXT}. Split it.", text=text
         )
     source, names = _with_placeholders(text)
     try:
         tree = ast.parse(source, mode="eval").body
     except (RecursionError, MemoryError):
-        raise _refusal(text, 0, "it is too long or nests too deeply") from None
+        raise _expression_error(text, 0, "it is too long or nests too deeply") from None
     except (SyntaxError, ValueError) as error:
         position = (getattr(error, "offset", None) or 1) - 1
-        raise _refusal(text, min(position, len(text)), "this is no complete arithmetic expression") from None
+        raise _expression_error(
+            text, min(position, len(text)), "this is not a complete arithmetic expression"
+        ) from None
     steps = _Steps(text, names)
     steps.add(tree)
     return Expression(text, tuple(dict.fromkeys(names)), tuple(steps.steps))
@@ -233,7 +235,7 @@ def _add_centered_angle(steps: list[Step], operands: tuple[int, ...], angle: flo
     steps.append(Step("+", (len(steps) - 2, len(steps) - 1)))
 
 
-def _renamed(step: Step, new: Callable[[str], str]) -> Step:
+def _rename_step(step: Step, new: Callable[[str], str]) -> Step:
     match step.operation:
         case "variable":
             return step._replace(value=new(step.value))
@@ -248,12 +250,12 @@ def _renamed(step: Step, new: Callable[[str], str]) -> Step:
 def _rewritten(text: str, new: Callable[[str], str]) -> str:
     """Return the text of an expression with every variable replaced."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace_name(match: re.Match[str]) -> str:
         token = match.group()
         is_name = match.lastgroup in ("name", "quoted", "derivative") and token not in (*FUNCTIONS, *CONSTANTS)
-        return name_in_expression(new(_unquoted(token))) if is_name else token
+        return name_in_expression(new(_unquote(token))) if is_name else token
 
-    return _TOKENS.sub(replaced, text)
+    return _TOKENS.sub(replace_name, text)
 
 
 def driven_by(inputs: Sequence[str], quantity: Expression) -> Expression:
@@ -276,36 +278,36 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
     while position < len(text):
         match = _TOKENS.match(text, position)
         if match is None:
-            raise _refusal(text, position, f"{text[position]!r} does not belong to arithmetic")
+            raise _expression_error(text, position, f"{text[position]!r} is not part of arithmetic")
         kind, token = match.lastgroup, match.group()
         if kind == "operator":
             depth += {"(": 1, ")": -1}.get(token, 0)
             if depth > MAX_NESTING:
-                raise _refusal(text, position, f"parentheses nest deeper than {MAX_NESTING}")
+                raise _expression_error(text, position, f"parentheses nest deeper than {MAX_NESTING}")
             source.append("**" if token == "^" else token)
         elif kind == "number":
             source.append((token.lstrip("0") or "0") if token.isdigit() else token)
         elif kind == "name" and (token in FUNCTIONS or token in CONSTANTS):
             source.append(token)
         elif kind in ("name", "quoted", "derivative"):
-            names.append(_unquoted(token))
+            names.append(_unquote(token))
             source.append(f"_{len(names) - 1}")
         source.append(" ")
         position = match.end()
     return "".join(source).strip(), names
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     """Return the variable's own name: backquotes and the spaces around indices removed."""
     if token.startswith("`") and token.endswith("`"):
         return token[1:-1]
-    return f"der({_unquoted(token[4:-1].strip())})" if token.startswith("der(") else re.sub(r"\s", "", token)
+    return f"der({_unquote(token[4:-1].strip())})" if token.startswith("der(") else re.sub(r"\s", "", token)
 
 
-def _refusal(text: str, position: int, why: str) -> ExpressionError:
-    shown = text if len(text) <= 200 else text[max(0, position - 60) : position + 60]
+def _expression_error(text: str, position: int, why: str) -> ExpressionError:
+    excerpt = text if len(text) <= 200 else text[max(0, position - 60) : position + 60]
     message = (
-        f"Cannot read the expression '{shown}' at character {position + 1}: {why}. Allowed are variable names "
+        f"Cannot read the expression '{excerpt}' at character {position + 1}: {why}. Allowed are variable names "
         f"(in backquotes if they have unusual characters), numbers, + - * / ^, parentheses, pi and "
         f"{', '.join(FUNCTIONS)}."
     )
@@ -324,7 +326,7 @@ class _Steps:
     def add(self, node: ast.expr, depth: int = 0) -> int:
         """Add the steps of ``node``; return the number of the last one."""
         if depth > MAX_TREE_DEPTH:
-            raise _refusal(self._text, 0, "it nests too deeply")
+            raise _expression_error(self._text, 0, "it nests too deeply")
         value: Any = None
         children: list[ast.expr] = []
         match node:
@@ -339,23 +341,23 @@ class _Steps:
             case ast.Constant(value=value) if type(value) in (int, float):
                 operation = "number"
                 if abs(value) > sys.float_info.max:  # type: ignore[arg-type]
-                    raise _refusal(self._text, 0, "it contains a number that is too large")
+                    raise _expression_error(self._text, 0, "it contains a number that is too large")
             case ast.Name(id=name) if name in CONSTANTS:
                 operation = name
             case ast.Name(id=name) if re.fullmatch(r"_\d+", name):
                 operation, value = "variable", self._names[int(name[1:])]
             case _:
-                what = "it contains something that is no arithmetic, or an operator or function is misplaced"
-                raise _refusal(self._text, 0, what)
+                what = "it contains something other than arithmetic, or an operator or function is misplaced"
+                raise _expression_error(self._text, 0, what)
         step = Step(operation, tuple(map(self.add, children, repeat(depth + 1))), value)
         if step not in self.steps:
             self._measure(step)
-        if len(self.steps) > MOST_STEPS:
-            raise _refusal(self._text, 0, f"it has more than {MOST_STEPS} operations")
+        if len(self.steps) > MAX_STEPS:
+            raise _expression_error(self._text, 0, f"it has more than {MAX_STEPS} operations")
         return self.steps.setdefault(step, len(self.steps))
 
     def _measure(self, step: Step) -> None:
-        """Note what a constant step is worth and how many factors its powers have; refuse too many: ((x^99)^99)^99."""
+        """Note what a constant step is worth and how many factors its powers have; reject too many: ((x^99)^99)^99."""
         constants, powers = [self._constants[i] for i in step.operands], [self._powers[i] for i in step.operands]
         constant: float | None = None
         power = 1.0
@@ -377,12 +379,14 @@ class _Steps:
             with suppress(ArithmeticError, ValueError):
                 constant = _FOLDED[step.operation](*constants)
         if not power <= MAX_EXPONENT:
-            raise _refusal(self._text, 0, f"its powers have more than {MAX_EXPONENT} factors")
+            raise _expression_error(self._text, 0, f"its powers have more than {MAX_EXPONENT} factors")
         self._constants.append(constant)
         self._powers.append(power)
 
-    def _check_arguments(self, function: str, given: int) -> None:
+    def _check_arguments(self, function: str, argument_count: int) -> None:
         variadic = function in ("min", "max")
-        if given != FUNCTIONS[function] and not (variadic and given > 1):
-            wanted = f"{FUNCTIONS[function]}{' or more' if variadic else ''}"
-            raise _refusal(self._text, 0, f"{function} takes {wanted} argument(s), not {given}")
+        if argument_count != FUNCTIONS[function] and not (variadic and argument_count > 1):
+            expected_count = f"{FUNCTIONS[function]}{' or more' if variadic else ''}"
+            raise _expression_error(
+                self._text, 0, f"{function} takes {expected_count} argument(s), not {argument_count}"
+            )

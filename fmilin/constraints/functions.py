@@ -33,20 +33,20 @@ class ExpressionFunctions:
         self.shape = (len(expressions), size)
         self._named = dict(constants)
         self._constants = (np.array(list(constants.values()), dtype=np.float64),) if constants else ()
-        self._make = partial(_made, tuple(expressions), tuple(positions.items()), tuple(constants), size)
+        self._make = partial(_build_functions, tuple(expressions), tuple(positions.items()), tuple(constants), size)
 
     @cached_property
-    def _made(self) -> GraphFunctions:
+    def _functions(self) -> GraphFunctions:
         """The functions, made when a number is first needed."""
         return self._make()
 
     def values(self, s: FloatArray) -> FloatArray:
         """Return g, shape (..., m), at one s (n,) or at many (..., n)."""
-        return self._matrix(self._made.values, s)[..., 0]
+        return self._matrix(self._functions.values, s)[..., 0]
 
     def jacobian(self, s: FloatArray) -> FloatArray:
         """Return dg/ds, shape (..., m, n), at one s (n,) or at many (..., n)."""
-        return self._matrix(self._made.jacobian, s)
+        return self._matrix(self._functions.jacobian, s)
 
     def _matrix(self, function: Evaluator, s: FloatArray) -> FloatArray:
         if s.ndim == 1:
@@ -58,19 +58,19 @@ class ExpressionFunctions:
         """Return dg/ds directions, shape (m, k), for directions (n, k); a large matrix dg/ds is never made."""
         if self.shape[0] * self.shape[1] <= MAX_DENSE_SIZE:
             return np.asarray(self.jacobian(s) @ directions)
-        rows, columns = self._made.slopes.sparsity().get_triplet()
+        rows, columns = self._functions.slopes.sparsity().get_triplet()
         slopes = np.zeros((self.shape[0], directions.shape[1]))
-        np.add.at(slopes, rows, self._made.entries(s, *self._constants)[0] * directions[columns])
+        np.add.at(slopes, rows, self._functions.entries(s, *self._constants)[0] * directions[columns])
         return slopes
 
     def curvature(self, s: FloatArray, direction: FloatArray) -> FloatArray:
         """Return d/ds (dg/ds . direction), shape (m, n): the second derivative contracted with ``direction``, (n,)."""
-        return self._made.curvature(s, *self._constants, direction)[0]
+        return self._functions.curvature(s, *self._constants, direction)[0]
 
     def graph(self, s: Node, constants: Mapping[str, Node] | None = None) -> Node:
         """Return g as a node of the graph of ``s`` (n symbols or nodes of CasADi), with nodes for some constants."""
         values = {**self._named, **{n: node for n, node in (constants or {}).items() if n in self._named}}
-        return self._made.node(s, *values.values())
+        return self._functions.node(s, *values.values())
 
 
 def find_expression_turn(expression: Expression, constants: Mapping[str, float] | None = None) -> float | None:
@@ -85,10 +85,10 @@ def find_expression_turn(expression: Expression, constants: Mapping[str, float] 
     symbols: Any = ca.SX.sym("s", len(expression.names))
     hashes = [symbol.element_hash() for symbol in symbols.elements()]
     numbers = {key: constants[name] for key, name in zip(hashes, expression.names, strict=True) if name in constants}
-    return find_turn(function_of(expression).graph(symbols), numbers)
+    return find_turn(build_function(expression).graph(symbols), numbers)
 
 
-def function_of(expression: Expression) -> ExpressionFunctions:
+def build_function(expression: Expression) -> ExpressionFunctions:
     """Return an expression as a function of its own variables, in their order."""
     return ExpressionFunctions(
         [expression], {name: i for i, name in enumerate(expression.names)}, len(expression.names)
@@ -96,7 +96,7 @@ def function_of(expression: Expression) -> ExpressionFunctions:
 
 
 @lru_cache(maxsize=64)
-def _made(
+def _build_functions(
     expressions: tuple[Expression, ...], positions: tuple[tuple[str, int], ...], constants: tuple[str, ...], size: int
 ) -> GraphFunctions:
     """Return the functions of these expressions; the same for all values of the constants."""

@@ -25,18 +25,18 @@ def _least(a: SX, b: SX) -> SX:
     return ca.if_else(a < b, a, ca.if_else(b < a, b, (a + b) / 2))
 
 
-def _least_of(parts: Sequence[SX]) -> SX:
+def _smallest(parts: Sequence[SX]) -> SX:
     """Return the least of them by halves: a chain of a thousand takes seconds to differentiate."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    return _least(_least_of(parts[:half]), _least_of(parts[half:]))
+    return _least(_smallest(parts[:half]), _smallest(parts[half:]))
 
 
 _OPERATIONS: Mapping[str, Callable[..., SX]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": operator.pow,
     "negative": operator.neg, "pi": lambda: ca.SX(math.pi), "abs": ca.fabs,
-    "min": lambda *parts: _least_of(parts), "max": lambda *parts: -_least_of([-part for part in parts]),
+    "min": lambda *parts: _smallest(parts), "max": lambda *parts: -_smallest([-part for part in parts]),
 }  # fmt: skip
 
 

@@ -34,7 +34,8 @@ def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
         return outputs
     if isinstance(wrapped, str) or not isinstance(wrapped, Sequence | Mapping):
         raise UsageError(
-            f"'wrapped_outputs' is a list of outputs, or a mapping to their turns, not {wrapped!r}: write ['theta']."
+            f"'wrapped_outputs' must be a list of outputs, or a mapping to their turns, not {wrapped!r}: write "
+            "['theta']."
         )
     turns: list[float | None] = [None] * len(outputs)
     for name in wrapped:
@@ -55,7 +56,7 @@ def _choose_turn(outputs: Signals, i: int) -> float:
     if turns is None:
         unit = f"the unit '{signal.unit}'" if signal.unit else "no unit"
         raise UsageError(
-            f"The output '{signal.name}' has {unit}, which does not tell its turn. Give it: "
+            f"The output '{signal.name}' has {unit}, from which its turn does not follow. Give the turn: "
             f"wrapped_outputs={{'{signal.name}': 360.0}} for an angle in degrees, 2 pi for one in radians."
         )
     return turns[0]
@@ -149,6 +150,7 @@ class TurnObserver:
             return ()
         text = (
             f"The innovation of {', '.join(names)} changed by a whole turn between two measurements, and is taken "
-            "modulo a turn there. Name such outputs from the start (wrapped_outputs=), or none (wrapped_outputs=[])."
+            "modulo a turn there. Name such outputs when the filter is made (wrapped_outputs=), or none "
+            "(wrapped_outputs=[])."
         )
         return (Remark("wrapped", text),)

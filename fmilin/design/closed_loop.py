@@ -156,7 +156,7 @@ def closed_loop(
 
 def _with(inputs: Any, more: Mapping[str, Any]) -> Mapping[str, Any]:
     if inputs is not None and not isinstance(inputs, Mapping):
-        raise UsageError("Beside disturbances the other inputs are given by name: inputs={NAME: value or function}.")
+        raise UsageError("With disturbances, give the other inputs by name: inputs={NAME: value or function}.")
     return {**(inputs or {}), **more}
 
 
@@ -187,7 +187,7 @@ class _Imperfect:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(as_numbers(self.delay, "The delay")) and self.delay >= 0):
-            raise UsageError(f"The delay is a number of seconds, 0 or more, not {self.delay:g}.")
+            raise UsageError(f"The delay must be a number of seconds, 0 or more, not {self.delay:g}.")
         limits_by_name(self.limits)
         for name, sd in self.noise.items():
             if not (np.isfinite(as_numbers(sd, f"The noise of '{name}'")) and sd >= 0):
@@ -195,7 +195,7 @@ class _Imperfect:
         for what, values in (("step in which", self.quantization), ("sample time at which", self.sample_times)):
             for name, value in values.items():
                 if not (np.isfinite(as_numbers(value, f"The {what} '{name}' comes")) and value > 0):
-                    raise UsageError(f"The {what} '{name}' comes is {value:g}: it must be positive and finite.")
+                    raise UsageError(f"The {what} '{name}' comes must be positive and finite, not {value:g}.")
 
     def actuator(self, drives: tuple[str, ...]) -> ActuatorLimits:
         for name in self.limits:
@@ -256,7 +256,7 @@ def _member(
     law: Regulator, model: Model, start: OperatingPoint, u0: Mapping[str, float], real: _Imperfect
 ) -> HeldMember:
     if not (np.isfinite(law.sample_time) and law.sample_time > 0):
-        raise UsageError(f"The regulator's sample time is {law.sample_time:g} s: it must be positive and finite.")
+        raise UsageError(f"The regulator's sample time must be positive and finite, not {law.sample_time:g} s.")
     actuator = real.actuator(law.drives)
     named = [model.inputs[model.inputs.index_of(name, "an input of the plant")] for name in law.drives]
     drive_signals = Signals(Signal(name, s.unit, start=u0[s.name]) for name, s in zip(law.drives, named, strict=True))

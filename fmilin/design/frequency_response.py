@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 Run = Callable[[Callable[[float], float], float, float], Trajectory]
 HARMONIC_COUNT = 5  # fitted with a sine
-PERIODS, MOST_PERIODS = 8, 512  # of the slowest sine, in the first record and in the longest
+PERIODS, MAX_PERIODS = 8, 512  # of the slowest sine, in the first record and in the longest
 STRETCH_MISMATCH_TOLERANCE = 2e-4  # of the largest response: how far two stretches of a record may differ
 SAMPLES = 24  # in a period of the fastest sine
 NEGLIGIBLE_RESPONSE_SIZE = 1e-9  # of an output's size: no response
@@ -107,14 +107,14 @@ def frequency_response(
         or not sizes.size
         or not all(np.isfinite(v).all() and (v > 0).all() for v in (w, sizes))
     ):
-        raise UsageError("Frequencies (in rad/s) and amplitudes are positive numbers: give one at least of each.")
+        raise UsageError("Frequencies (in rad/s) and amplitudes must be positive numbers: give at least one of each.")
     if signal not in ("sine", "multisine", "chirp"):
-        raise UsageError(f"'{signal}' is no signal to measure with: use sine, multisine or chirp.")
+        raise UsageError(f"'{signal}' is not a signal to measure with: use sine, multisine or chirp.")
     point = operating_point(model) if point is None else point
     j = model.inputs.index_of(input, "an input of the model")
     names = tuple(model.outputs.names if outputs is None else outputs)
     if not names:
-        raise UsageError("There is not an output to measure: name at least one in 'outputs'.")
+        raise UsageError("There is no output to measure: name at least one in 'outputs'.")
     for name in names:
         if not (model.states.has(name) or model.inputs.has(name) or model.outputs.has(name)):
             model.outputs.index_of(name, "a state, input or output of the model")
@@ -171,7 +171,7 @@ def _by_sines(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         if (error <= np.maximum(STRETCH_MISMATCH_TOLERANCE * np.abs(G).max(axis=1), sizes)[:, None]).all():
             return G, error, halves[1][1]
         periods, growing, before = 2 * periods, error.max() > 2 * before, error.max()
-        if periods > MOST_PERIODS or growing or not np.isfinite(values).all():
+        if periods > MAX_PERIODS or growing or not np.isfinite(values).all():
             raise _build_unsettled_error(names[int(np.argmax(error.max(axis=1)))], w.min(), length)
 
 
@@ -215,13 +215,13 @@ def _by_chirp(run: Run, w: FloatArray, a: float, names: Sequence[str]) -> tuple[
         ).all():
             return G, truncation, np.full(G.shape, np.nan)
         length += sweep
-        if length > MOST_PERIODS / PERIODS * sweep or not np.isfinite(values).all():
+        if length > MAX_PERIODS / PERIODS * sweep or not np.isfinite(values).all():
             raise _build_unsettled_error(names[int(np.argmax(truncation.max(axis=1)))], low, length)
 
 
 def _build_unsettled_error(name: str, w: float, length: float) -> NumericalError:
     return NumericalError(
         f"'{name}' does not settle to a motion of the input's frequency: not in {length:.4g} s at {w:.4g} rad/s. The "
-        "point is unstable or hardly damped, or the answer has another period. Close a loop around it (regulator=), "
-        "take a smaller amplitude, or look at the linear model (lin.plot.bode())."
+        "point is unstable or hardly damped, or the response has another period. Close a loop around it (regulator=), "
+        "use a smaller amplitude, or plot the linear model (lin.plot.bode())."
     )

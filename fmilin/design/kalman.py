@@ -55,7 +55,7 @@ def noise_through(linear: LinearModel, intensities: Mapping[str, float]) -> tupl
 
 
 def require_intensities(inputs: Signals, intensities: Mapping[str, float]) -> list[int]:
-    """Return which inputs noise enters through; refuse densities that are negative or no numbers."""
+    """Return which inputs noise enters through; reject densities that are negative or no numbers."""
     for name, value in intensities.items():
         if not (np.isfinite(as_numbers(value, f"The intensity of the noise of '{name}'")) and value >= 0):
             raise UsageError(f"The intensity of the noise of '{name}' is {value:g}: it must be finite and 0 or more.")
@@ -83,15 +83,15 @@ def sampled_noise(A: RealArrayLike, G: RealArrayLike, W: RealArrayLike, sample_t
            [1.5, 3. ]])
     """
     if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
-        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+        raise UsageError(f"A sample time of {sample_time:g} s is not possible: give a positive one, in seconds.")
     A, G, W = (as_numbers(matrix, name) for matrix, name in ((A, "A"), (G, "G"), (W, "W")))
     P = len(A) if A.ndim else 0
     if A.shape != (P, P) or G.ndim != 2 or len(G) != P or W.shape != (G.shape[1], G.shape[1]):
         raise UsageError(
-            f"A, G and W are of the shapes {A.shape}, {G.shape} and {W.shape}; they need (P, P), (P, k) and (k, k)."
+            f"A, G and W have the shapes {A.shape}, {G.shape} and {W.shape}; they need (P, P), (P, k) and (k, k)."
         )
     if not (np.isfinite(A).all() and np.isfinite(G).all()):
-        raise UsageError("A and G need finite numbers.")
+        raise UsageError("A and G must contain finite numbers only.")
     factor_covariance(W, len(W), "The spectral density W")
     halvings = max(0, int(np.ceil(np.log2(max(float(np.linalg.norm(A, 1)) * sample_time, 1.0)))))
     E = expm(np.block([[-A, G @ W @ G.T], [np.zeros((P, P)), A.T]]) * (sample_time / 2**halvings))
@@ -225,7 +225,7 @@ class KalmanFilter(TableRepr, Savable):
         K, (m, nu) = len(readings), self.sampled.D.shape
         if u.shape != (K, nu) or readings.shape != (K, m):
             raise UsageError(
-                f"Inputs are of the shape {u.shape} and measurements of {readings.shape}; the filter needs "
+                f"The arrays of inputs have the shape {u.shape} and measurements {readings.shape}; the filter needs "
                 f"(K, {nu}) and (K, {m})."
             )
         y = self.sampled.y0 if start is None else np.asarray(start, dtype=np.float64)
@@ -363,8 +363,8 @@ def kalman_filter(
         steady = solve_steady_filter(system)
     except (NumericalError, np.linalg.LinAlgError) as error:
         raise NumericalError(
-            f"There is no steady Kalman filter every {sample_time:g} s. {error} A mode that decays slowly or not at "
-            f"all is hardly observable from {', '.join(linear.outputs.names)}, or hardly excited by the process noise."
+            f"There is no steady Kalman filter every {sample_time:g} s. {error} A slowly decaying or undamped mode is "
+            f"hardly observable from {', '.join(linear.outputs.names)}, or hardly excited by the process noise."
         ) from None
     gains = steady.gain, steady.predicted, steady.covariance
     return KalmanFilter(
@@ -406,7 +406,7 @@ def _noise_of_a_sample(
 
 
 def _refuse_white_feedthrough(linear: LinearModel, excited: list[int]) -> None:
-    """Refuse white noise that reaches an output at once: a sample of it has an infinite variance."""
+    """Reject white noise that reaches an output at once: a sample of it has an infinite variance."""
     D = linear.D[:, excited]
     reached = np.argwhere(np.abs(D) > 10 * linear.errors.D[:, excited])
     if reached.size:
@@ -424,7 +424,7 @@ def _require_observable(linear: LinearModel, system: UncertainPair, sample_time:
     for mode in find_hidden_modes(system):
         if mode.may_stay:
             raise NumericalError(
-                f"There is no steady Kalman filter: a mode that does not decay is not observable from "
+                "There is no steady Kalman filter: an undamped or unstable mode is not observable from "
                 f"{', '.join(linear.outputs.names) or 'any output'} beyond rounding. It is the mode of "
                 f"{_describe(mode, linear, sample_time)}. Measure what it moves, or choose another sample time."
             )

@@ -70,10 +70,10 @@ class Savable:
 
 
 def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
-    """Return a linear model without the coordinates that the named ones do not depend on; refuse where they do."""
+    """Return a linear model without the coordinates that the named ones do not depend on; reject where they do."""
     selected = [linear.states.index_of(name, "a coordinate of the linear model") for name in names]
     if not selected:
-        raise UsageError("A regulator without states reads nothing: name a coordinate of the linear model.")
+        raise UsageError("A regulator must read at least one state: name a coordinate of the linear model.")
     omitted = [i for i in range(len(linear.states)) if i not in selected]
     E, scales = linear.errors, linear.states.scales(linear.y0)
     sizes = np.outer(1 / scales[selected], scales)
@@ -84,8 +84,8 @@ def with_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     if (coupled := np.argwhere(depends[:, omitted])).size:
         i, j = coupled[0]
         raise UsageError(
-            f"'{linear.states.names[omitted[j]]}' is left out of the coordinates, but '{names[i]}' depends on it. Name "
-            "it, too."
+            f"'{linear.states.names[omitted[j]]}' is left out of the coordinates, but '{names[i]}' depends on it. "
+            "Name it too."
         )
     square = np.ix_(selected, selected)
     return replace(

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.design.delayed_margins import compute_delayed_margins
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.numerics.feedback import (
     StateSpace,
     close_loop,
@@ -120,9 +121,12 @@ def margins(loop: LinearModel) -> Margins:
     """
     if len(loop.inputs) != len(loop.outputs) or not len(loop.inputs):
         raise UsageError(
-            f"'{loop.model.name}' has {len(loop.inputs)} inputs and {len(loop.outputs)} outputs: margins are those of "
-            "a loop, as fl.loop_transfer returns it."
+            f"'{loop.model.name}' has {len(loop.inputs)} inputs and {len(loop.outputs)} outputs: margins are defined "
+            "for a loop, as fl.loop_transfer returns it."
         )
+    if isinstance(loop, DelayedLinearModel):
+        late = compute_delayed_margins(loop.form)
+        return Margins(**late._replace(phase=math.degrees(late.phase))._asdict(), loop=loop)
     system = StateSpace(loop.A, loop.B, loop.C, loop.D, loop.sample_time)
     result = compute_margins(system)
     return replace(result, loop=loop, warnings=(*result.warnings, *_warn_of_errors(loop, result)))
@@ -155,7 +159,7 @@ def compute_margins(loop: StateSpace) -> Margins:
     loop = loop.balance()
     closed = close_loop(loop)
     if closed is None:
-        text = "1 - D is singular: the closed loop has no solution."
+        text = "1 - D is singular: the closed loop has no unique solution."
         return Margins(stable=False, warnings=(Remark("margins", text),))
     decided = decide_stability(closed, loop.sample_time)
     if decided is False or (decided is None and measure_stability(closed, loop.sample_time) <= ON_THE_LIMIT):
@@ -198,7 +202,7 @@ def make_sensitivity_curve(loop: StateSpace) -> SensitivityCurve:
     """Return S of the closed loop: x' = (A + B M C) x + B M r and w = M C x + M r with M = (1 - D)^-1."""
     M = invert_return_difference(loop, 1.0)
     if M is None:
-        raise ValueError("1 - D is singular: S does not exist.")
+        raise ValueError("The sensitivity S does not exist, because 1 - D is singular.")
     return SensitivityCurve(loop.A + loop.B @ M @ loop.C, loop.B @ M, M @ loop.C, M @ loop.D, loop.sample_time)
 
 
@@ -255,7 +259,7 @@ def _confirm(name: str, end: End, between: FloatArray, decide: Callable[[float],
             limit = _bisect(stable, float(value), decide)
             text = (
                 f"The {name} is {limit:.6g} by the closed loop's eigenvalues and {end.value:.6g} by the frequency "
-                "response: the former was taken."
+                "response: the former is used."
             )
             return End(limit, math.nan), [text]
         stable = float(value)

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.constraints.expressions import Expression, parse
-from fmilin.constraints.functions import find_expression_turn, function_of
+from fmilin.constraints.functions import build_function, find_expression_turn
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
@@ -53,10 +53,14 @@ def measurement(linear: LinearModel, sensors: Sequence[str] | Mapping[str, str])
     array([[0.546302, 0.      ]])
     """
     if linear.sample_time:
-        raise UsageError("Sensors are added before a model is sampled: its states may mean something else afterwards.")
+        raise UsageError(
+            "Sensors must be added before a model is sampled: its states may have another meaning afterwards."
+        )
     named = dict(sensors) if isinstance(sensors, Mapping) else {text: text for text in sensors}
     if isinstance(sensors, str) or not named:
-        raise UsageError("'sensors' is a sequence of expressions, or a mapping of names to them, with one at least.")
+        raise UsageError(
+            "'sensors' must be a sequence of expressions, or a mapping of names to them, with at least one."
+        )
     variables = _SensorVariables(linear)
     rows = [variables.row(name, parse(text)) for name, text in named.items()]
     C, D = (np.array([row[i] for row in rows]) for i in (0, 1))
@@ -101,7 +105,7 @@ class _SensorVariables:
         rows = {variable: self._variable(variable)[1] for variable in expression.names}
         value, slopes = _slopes(expression, {variable: row[4] for variable, row in rows.items()})
         if not np.isfinite([value, *slopes.values()]).all():
-            raise NumericalError(f"The sensor '{name}' has no finite value or slope at the operating point.")
+            raise NumericalError(f"The sensor '{name}' has no finite value or derivative at the operating point.")
         P, nu = self.linear.B.shape
         parts = [np.zeros(P), np.zeros(nu), np.zeros(P), np.zeros(nu)]
         for variable, slope in slopes.items():
@@ -130,8 +134,8 @@ class _SensorVariables:
         moving = float(np.max(np.abs(linear.f0) / sizes, initial=0.0))
         if moving > EQUILIBRIUM_RATE_TOLERANCE:
             raise NumericalError(
-                f"'{name}' cannot be made of a linear model at a point in motion (its fastest rate is {moving:.3g}): T "
-                "changes on the way. Declare it as an output of the model."
+                f"'{name}' cannot be computed from a linear model at a point in motion (its fastest rate is "
+                f"{moving:.3g}), where T changes. Declare it as an output of the model."
             )
         t, E = linear.T[i], linear.errors
         row = t @ linear.A, t @ linear.B, np.abs(t) @ E.A + E.T[i] @ np.abs(linear.A), np.abs(t) @ E.B, 0.0
@@ -141,7 +145,7 @@ class _SensorVariables:
 
 def _slopes(expression: Expression, values: Mapping[str, float]) -> tuple[float, dict[str, float]]:
     """Return the value of an expression and its partial derivatives, exact."""
-    functions, at = function_of(expression), np.array([values[name] for name in expression.names])
+    functions, at = build_function(expression), np.array([values[name] for name in expression.names])
     return float(functions.values(at)[0]), dict(zip(expression.names, functions.jacobian(at)[0].tolist(), strict=True))
 
 
@@ -149,21 +153,21 @@ def factor_covariance(matrix: RealArrayLike, shape: int, what: str) -> FloatArra
     """Return F with F F' = matrix, symmetric and positive semidefinite, (n, n)."""
     M = as_numbers(matrix, what)
     if M.shape != (shape, shape):
-        raise UsageError(f"{what} is of the shape {M.shape}; it needs {(shape, shape)}.")
+        raise UsageError(f"{what} has the shape {M.shape}; a square matrix of the shape {(shape, shape)} is needed.")
     if not np.isfinite(M).all() or not np.allclose(M, M.T, rtol=1e-9, atol=0):
-        raise UsageError(f"{what} is not symmetric, or holds what is no finite number.")
+        raise UsageError(f"{what} is not symmetric, or contains entries that are not finite numbers.")
     # Variances in units that differ by many orders would lose the small ones: decompose the correlations.
     sizes = np.sqrt(np.maximum(np.diag(M), 0.0))
     sizes = np.where(sizes > 0, sizes, 1.0)
     values, vectors = np.linalg.eigh((M + M.T) / 2 / np.outer(sizes, sizes))
     if (values < -1e-12 * max(float(np.abs(values).max(initial=0.0)), 1e-300)).any():
         least = np.linalg.eigvalsh((M + M.T) / 2)[0]
-        raise UsageError(f"{what} is not positive: its least eigenvalue is {least:.3g}.")
+        raise UsageError(f"{what} is not positive definite: its smallest eigenvalue is {least:.3g}.")
     return np.asarray(sizes[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def process_directions(
-    model: Model, noise: Mapping[str, float] | RealArrayLike, augmented: Sequence[str], *, holds_noise: bool = False
+    model: Model, noise: Mapping[str, float] | RealArrayLike, augment_model: Sequence[str], *, holds_noise: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return directions of the states' rates (N, k) and of inputs (nu, k), times roots of spectral densities.
 
@@ -176,12 +180,12 @@ def process_directions(
         return np.zeros((N, nu)), U
     for name, value in noise.items():
         if not (np.isfinite(as_numbers(value, f"The process noise of '{name}'")) and value >= 0):
-            raise UsageError(f"The process noise of '{name}' is {value:g}: a {what} is finite and 0 or more.")
-    names = sorted(noise, key=lambda name: name in augmented)
+            raise UsageError(f"The process noise of '{name}' is {value:g}: a {what} must be finite and 0 or more.")
+    names = sorted(noise, key=lambda name: name in augment_model)
     X, U = np.zeros((N, len(noise))), np.zeros((nu, len(noise)))
     for k, name in enumerate(names):
         root = np.sqrt(noise[name])
-        if name in augmented:
+        if name in augment_model:
             X[model.states.index_of(name), k] = root
         else:
             U[model.inputs.index_of(name, "an input, or a parameter or bias that is estimated"), k] = root
@@ -195,7 +199,9 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | RealAr
         R = as_numbers(noise, "The measurement noise")
         F = factor_covariance(R, m, "The covariance of the measurement noise")
         if (np.linalg.norm(F, axis=0) == 0).any():
-            raise UsageError("The covariance of the measurement noise is singular: every output needs some noise.")
+            raise UsageError(
+                "The covariance of the measurement noise is singular: every output needs measurement noise."
+            )
         return R
     R = np.zeros((m, m))
     for name, value in noise.items():
@@ -204,7 +210,7 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | RealAr
         i = outputs.index_of(name, "a measured output")
         R[i, i] = value
     if missing := [n for n, v in zip(outputs.names, np.diag(R), strict=True) if v == 0]:
-        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter is to read.")
+        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter reads. Add it.")
     return R
 
 
@@ -235,7 +241,7 @@ def initial_factor(
     values = np.linalg.svd(J / np.where(sizes > 0, sizes, 1.0), compute_uv=False)
     if len(rows) < P or not (sizes > 0).all() or values[-1] < 1e-9 * values[0]:
         raise UsageError(
-            "The initial variances leave a direction open: give one for each of "
+            "The initial variances do not determine every direction: give one for each of "
             f"{', '.join(states.names[k] for k in independent)}, or for enough other states."
         )
     information = J.T @ J
@@ -243,7 +249,7 @@ def initial_factor(
 
 
 def require_vector(values: RealArrayLike, signals: Signals, what: str) -> FloatArray:
-    """Return one finite number for each signal, shape (n,); refuse anything else."""
+    """Return one finite number for each signal, shape (n,); reject anything else."""
     numbers = as_numbers(values, what)
     if numbers.shape != (len(signals),) or not np.isfinite(numbers).all():
         raise UsageError(

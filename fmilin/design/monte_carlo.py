@@ -84,9 +84,11 @@ def monte_carlo(
         Processes; ``run`` and ``measures`` are then functions of a module.
     """
     if jobs < 1 or seed < 0:
-        raise UsageError(f"jobs={jobs}, seed={seed}: give a whole number of 1 or more, and one of 0 or more.")
+        raise UsageError(
+            f"jobs={jobs}, seed={seed}: jobs must be a whole number of 1 or more, and seed one of 0 or more."
+        )
     if runs < 1 or not (measures or signals):
-        raise UsageError("A Monte Carlo study needs a run at least, and measures= or signals= to keep of each.")
+        raise UsageError("A Monte Carlo study needs at least one run, and measures= or signals= to record in each.")
     rng = np.random.default_rng(seed)
     drawn = [{name: _draw(name, spread, rng) for name, spread in parameters.items()} for _ in range(runs)]
     one = partial(_one, run, dict(measures or {}), tuple(signals))
@@ -97,12 +99,12 @@ def monte_carlo(
             results = _run_in_processes(one, drawn, jobs)
         except (AttributeError, TypeError) as error:  # what pickle says of lambdas and functions in functions
             raise UsageError(
-                f"The runs cannot be sent to processes: {error}. Take functions of a module, or jobs=1."
+                f"The runs cannot be sent to processes: {error}. Use functions of a module, or jobs=1."
             ) from None
     good = [f for f in results if not isinstance(f, str)]
     failures = Counter(f for f in results if isinstance(f, str))
     if not good:
-        raise NumericalError(f"All {runs} runs failed. The first: {results[0]}")
+        raise NumericalError(f"All {runs} runs of the study failed. The first: {results[0]}")
     nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan), good[0][3]
     rows = [nothing if isinstance(f, str) else f for f in results]
     courses = {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)}

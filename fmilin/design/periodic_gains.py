@@ -74,7 +74,7 @@ def _for_ever(parts: Passage) -> FloatArray:
                 break
             if np.abs(passage[2] - before).max() <= CONVERGENCE_TOLERANCE * np.abs(passage[2]).max():
                 return passage[2]
-    raise NumericalError("Riccati's equation has no solution that repeats itself and makes the system stable.")
+    raise NumericalError("The Riccati equation has no periodic solution that stabilizes the system.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +160,14 @@ def periodic_lqr(periodic: PeriodicModel, state_cost: RealArrayLike, input_cost:
     Q, R = as_numbers(state_cost, "The cost of the states"), as_numbers(input_cost, "The cost of the inputs")
     P, nu = len(periodic.states), len(periodic.inputs)
     if Q.shape != (P, P) or R.shape != (nu, nu):
-        raise UsageError(f"The costs are of the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
+        raise UsageError(f"The costs have the shapes {Q.shape} and {R.shape}; they need {(P, P)} and {(nu, nu)}.")
     if nu == 0 or (np.isfinite(R).all() and np.linalg.eigvalsh(R + R.T).min() <= 0):
         raise UsageError("The cost of the inputs must be positive definite, and there must be inputs.")
     factor_covariance(Q, P, "The cost of the states")
     factor_covariance(R, nu, "The cost of the inputs")
     over_B: FloatArray = np.asarray(np.linalg.solve(R, np.swapaxes(periodic.B, 1, 2)))
     costs = np.broadcast_to(Q, periodic.A.shape)
-    what = f"no feedback through {', '.join(periodic.inputs.names)} reaches it, or the cost does not see it"
+    what = f"it is not controllable from {', '.join(periodic.inputs.names)}, or not observable in the cost"
     S = _solve_riccati(periodic, periodic.A, periodic.B @ over_B, costs, what)
     equation = PeriodicRiccati(periodic.A, periodic.B @ over_B, costs, over_B, periodic.period, is_filter=False)
     K = equation.compute_gain(S)
@@ -201,7 +201,10 @@ def periodic_kalman_filter(
     over_C: FloatArray = np.asarray(np.linalg.solve(R, periodic.C))
     backwards = -np.arange(len(periodic.A))
     dual = [np.swapaxes(M, 1, 2)[backwards] for M in (periodic.A, np.swapaxes(over_C, 1, 2) @ periodic.C, noise)]
-    what = f"{', '.join(periodic.outputs.names) or 'no output'} does not see it, or no noise reaches it"
+    what = (
+        f"it is not observable from {', '.join(periodic.outputs.names) or 'no output'}, or not excited by the process "
+        "noise"
+    )
     covariance = _solve_riccati(periodic, dual[0], dual[1], dual[2], what)[backwards]
     information = np.swapaxes(over_C, 1, 2) @ periodic.C
     equation = PeriodicRiccati(periodic.A, information, noise, over_C, periodic.period, is_filter=True)
@@ -214,7 +217,7 @@ def _solve_riccati(periodic: PeriodicModel, A: FloatArray, G: FloatArray, Q: Flo
     try:
         return periodic_riccati(A, G, Q, periodic.period)
     except (NumericalError, np.linalg.LinAlgError):
-        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.") from None
+        raise NumericalError(f"An undamped or unstable mode along the motion cannot be stabilized: {what}.") from None
 
 
 def _certify(
@@ -224,25 +227,25 @@ def _certify(
     equation, back = loop
     closed = replace(periodic, A=periodic.A - back, symmetries={}, f0=None)
     if not closed.floquet().margin < 0:
-        raise NumericalError(f"Something grows or is neutral along the motion, and stays so: {what}.")
+        raise NumericalError(f"An undamped or unstable mode along the motion cannot be stabilized: {what}.")
     residual = equation.compute_residual(S)
     if not residual <= MAX_ENTRY_ERROR:
         raise NumericalError(
-            f"The solution of Riccati's equation along the motion is wrong by {residual:.2g} of the terms in it: "
-            f"{len(S)} phases do not tell how it changes. Take more (points= of fl.linearize_periodic)."
+            f"The solution of the Riccati equation along the motion has a relative residual of {residual:.2g}: "
+            f"{len(S)} phases do not resolve it. Use more (points= of fl.linearize_periodic)."
         )
     remarks: tuple[Remark, ...] = ()
     if residual > INACCURATE_ENTRY_ERROR:
         text = (
-            f"Riccati's equation along the motion holds to {residual:.1e} of its terms only, with the rates that the "
-            f"harmonics of {len(S)} phases give. Take more phases (points= of fl.linearize_periodic)."
+            f"The Riccati equation along the motion has a relative residual of {residual:.1e}, with the rates that "
+            f"follow from the harmonics of {len(S)} phases. Use more phases (points= of fl.linearize_periodic)."
         )
         remarks = (Remark("accuracy", text),)
     return PeriodicGain(gain, S, closed, equation, residual, remarks)
 
 
 def _refuse_white_feedthrough(periodic: PeriodicModel, columns: Sequence[int]) -> None:
-    """Refuse white noise that reaches an output at once somewhere along the motion."""
+    """Reject white noise that reaches an output at once somewhere along the motion."""
     D = np.abs(periodic.D[:, :, list(columns)])
     sizes = 1e-9 * np.maximum(np.abs(periodic.D).max(initial=0.0), 1e-300)
     reached = np.argwhere(D.max(axis=0, initial=0.0) > sizes)
@@ -250,6 +253,6 @@ def _refuse_white_feedthrough(periodic: PeriodicModel, columns: Sequence[int]) -
         i, j = reached[0]
         raise UsageError(
             f"White process noise through '{periodic.inputs.names[columns[j]]}' reaches the output "
-            f"'{periodic.outputs.names[i]}' at once. Model the noise as the output of a filter, and join its states to "
-            "the model, or measure something that does not feel it."
+            f"'{periodic.outputs.names[i]}' at once. Model the noise as the output of a filter, and join its states "
+            "to the model, or measure an output that it does not reach."
         )

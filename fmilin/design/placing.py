@@ -63,7 +63,7 @@ class ModeGoal:
             raise UsageError("A goal is near an eigenvalue of the model: give a finite complex number, in 1/s (near=).")
         numbers = {"damping": self.damping, "decay": self.decay}
         if infinite := [name for name, value in numbers.items() if value is not None and not np.isfinite(value)]:
-            raise UsageError(f"The {infinite[0]} of a goal is {numbers[infinite[0]]}: give a finite number.")
+            raise UsageError(f"The {infinite[0]} of a goal must be finite, not {numbers[infinite[0]]}.")
         if self.frequency is not None:
             limits = as_numbers(self.frequency, "A frequency of a goal")
             if limits.shape != (2,) or not 0 <= limits[0] <= limits[1]:
@@ -156,7 +156,7 @@ def place_modes(
     start = linearize_as(model, varied.point, replace(request, parameters=tuple(parameters)))
     goal_modes = [(g, i) for g in goals for i in _select_eigenvalues(g, start.eigenvalues())]
     if not goal_modes:
-        raise UsageError("There is no goal, or no mode: give fl.design.ModeGoal(near=..., damping=...) or several.")
+        raise UsageError("No goal or no mode was given: give fl.design.ModeGoal(near=..., damping=...) or several.")
     search = _PlacementSearch(varied, start, goal_modes)
     q = search.run()
     linear = linearize_as(*varied.at(varied.values(q)), request)
@@ -164,7 +164,7 @@ def place_modes(
     if any(m < 0 for g, i in goal_modes for _, m, _ in _margins(g, after[i], after[:0], search.unit[i])):
         raise NumericalError(f"Linearized anew with {varied.values(q)} the model misses its goals: take a smaller box.")
     modes = tuple((complex(start.eigenvalues()[i]), complex(after[i])) for _, i in goal_modes)
-    return PlacedModes(varied.values(q), varied.values(varied.q_of(start)), linear, modes)
+    return PlacedModes(varied.values(q), varied.values(varied.read_parameters(start)), linear, modes)
 
 
 def _select_eigenvalues(goal: ModeGoal, values: Complex) -> list[int]:
@@ -173,8 +173,8 @@ def _select_eigenvalues(goal: ModeGoal, values: Complex) -> list[int]:
         return [int(i) for i in np.argsort(np.abs(values - complex(goal.near.real, abs(goal.near.imag))))[:1]]
     if (np.abs(values) <= ZERO_EIGENVALUE_TOLERANCE * np.abs(values).max(initial=0.0)).any():
         raise UsageError(
-            "An eigenvalue is zero, of a motion that nothing drives back: a goal for all modes cannot be met. Say "
-            "which mode is meant: ModeGoal(near=...)."
+            "An eigenvalue is zero, so a goal for all modes cannot be met. Name the mode of the goal: "
+            "ModeGoal(near=...)."
         )
     return [int(i) for i in np.flatnonzero(values.imag >= 0)]
 
@@ -203,12 +203,12 @@ class _PlacementSearch:
 
     def __init__(self, varied: VariedModel, start: LinearModel, goal_modes: Sequence[tuple[ModeGoal, int]]) -> None:
         self.varied, self.goal_modes = varied, goal_modes
-        first = varied.q_of(start), start.eigenvalues(), start.eigenvalue_derivatives() * varied.half
+        first = varied.read_parameters(start), start.eigenvalues(), start.eigenvalue_derivatives() * varied.half
         self.evaluations, self.q0 = [first], np.clip(first[0], -1.0, 1.0)
         self.unit = np.maximum(np.abs(first[1]), 1e-300)
 
     def follow_eigenvalues(self, q: FloatArray) -> tuple[FloatArray, Complex, Complex]:
-        """Return the eigenvalues at q, by short steps from the nearest point that was visited."""
+        """Return the eigenvalues at q, by short steps from the nearest point that was evaluated."""
         last = min(self.evaluations, key=lambda evaluation: float(np.linalg.norm(evaluation[0] - q)))
         steps = int(np.ceil(np.linalg.norm(q - last[0]) / MAX_TRACKING_STEP))
         for target in np.linspace(last[0], q, steps + 1)[1:]:
@@ -242,9 +242,9 @@ class _PlacementSearch:
         at = [t + " (the end of its range)" if abs(x) > 1 - 1e-6 else t for t, x in zip(at, best, strict=True)]
         raise NumericalError(
             "No parameters in their ranges were found that meet the goals. The closest is "
-            f"{', '.join(w for w, m in zip(words, met, strict=True) if m < -GOAL_TOLERANCE)} with {', '.join(at)}. "
-            "Widen a range, let another parameter vary (lin.plot.sensitivities() shows which moves the mode), or ask "
-            "for less."
+            f"{', '.join((w for w, m in zip(words, met, strict=True) if m < -GOAL_TOLERANCE))} with {', '.join(at)}. "
+            "Widen a range, let another parameter vary (lin.plot.sensitivities() shows which moves the mode), or "
+            "relax a goal."
         )
 
     def least(self, q: FloatArray) -> float:
@@ -296,7 +296,7 @@ class IdentifiedParameters(TableRepr):
 
     def __str__(self) -> str:
         values = (f"{name} = {v:.6g} +- {self.deviations[name]:.2g}" for name, v in self.parameters.items())
-        return f"{', '.join(values)}; what is left of the response is {self.residual:.3g} (root of the mean square)."
+        return f"{', '.join(values)}; the residual of the response is {self.residual:.3g} (root mean square)."
 
 
 @one_at_a_time
@@ -359,7 +359,10 @@ def identified_parameters(
 
     best: Any = None
     random, count = np.random.default_rng(34), int(np.count_nonzero(weight))
-    for q in [np.clip(varied.q_of(start), -1.0, 1.0), *random.uniform(-0.9, 0.9, (RESTART_COUNT, len(parameters)))]:
+    for q in [
+        np.clip(varied.read_parameters(start), -1.0, 1.0),
+        *random.uniform(-0.9, 0.9, (RESTART_COUNT, len(parameters))),
+    ]:
         fit = least_squares(differences, q, slopes, bounds=(-1, 1), xtol=1e-12, ftol=1e-12, gtol=1e-12)
         best = fit if best is None or fit.cost < best.cost else best
         if 2 * best.cost <= POOR_FIT_TOLERANCE**2 * count:
@@ -369,7 +372,7 @@ def identified_parameters(
     if values[-1] <= UNDETERMINED_DIRECTION_TOLERANCE * values[0]:
         alike = [name for name, part in zip(parameters, directions[-1], strict=True) if abs(part) > 1e-2]
         raise NumericalError(
-            f"The response does not determine {', '.join(alike)}: it stays as it is for some change of "
+            f"The response does not determine {', '.join(alike)}: it is insensitive to some change of "
             f"{'them together' if len(alike) > 1 else 'it'}. Fix one of them, or measure another channel.",
             variable=alike[0],
         )
@@ -395,14 +398,14 @@ def _arrange_response(
             f"{w.size} frequencies, in this order. Choose what was measured with model.with_interface(inputs, outputs)."
         )
     if not (np.isfinite(w).all() and (w > 0).all()):
-        raise UsageError("The frequencies are positive and finite, in rad/s.")
+        raise UsageError("The frequencies must be positive and finite, in rad/s.")
     with np.errstate(divide="ignore"):
         size = 1 / np.abs(response_values) if weights is None else as_numbers(weights, "One of the weights")
     size = np.where(response_values == 0, 0.0, size) if weights is None else size
     if size.shape != response_values.shape or not (
         np.isfinite(response_values).all() and np.isfinite(size).all() and size.any()
     ):
-        raise UsageError("Response and weights are finite numbers of one shape, and not all weights are zero.")
+        raise UsageError("Response and weights must be finite numbers of one shape, and not all weights zero.")
     return np.moveaxis(response_values.reshape(shape), -1, 0), np.moveaxis(size.reshape(shape), -1, 0)
 
 

@@ -195,9 +195,9 @@ class FunctionRegulator(TableRepr):
         sample_time: float,
     ) -> None:
         if not (np.isfinite(sample_time) and sample_time > 0):
-            raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+            raise UsageError(f"A sample time of {sample_time:g} s is not possible: give a positive one, in seconds.")
         if not drives:
-            raise UsageError("The regulator drives nothing: name inputs of the plant (drives=).")
+            raise UsageError("The regulator drives no input: name inputs of the plant (drives=).")
         self.function, self.reads, self.drives = function, tuple(reads), tuple(drives)
         self.sample_time = float(sample_time)
 
@@ -209,10 +209,10 @@ class FunctionRegulator(TableRepr):
 
         Raises UsageError when the answer is not an array of numbers of that shape.
         """
-        answered = np.atleast_1d(as_numbers(self.function(t, read), f"The answer of the regulator at t = {t} s"))
+        answered = np.atleast_1d(as_numbers(self.function(t, read), f"The output of the regulator at t = {t} s"))
         if answered.shape != (len(self.drives),):
             raise UsageError(
-                f"The regulator answered an array of the shape {answered.shape} at t = {t} s; it drives "
+                f"The regulator returned an array of the shape {answered.shape} at t = {t} s; it drives "
                 f"{', '.join(self.drives)}: {len(self.drives)} numbers are needed."
             )
         return answered
@@ -246,7 +246,7 @@ class StateFeedback(FunctionRegulator, Savable):
         return view
 
     def _feedback(self, t: float, y: FloatArray) -> FloatArray:
-        read = as_numbers(y, "What the regulator reads")
+        read = as_numbers(y, "The regulator's measurements")
         if read.shape != self._y0.shape:
             raise UsageError(
                 f"The regulator reads {', '.join(self.reads)}: {len(self._y0)} numbers are needed, and an array of the "
@@ -290,7 +290,9 @@ def build_regulator(source: object, y0: Callable[[str], float], u0: Callable[[st
         return source  # type: ignore[return-value]
     linear = source if isinstance(source, LinearModel) else linear_from_control("regulator", source)
     if not linear.sample_time:
-        raise UsageError("The regulator is continuous: sample it first (control.c2d), at the rate that it will run.")
+        raise UsageError(
+            "The regulator is continuous: sample it first (control.c2d), at the rate at which it will run."
+        )
     if isinstance(source, LinearModel):
         return LinearRegulator(linear)
     point = replace(
@@ -310,7 +312,7 @@ def _set_starts(signals: Signals, values: Mapping[str, float], names: Sequence[s
 def _require_honest_stability(
     linear: LinearModel, sampled: LinearModel, gain: FloatArray, columns: Sequence[int]
 ) -> None:
-    """Refuse a gain that relies on rounding: inputs do not move a mode that stays, and the gain is to move it.
+    """Reject a gain that relies on rounding: inputs do not move a mode that stays, and the gain is to move it.
 
     Within the errors of B the gain then changes the mode's eigenvalue by more than RELIES. A gain that leaves such a
     mode alone is the user's choice.
@@ -328,10 +330,10 @@ def _require_honest_stability(
         ):
             scales = linear.states.scales(linear.y0)
             raise NumericalError(
-                "There is no stabilizing regulator: a mode that does not decay is moved by "
-                f"{', '.join(linear.inputs.names[i] for i in rows)} by rounding only, and the gain relies on it. It is "
-                f"the mode of {named.describe(linear.states, scales, sampled.sample_time)}. Add an input for it, "
-                "or choose another sample time."
+                "There is no stabilizing regulator: an undamped or unstable mode is not controllable from "
+                f"{', '.join(linear.inputs.names[i] for i in rows)} beyond rounding. It is the mode of "
+                f"{named.describe(linear.states, scales, sampled.sample_time)}. Add an input for it, or choose "
+                "another sample time."
             )
 
 
@@ -339,14 +341,14 @@ def _gain(linear: LinearModel, gain: RealArrayLike, drives: Sequence[str]) -> Fl
     K = np.atleast_2d(as_numbers(gain, "The gain"))
     if K.shape != (len(drives), len(linear.states)):
         raise UsageError(
-            f"The gain is of the shape {K.shape}; for the inputs {', '.join(drives)} and the states "
+            f"The gain has the shape {K.shape}; for the inputs {', '.join(drives)} and the states "
             f"{', '.join(linear.states.names)} it needs {(len(drives), len(linear.states))}."
         )
     if not np.isfinite(K).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(K))[0])
         raise UsageError(
-            f"The gain of '{drives[row]}' for the state '{linear.states.names[column]}' is {K[row, column]}: give "
-            "finite numbers."
+            f"The gain of '{drives[row]}' for the state '{linear.states.names[column]}' is {K[row, column]}: all "
+            "entries must be finite numbers."
         )
     return K
 

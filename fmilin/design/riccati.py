@@ -88,8 +88,8 @@ def solve_steady_filter(system: NoisySystem) -> SteadyFilter:
         raise NumericalError(str(failure))
     if not solution.error <= MAX_COVARIANCE_ERROR:
         raise NumericalError(
-            f"The covariance of the steady filter is determined by rounding: the errors of the matrices change it by "
-            f"{solution.error:.2g} of itself."
+            "The covariance of the steady filter is not determined beyond rounding: the errors of the matrices change "
+            f"it by a factor of {solution.error:.2g}."
         )
     return solution
 
@@ -129,8 +129,8 @@ def _solve(system: NoisySystem) -> SteadyFilter:
     again = compute_error_covariance(system, gain)
     if not _difference(again, covariance) <= FILTER_COVARIANCE_TOLERANCE:
         raise NumericalError(
-            f"The covariance of the steady filter is not confirmed by the filter run on its own linear model: they "
-            f"differ by {_difference(again, covariance):.2g} of their deviations."
+            "The covariance of the steady filter is not confirmed by the filter run on its own linear model: the "
+            f"relative difference is {_difference(again, covariance):.2g}."
         )
     error = _relative_error(system, gain, covariance, before)
     predicted = before + system.G @ system.G.T

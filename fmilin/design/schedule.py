@@ -34,7 +34,7 @@ from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
 Form = Literal["trim", "velocity"]
-MOST_VARIABLES = 3
+MAX_VARIABLES = 3
 
 
 class Schedule(TableRepr, Savable):
@@ -112,7 +112,10 @@ class Schedule(TableRepr, Savable):
         names = ", ".join(self.measured.names)
         y = as_numbers(read, f"One of {names}")
         if y.shape != (len(self.measured),) or not np.isfinite(y).all():
-            raise UsageError(f"The schedule reads {names}: {len(self.measured)} finite values, not {read}.")
+            raise UsageError(
+                f"The schedule needs one finite value of each measured variable ({len(self.measured)}: {names}), not "
+                f"{read}."
+            )
         u = self.respond(self._values(at), y)
         self.applied(u)
         return u
@@ -151,7 +154,7 @@ class Schedule(TableRepr, Savable):
             at = [at.get(name, np.nan) for name in self.over]
         values = as_numbers(at, f"One of {', '.join(self.over)}")
         if values.shape != (len(self.over),) or np.isnan(values).any():
-            raise UsageError(f"The schedule runs over {', '.join(self.over)}: give each a value.")
+            raise UsageError(f"The schedule runs over {', '.join(self.over)}: give a value of each of them.")
         return values
 
     def _row(self, at: FloatArray) -> FloatArray:
@@ -202,7 +205,7 @@ class Schedule(TableRepr, Savable):
             Outside the range and in a hole of the grid.
         """
         if at is None:
-            raise UsageError(f"A schedule is linear at one point: give {', '.join(self.over)}.")
+            raise UsageError(f"The linear model of a schedule belongs to one point: give {', '.join(self.over)}.")
         values = self._values(at)
         p = self.parts.of(self.table.row(values))
         outputs, K = _set_starts(self._driven, p["u0"]), p["K"]
@@ -308,13 +311,13 @@ def schedule(
             raise UnknownNameError.among(name, family.axes, "an axis of the family")
     _check(family, names, form, outside, estimates=estimator is not None)
     if not callable(rule):
-        raise UsageError(f"The rule is a function from the linear model of a point to the gain K, not {rule!r}.")
+        raise UsageError(f"The rule must be a function from the linear model of a point to the gain K, not {rule!r}.")
     driven = Signals(family.inputs.select([family.inputs.index_of(n) for n in drives]) if drives else family.inputs)
     design = _Design(family, rule, estimator, driven, sample_time, states)
     designed = [design.row(number) for number in range(len(family))]
     good = np.array([not isinstance(row, str) for row in designed])
     if not good.any():
-        raise NumericalError(f"The schedule has no gains at any point of the family. At the first one: {designed[0]}")
+        raise NumericalError(f"The schedule has no gain at any point of the family. At the first point: {designed[0]}")
     rows = np.array([np.full(design.width, np.nan) if isinstance(row, str) else row for row in designed])
     reasons = [row if isinstance(row, str) else "" for row in designed]
     table = ScheduleTable(family.grid, names, rows, good, reasons)
@@ -342,7 +345,9 @@ class _Design:
         self._turns_of_filters: FloatArray | None = None
         self.sample_time = float(sample_time or family.sample_time)
         if family.sample_time and self.sample_time != family.sample_time:
-            raise UsageError(f"The family is sampled every {family.sample_time:g} s: the schedule runs at that rate.")
+            raise UsageError(
+                f"The family is sampled every {family.sample_time:g} s, and the schedule must run at that rate."
+            )
         kinds = [tuple(lin.states.names) for _, lin in family.good()]
         if not kinds:
             raise NumericalError("The family has no linear model at any point: there is nothing to schedule.")
@@ -372,8 +377,8 @@ class _Design:
             return f"The rule failed there: {error}"
         except Exception as error:
             raise UsageError(
-                f"The rule or the estimator failed at point {number}: {type(error).__name__}: {error}. It is given the "
-                "LinearModel of a point; correct it."
+                f"The rule or the estimator failed at point {number}: {type(error).__name__}: {error}. Correct it: "
+                "its argument is the LinearModel of a point."
             ) from error
         shapes, L = self.parts.shapes, None if filtered is None else self._gain(filtered)
         if K.shape != shapes["K"] or (L is not None and L.shape != shapes["L"]):
@@ -391,11 +396,11 @@ class _Design:
             values |= {"L": L, "C": linear.C, "m0": [at.outputs[n] for n in linear.outputs.names]}
             if linear.D[:, self._columns].any():
                 raise UsageError(
-                    "A scheduled estimator reads outputs that the driven inputs do not move at once: measure positions "
-                    "and speeds instead of accelerations (outputs=)."
+                    "A scheduled estimator must not read outputs that the driven inputs move at once: measure "
+                    "positions and speeds instead of accelerations (outputs=)."
                 )
         row = np.concatenate([np.ravel(values[name]) for name in shapes])
-        return row if np.isfinite(row).all() else "The gains are infinite or no numbers there."
+        return row if np.isfinite(row).all() else "The gains are infinite or not numbers there."
 
     def _gain(self, filter_or_gain: KalmanFilter | RealArrayLike) -> FloatArray:
         if not isinstance(filter_or_gain, KalmanFilter):
@@ -422,19 +427,19 @@ class _Design:
 
 def _check(family: LinearFamily, over: Sequence[str], form: str, outside: str, *, estimates: bool) -> None:
     if family.grid.zipped and len(family.axes) > 1:
-        raise UsageError("A family along a list of points has nothing between them: sweep a grid.")
-    if sorted(over) != sorted(family.axes) or len(over) > MOST_VARIABLES:
+        raise UsageError("A family along a list of points cannot be interpolated: sweep a grid.")
+    if sorted(over) != sorted(family.axes) or len(over) > MAX_VARIABLES:
         raise UsageError(
             f"The family runs over {', '.join(family.axes)}, the schedule over {', '.join(over)}: it needs all of "
-            f"them, {MOST_VARIABLES} at most. Take a part of the family, as in family[:, 0]."
+            f"them, at most {MAX_VARIABLES}. Select a part of the family, as in family[:, 0]."
         )
     for name, values in family.axes.items():
         if len(values) < 2:
-            raise UsageError(f"'{name}' has one value in the family: a schedule needs two at least to lie between.")
+            raise UsageError(f"'{name}' has one value in the family: a schedule needs at least two to interpolate.")
     if form not in ("trim", "velocity") or outside not in ("refuse", "nearest"):
-        raise UsageError(f"form='{form}', outside='{outside}': use trim or velocity, and refuse or nearest.")
+        raise UsageError(f"form='{form}', outside='{outside}': use 'trim' or 'velocity', and 'refuse' or 'nearest'.")
     if estimates and form == "velocity":
-        raise UsageError("The velocity form reads coordinates and has no estimator: leave one of the two out.")
+        raise UsageError("The velocity form reads coordinates and has no estimator: leave out one of them.")
 
 
 def _set_starts(signals: Signals, values: FloatArray) -> Signals:

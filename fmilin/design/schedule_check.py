@@ -87,20 +87,20 @@ class ScheduleTable:
         return around(self.grid, dict(zip(self.over, at.tolist(), strict=True)))
 
     def weights(self, at: FloatArray) -> dict[int, float]:
-        """Return the points around and their weights; refuse what is outside, and where a point around is missing."""
+        """Return the points around and their weights; reject what is outside, and where a point around is missing."""
         where = ", ".join(f"{name} = {v:g}" for name, v in zip(self.over, at.tolist(), strict=True))
         if (self.nearest(at) != at).any():
             ranges = ", ".join(f"{n} from {a[0]:g} to {a[-1]:g}" for n, a in zip(self.over, self.axes, strict=True))
             raise UsageError(
-                f"The schedule is asked at {where}, outside its range: {ranges}. Sweep a larger range, keep the plant "
-                "inside this one, or choose outside='nearest', which holds the gains of its edge."
+                f"The schedule is evaluated at {where}, outside its range: {ranges}. Sweep a larger range, keep the "
+                "plant inside this one, or choose outside='nearest', which uses the gains at its edge."
             )
         weights = self.corners(at)
         for number in weights:
             if not self.good[number]:
                 corner = ", ".join(f"{name} = {v:g}" for name, v in self.grid.values(number).items())
                 raise NumericalError(
-                    f"The schedule has a hole at {where}: it has nothing at {corner}. {self.reasons[number]}"
+                    f"The schedule has a hole at {where}: it has no gain at {corner}. {self.reasons[number]}"
                 )
         return weights
 
@@ -293,24 +293,26 @@ def _remarks(schedule: Schedule, verdicts: Sequence[ScheduleVerdict]) -> Iterato
         unknown = sum(np.isnan(v.uncertainty) for v in verdicts)
         yield (
             f"At {unsure} of {len(verdicts)} points the interpolation's own error may make the loop unstable: add "
-            "values there." + (f" Of {unknown} it is unknown: three values in a row tell." if unknown else "")
+            "values there."
+            + (f" At {unknown} points it is unknown: it needs three values in a row." if unknown else "")
         )
     good = (linear for _, linear in schedule.family.good() if set(schedule.states.names) <= set(linear.states.names))
     moving = sum(not is_at_rest(with_states(linear, schedule.states.names)) for linear in good)
     if moving and schedule.form == "trim":
-        yield f"{moving} points of the family are no equilibria: the trim values there are not where the plant stays."
+        yield f"{moving} points of the family are not equilibria: the plant does not stay at the trim values there."
     if schedule.form == "velocity":
-        yield "In velocity form the input goes on from its last value: nothing brings it back to a trim value."
+        yield "In velocity form the input goes on from its last value: it does not return to a trim value."
     coupled = [v.measured_decay for v in verdicts if np.isfinite(v.measured_decay)]
     if coupled and schedule.form == "trim":
         names = " and ".join(schedule.over)
         yield (
-            f"Read from the plant, {names} adds u0' + K y0' to the loop, which no design knows (hidden coupling): trim "
-            "values follow the plant and bring it back nowhere along the family, and the slowest of its other motions "
-            f"decays at {_per(min(coupled))}. To hold the plant at one {names}, give it: schedule.along({{...}})."
+            f"Read from the plant, {names} adds u0' + K y0' to the loop, which the design does not contain (hidden "
+            "coupling): trim values follow the plant and do not bring it back along the family, and the slowest of "
+            f"its other motions decays at {_per(min(coupled))}. To hold the plant at one {names}, give it: "
+            "schedule.along({...})."
         )
     if schedule.estimates:
-        yield "What reading the scheduling variables from the plant adds (hidden coupling) is not in these numbers."
+        yield "These numbers do not include the hidden coupling from reading the scheduling variables from the plant."
 
 
 def _per(decay: float) -> str:

@@ -107,14 +107,13 @@ def tune(
         or not start
         or not all(np.isfinite(as_numbers(v, "The start of a parameter")) and v != 0 for v in start.values())
     ):
-        raise UsageError("Tuning needs a plant at least, and a start for every parameter: a number that is not 0.")
+        raise UsageError("Tuning needs at least one plant, and a start other than 0 for every parameter.")
     if not (0 < disk_margin < 2 and 0 < bandwidth < np.inf and (decay is None or np.isfinite(decay))):
         raise UsageError(
-            "The disk margin is a number between 0 and 2, the bandwidth a positive finite one in rad/s, and the decay "
-            "finite."
+            "The disk margin must be between 0 and 2, the bandwidth positive and finite in rad/s, and the decay finite."
         )
     if isinstance(structure, str) and structure not in ("P", "PI", "PD", "PID"):
-        raise UsageError(f"'{structure}' is no structure: use P, PI, PD, PID, or a function of the parameters.")
+        raise UsageError(f"'{structure}' is not a structure: use P, PI, PD, PID, or a function of the parameters.")
     for name in {**start, **(fixed or {})} if isinstance(structure, str) else ():
         if name not in PID:
             raise UnknownNameError.among(name, PID, "a parameter of the structure")
@@ -140,8 +139,8 @@ def tune(
     if result.fun >= UNSTABLE_LOOP_WEIGHT:
         raise NumericalError(
             f"No parameters of this structure were found that stabilize all of the {len(chosen)} plants; the best "
-            f"leave a motion that grows at {result.fun - UNSTABLE_LOOP_WEIGHT:.3g} 1/s. Start elsewhere (check signs), "
-            "take another structure, or schedule the gains (fl.design.schedule)."
+            f"ones leave a motion that grows at {result.fun - UNSTABLE_LOOP_WEIGHT:.3g} 1/s. Start elsewhere (check "
+            "signs), choose another structure, or schedule the gains (fl.design.schedule)."
         )
     bandwidths = loops.compute_bandwidths(best)
     margins = loops.compute_disk_margins(best)
@@ -154,7 +153,9 @@ def _pid(kp: float = 0.0, ki: float = 0.0, kd: float = 0.0, tf: float = 0.0) -> 
     import control
 
     if kd and not tf > 0:
-        raise UsageError("A derivative needs a filter: give tf, its time constant in seconds, in start or in fixed.")
+        raise UsageError(
+            "The derivative part needs a filter: give tf, its time constant in seconds, in start or in fixed."
+        )
     if not ki:
         return control.tf([kp * tf + kd, kp], [tf, 1.0])
     return control.tf([kp * tf + kd, kp + ki * tf, ki], [tf, 1.0, 0.0])

@@ -9,7 +9,7 @@ from fmilin.composition.connect import sampled_loop
 from fmilin.composition.declaration import NO_CHANGE, WireLink, qualify, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
-from fmilin.discovery.channel import ExplainedChannel, moves, reached, without_errors
+from fmilin.discovery.channel import ExplainedChannel, clear_inaccurate_entries, find_reached_states, has_response
 from fmilin.errors import FmilinError, NumericalError, join_first
 from fmilin.linear_model.no_response import PUSH_SIZES
 from fmilin.model.capabilities import read_second_order_form
@@ -18,16 +18,16 @@ from fmilin.signals import FloatArray
 
 Answer = tuple[str, tuple[str, ...], str, bool]
 SMALL_PUSH_SIZES = (1e-3, 1e-2)  # pushes, in sizes of the input, that a dead zone or a limit swallows
-NEAR_DISTANCE, FAR_DISTANCES = (
+SMALL_POINT_DISTANCE, POINT_DISTANCES = (
     1e-3,
     (1e-3, 1.0, 30.0),
 )  # how far another point is, in sizes of what moves; a factor shows at once
 SYMMETRY_BREAKING_FRACTION = 0.1  # of a parameter that breaks a symmetry, relative
-MOST_PARAMETERS = 40  # that are changed one by one
+MAX_PARAMETERS = 40  # that are changed one by one
 MAX_WIRES = 60  # tried between members that nothing joins
 
 
-def held(channel: ExplainedChannel) -> Answer | None:
+def find_held_outputs(channel: ExplainedChannel) -> Answer | None:
     """Members of a system that hold their outputs from sample to sample."""
     model = channel.model
     if not isinstance(model, ConnectedModel):
@@ -39,47 +39,53 @@ def held(channel: ExplainedChannel) -> Answer | None:
         view = model.with_interface([channel.input], [channel.output])
         at = replace(channel.point, inputs=channel.point.inputs[[model.inputs.index_of(channel.input)]])
         linear = sampled_loop(view, at)
-        if not moves((linear.A, linear.B, linear.C, linear.D)):
+        if not has_response((linear.A, linear.B, linear.C, linear.D)):
             return None
     except FmilinError:
         return None
     text = (
-        f"{_enumerate(names)} is sampled and holds its outputs between its samples, so nothing passes in this linear "
-        "model. fl.sampled_loop(system) is the one from sample to sample, in which it does."
+        f"{_enumerate(names)} is sampled and holds its outputs between samples, so it transmits no signal in this "
+        "linear model. fl.sampled_loop(system) is the model from sample to sample, which includes it."
     )
     return "held", names, text, True
 
 
-def swallowed(channel: ExplainedChannel) -> Answer | None:
+def find_dead_zone_or_limit(channel: ExplainedChannel) -> Answer | None:
     """Limits, dead zones and friction: small pushes of the input move nothing at all, larger ones do."""
     model, j = channel.model, channel.model.inputs.index_of(channel.input)
     size = float(model.inputs.scales(channel.point.inputs)[j])
-    base = _seen(channel, 0.0)
-    if base is None or any(
-        _differs(_seen(channel, sign * part * size), base) for part in SMALL_PUSH_SIZES for sign in (1, -1)
+    undisturbed = _evaluate_displaced(channel, 0.0)
+    if undisturbed is None or any(
+        _differ_exactly(_evaluate_displaced(channel, sign * part * size), undisturbed)
+        for part in SMALL_PUSH_SIZES
+        for sign in (1, -1)
     ):
         return None
-    sides = [s for s in (1, -1) if any(_differs(_seen(channel, s * part * size), base) for part in PUSH_SIZES)]
+    sides = [
+        s
+        for s in (1, -1)
+        if any(_differ_exactly(_evaluate_displaced(channel, s * part * size), undisturbed) for part in PUSH_SIZES)
+    ]
     if not sides:
         return None
     value = float(channel.point.inputs[j])
     if len(sides) == 1:
-        way = "upwards" if sides[0] > 0 else "downwards"
+        direction = "upwards" if sides[0] > 0 else "downwards"
         text = (
-            f"'{channel.input}' stands at {value:g}, beyond a limit or at it: only pushes {way} move anything. Take a "
-            "point at which it is inside its range."
+            f"'{channel.input}' is {value:g}, at or beyond a limit: only changes {direction} have an effect. Choose a "
+            "point inside its range."
         )
         return "limit", (channel.input,), text, True
     text = (
-        f"Small pushes of '{channel.input}' move nothing in either direction, larger ones do: a dead zone, or friction "
-        "at rest. Take a point at which it moves, or make the friction smooth."
+        f"Small changes of '{channel.input}' have no effect in either direction, larger ones do: a dead zone, or "
+        "static friction. Choose a point at which it moves, or make the friction smooth."
     )
     return "dead zone", (channel.input,), text, True
 
 
-def _seen(channel: ExplainedChannel, by: float) -> FloatArray | None:
+def _evaluate_displaced(channel: ExplainedChannel, displacement: float) -> FloatArray | None:
     model, inputs = channel.model, channel.point.inputs.copy()
-    inputs[model.inputs.index_of(channel.input)] += by
+    inputs[model.inputs.index_of(channel.input)] += displacement
     try:
         evaluation = model.evaluate(channel.point.time, channel.point.states, inputs)
     except FmilinError:
@@ -87,76 +93,81 @@ def _seen(channel: ExplainedChannel, by: float) -> FloatArray | None:
     return np.concatenate((evaluation.derivatives, evaluation.outputs))
 
 
-def _differs(one: FloatArray | None, other: FloatArray) -> bool:
-    return one is not None and not np.array_equal(one, other, equal_nan=True)
+def _differ_exactly(values: FloatArray | None, reference: FloatArray) -> bool:
+    return values is not None and not np.array_equal(values, reference, equal_nan=True)
 
 
-def symmetric(channel: ExplainedChannel) -> Answer | None:
+def find_symmetry(channel: ExplainedChannel) -> Answer | None:
     """Paths that cancel: what the input moves is odd, what the output sees is even."""
-    linear = channel.linear()
+    linear = channel.linearize()
     if linear is None:
         return None
-    clean = without_errors(linear)
-    moved = reached(clean.A, clean.B)
-    if not (clean.D.any() or clean.C[:, moved].any()):  # no path
+    clean = clear_inaccurate_entries(linear)
+    moved_states = find_reached_states(clean.A, clean.B)
+    if not (clean.D.any() or clean.C[:, moved_states].any()):  # no path
         return None
-    adds = [n for n, m, c in zip(linear.states.names, moved, clean.C[0], strict=True) if m and c != 0]
+    added_states = [n for n, m, c in zip(linear.states.names, moved_states, clean.C[0], strict=True) if m and c != 0]
     model = channel.model
     breaking = []
     for name, value in model.parameters.items():
         try:
-            if channel.answers(model.with_parameters({name: value + SYMMETRY_BREAKING_FRACTION * (abs(value) or 1.0)})):
+            if channel.responds(
+                model.with_parameters({name: value + SYMMETRY_BREAKING_FRACTION * (abs(value) or 1.0)})
+            ):
                 breaking.append(name)
         except FmilinError:
             continue
-    why = f" Changing {_enumerate(breaking[:4])} breaks the symmetry." if breaking else ""
+    advice = f" Changing {_enumerate(breaking[:4])} breaks the symmetry." if breaking else ""
     text = (
-        f"Paths lead from '{channel.input}' to '{channel.output}' and cancel: what is moved is odd, what is seen even "
-        f"(over {_enumerate(adds)}). Sense one of them alone, or push on one side.{why}"
+        f"Paths lead from '{channel.input}' to '{channel.output}' and cancel: the excited motion is odd, the measured "
+        f"one even (over {_enumerate(added_states)}). Measure one of them alone, or excite one side.{advice}"
     )
-    return "symmetry", tuple(dict.fromkeys((*adds, *breaking))), text, bool(breaking)
+    return "symmetry", tuple(dict.fromkeys((*added_states, *breaking))), text, bool(breaking)
 
 
-def zero_parameters(channel: ExplainedChannel) -> Answer | None:
+def find_zero_parameters(channel: ExplainedChannel) -> Answer | None:
     """Parameters that are zero."""
     zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
 
     def answers(names: Sequence[str]) -> bool:
         try:
-            return channel.answers(channel.model.with_parameters(dict.fromkeys(names, 1.0)))
+            return channel.responds(channel.model.with_parameters(dict.fromkeys(names, 1.0)))
         except FmilinError:
             return False
 
-    needed = _needed(zeros, answers)
-    if not needed:
+    zero_names = _find_sufficient_change(zeros, answers)
+    if not zero_names:
         return None
-    text = f"The parameter {_enumerate(needed)} is zero: with another value '{channel.input}' moves '{channel.output}'."
-    return "parameter", needed, text, True
+    text = (
+        f"The parameter {_enumerate(zero_names)} is zero: with another value '{channel.input}' affects "
+        f"'{channel.output}'."
+    )
+    return "parameter", zero_names, text, True
 
 
-def cancelling(channel: ExplainedChannel) -> Answer | None:
+def find_cancelling_parameters(channel: ExplainedChannel) -> Answer | None:
     """Parameters with values at which the gain of a path is zero, such as a and b in ``(a - b) u`` where they agree."""
     model = channel.model
     values = _generic_values(channel)
 
     def answers(names: Sequence[str]) -> bool:
         try:
-            return channel.answers(model.with_parameters({name: values[name] for name in names}))
+            return channel.responds(model.with_parameters({name: values[name] for name in names}))
         except FmilinError:
             return False
 
-    needed = _needed(list(values), answers)
-    if not needed:
+    names_to_change = _find_sufficient_change(list(values), answers)
+    if not names_to_change:
         return None
-    count = len(needed)
-    needed = _with_alternatives(needed, list(values), answers)
-    shown = join_first((f"{name} = {model.parameters[name]:g}" for name in needed), 6)
-    change = "that" if len(needed) == 1 else f"{count} of them together" if count > 1 else "one of them"
+    count = len(names_to_change)
+    names_to_change = _add_alternatives(names_to_change, list(values), answers)
+    values_text = join_first((f"{name} = {model.parameters[name]:g}" for name in names_to_change), 6)
+    change = "that" if len(names_to_change) == 1 else f"{count} of them together" if count > 1 else "one of them"
     text = (
         f"A path leads from '{channel.input}' to '{channel.output}', and its gain is zero at these values of "
-        f"parameters ({shown}). Change {change}, and the channel answers."
+        f"parameters ({values_text}). Change {change} to open the channel."
     )
-    return "parameter", needed, text, True
+    return "parameter", names_to_change, text, True
 
 
 def _generic_values(channel: ExplainedChannel) -> dict[str, float]:
@@ -167,61 +178,70 @@ def _generic_values(channel: ExplainedChannel) -> dict[str, float]:
     }
 
 
-def vanishing(channel: ExplainedChannel) -> Answer | None:
+def find_vanishing_factor(channel: ExplainedChannel) -> Answer | None:
     """Look for a factor that is zero at the point: states, other inputs, the time."""
     model, point = channel.model, channel.point
-    x, u = model.states.scales(point.states), model.inputs.scales(point.inputs)
-    kept = channel.kept
-    values = {n: (v, float(x[model.states.index_of(n)])) for n, v in kept.items()}
-    values |= {n: (float(point.inputs[i]), float(u[i])) for i, n in enumerate(model.inputs.names)}
+    state_scales, input_scales = model.states.scales(point.states), model.inputs.scales(point.inputs)
+    independent_states = channel.independent_states
+    values = {n: (v, float(state_scales[model.states.index_of(n)])) for n, v in independent_states.items()}
+    values |= {n: (float(point.inputs[i]), float(input_scales[i])) for i, n in enumerate(model.inputs.names)}
     values["time"] = (point.time, 1.0)
-    for far in FAR_DISTANCES:
-        offsets = {name: far * (1.0 + 0.13 * i % 0.5) for i, name in enumerate(values)}
+    for distance in POINT_DISTANCES:
+        offsets = {name: distance * (1.0 + 0.13 * i % 0.5) for i, name in enumerate(values)}
         for sign in (1.0, -1.0):
 
             def answers(names: Sequence[str], offsets: Mapping[str, float] = offsets, sign: float = sign) -> bool:
-                moved = channel.moved(model, {n: values[n][0] + sign * offsets[n] * values[n][1] for n in names})
-                return moved is not None and channel.answers(None, moved)
-
-            if needed := _needed(list(values), answers):
-                shown = ", ".join(f"{n} = {values[n][0]:g}" for n in needed)
-                kind = "point" if far == NEAR_DISTANCE else "limit"
-                why = "a factor on the way vanishes there" if kind == "point" else "a limit or a dead zone on the way"
-                text = (
-                    f"It is due to the point ({shown}): {why}. At another value of {_enumerate(needed)} the channel "
-                    "answers: linearize there."
+                moved = channel.displace_point(
+                    model, {n: values[n][0] + sign * offsets[n] * values[n][1] for n in names}
                 )
-                return kind, needed, text, True
+                return moved is not None and channel.responds(None, moved)
+
+            if names_to_change := _find_sufficient_change(list(values), answers):
+                values_text = ", ".join(f"{n} = {values[n][0]:g}" for n in names_to_change)
+                kind = "point" if distance == SMALL_POINT_DISTANCE else "limit"
+                reason = (
+                    "a factor on the path vanishes there" if kind == "point" else "a limit or a dead zone on the path"
+                )
+                text = (
+                    f"It is due to the point ({values_text}): {reason}. At another value of "
+                    f"{_enumerate(names_to_change)} the channel "
+                    "is open: linearize there."
+                )
+                return kind, names_to_change, text, True
     return None
 
 
-def together(channel: ExplainedChannel) -> Answer | None:
+def find_point_and_parameters(channel: ExplainedChannel) -> Answer | None:
     """Look for factors that are zero at the point beside parameters that are zero or cancel, too."""
     values = _generic_values(channel)
     zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
 
     def at_another_point(names: Sequence[str]) -> Answer | None:
         try:
-            return vanishing(replace(channel, model=channel.model.with_parameters({n: values[n] for n in names})))
+            return find_vanishing_factor(
+                replace(channel, model=channel.model.with_parameters({n: values[n] for n in names}))
+            )
         except FmilinError:
             return None
 
-    needed = _needed(zeros, lambda names: at_another_point(names) is not None)
-    if not needed and len(values) <= MOST_PARAMETERS:
-        needed = _needed(list(values), lambda names: at_another_point(names) is not None)
-    answer = at_another_point(needed) if needed else None
+    names_to_change = _find_sufficient_change(zeros, lambda names: at_another_point(names) is not None)
+    if not names_to_change and len(values) <= MAX_PARAMETERS:
+        names_to_change = _find_sufficient_change(list(values), lambda names: at_another_point(names) is not None)
+    answer = at_another_point(names_to_change) if names_to_change else None
     if answer is None:
         return None
     kind, culprits, text, confirmed = answer
-    needed = _with_alternatives(needed, list(values), lambda names: at_another_point(names) is not None)
-    where = "is zero" if set(needed) <= set(zeros) else "makes the gain of a path zero"
-    which = "parameter" if len(needed) == 1 else "parameters"
-    where = where if len(needed) == 1 else where.replace("is", "are").replace("makes", "make")
-    text = f"The {which} {_enumerate(needed)} {where}, and with another value: {text}"
-    return kind, (*needed, *culprits), text, confirmed
+    names_to_change = _add_alternatives(
+        names_to_change, list(values), lambda names: at_another_point(names) is not None
+    )
+    predicate = "is zero" if set(names_to_change) <= set(zeros) else "makes the gain of a path zero"
+    noun = "parameter" if len(names_to_change) == 1 else "parameters"
+    predicate = predicate if len(names_to_change) == 1 else predicate.replace("is", "are").replace("makes", "make")
+    text = f"The {noun} {_enumerate(names_to_change)} {predicate}, and with another value: {text}"
+    return kind, (*names_to_change, *culprits), text, confirmed
 
 
-def constrained(channel: ExplainedChannel) -> Answer | None:
+def find_opposing_constraints(channel: ExplainedChannel) -> Answer | None:
     """Look for constraints without which the input would move the output."""
     model, point = channel.model, channel.point
     if not len(model.constraints):
@@ -237,19 +257,22 @@ def constrained(channel: ExplainedChannel) -> Answer | None:
     names = [c.label for c in model.constraints.declared][: len(form.G)]
 
     def answers(without: Sequence[str]) -> bool:
-        return moves(_released(form, [i for i, name in enumerate(names) if name not in without]))
+        return has_response(_release_constraints(form, [i for i, name in enumerate(names) if name not in without]))
 
-    needed = _needed(names, answers)
-    if not needed:
+    labels = _find_sufficient_change(names, answers)
+    if not labels:
         return None
     text = (
-        f"The constraint {_enumerate(needed)} takes away the motion that '{channel.input}' would make: without it "
-        f"'{channel.output}' is moved. Push or sense along a freedom that is left, or release it."
+        f"The constraint {_enumerate(labels)} blocks the motion that '{channel.input}' would cause: without it "
+        f"'{channel.output}' responds. Excite or measure along a remaining degree of freedom, or release the "
+        "constraint."
     )
-    return "constraint", needed, text, True
+    return "constraint", labels, text, True
 
 
-def _released(form: SecondOrderForm, rows: Sequence[int]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def _release_constraints(
+    form: SecondOrderForm, rows: Sequence[int]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return A, B, C, D over all coordinates with some of the constraints, forces at the point included."""
     n, G = len(form.M), form.G[list(rows)]
     saddle = np.block([[form.M, G.T], [G, np.zeros((len(G), len(G)))]])
@@ -257,125 +280,142 @@ def _released(form: SecondOrderForm, rows: Sequence[int]) -> tuple[FloatArray, F
     a = np.linalg.lstsq(saddle, np.vstack((right, np.zeros((len(G), right.shape[1])))))[0]
     unknowns = np.zeros((form.output_unknowns.shape[1], right.shape[1]))
     unknowns[:n] = a[:n]
-    seen = np.hstack((form.output_states, form.output_inputs)) + form.output_unknowns @ unknowns
+    output_matrix = np.hstack((form.output_states, form.output_inputs)) + form.output_unknowns @ unknowns
     order = np.concatenate((form.positions, form.velocities))
     A = np.vstack((np.hstack((np.zeros((n, n)), np.eye(n))), a[:n, : 2 * n][:, order]))
     B = np.vstack((np.zeros((n, right.shape[1] - 2 * n)), a[:n, 2 * n :]))
-    return A, B, seen[:, : 2 * n][:, order], seen[:, 2 * n :]
+    return A, B, output_matrix[:, : 2 * n][:, order], output_matrix[:, 2 * n :]
 
 
-def unconnected(channel: ExplainedChannel) -> Answer:
+def explain_missing_path(channel: ExplainedChannel) -> Answer:
     """No path at all: in a system the wire that is missing, else what is reached and what is seen."""
-    if isinstance(channel.model, ConnectedModel) and (answer := _missing_wire(channel, channel.model)) is not None:
+    if isinstance(channel.model, ConnectedModel) and (answer := _find_missing_wire(channel, channel.model)) is not None:
         return answer
-    linear = channel.linear()
+    linear = channel.linearize()
     if linear is None:
-        text = "There is no linear model at this point: linearize it first, and read what stands in the way."
+        text = "There is no linear model at this point: linearize it first, and read the error."
         return "no path", (), text, False
-    clean = without_errors(linear)
-    moved = [n for n, m in zip(clean.states.names, reached(clean.A, clean.B), strict=True) if m]
-    sees = [n for n, s in zip(clean.states.names, reached(clean.A.T, clean.C.T), strict=True) if s]
-    what = f"moves {_enumerate(moved)}" if moved else "moves no state"
-    which = f"depends on {_enumerate(sees)}" if sees else "depends on no state"
-    text = f"There is no path, here or beside: '{channel.input}' {what}, '{channel.output}' {which}. "
+    clean = clear_inaccurate_entries(linear)
+    moved_states = [n for n, m in zip(clean.states.names, find_reached_states(clean.A, clean.B), strict=True) if m]
+    sensed_states = [n for n, s in zip(clean.states.names, find_reached_states(clean.A.T, clean.C.T), strict=True) if s]
+    movement = f"moves {_enumerate(moved_states)}" if moved_states else "affects no state"
+    dependence = f"depends on {_enumerate(sensed_states)}" if sensed_states else "depends on no state"
+    text = (
+        f"There is no path at this point or near it: '{channel.input}' {movement}, '{channel.output}' {dependence}.  "
+    )
     if channel.model.info.fmi_version:
         # Parameters of an FMU are fixed once it is initialized, so that cancelling ones look like a missing path.
         text += (
             "Parameters of an FMU are not varied: with other values, fl.load(source, parameters={'NAME': VALUE}), "
-            "there may be a path, unless the equations lack what leads from the one to the other."
+            "there may be a path, unless the equations lack the coupling."
         )
     else:
-        text += "The equations lack what leads from the one to the other; choose another input or output."
-    return "no path", tuple(dict.fromkeys((*moved, *sees))), text, True
+        text += "The equations do not couple them; choose another input or output."
+    return "no path", tuple(dict.fromkeys((*moved_states, *sensed_states))), text, True
 
 
-def _missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | None:
-    d = model.declaration
-    ends = {
-        target[0] for i in model._chosen if d.feeds[i].signal.name == channel.input for target, _ in d.feeds[i].targets
+def _find_missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answer | None:
+    declaration = model.declaration
+    input_members = {
+        target[0]
+        for i in model._chosen
+        if declaration.feeds[i].signal.name == channel.input
+        for target, _ in declaration.feeds[i].targets
     }
-    last = {w.source[0] for w in d.outputs if w.name == channel.output} or {split(channel.output, model.members)[0]}
-    ahead = _closure(ends, [(k.source[0], k.target[0]) for k in d.links])
-    behind = _closure(last, [(k.target[0], k.source[0]) for k in d.links])
-    if ahead & behind:
+    output_members = {w.source[0] for w in declaration.outputs if w.name == channel.output} or {
+        split(channel.output, model.members)[0]
+    }
+    downstream = _find_reachable(input_members, [(k.source[0], k.target[0]) for k in declaration.links])
+    upstream = _find_reachable(output_members, [(k.target[0], k.source[0]) for k in declaration.links])
+    if downstream & upstream:
         return None
-    taken = {k.target for k in d.links}
-    fed = [(m, s.name) for m in sorted(behind) for s in model.members[m].inputs]
-    fed.sort(key=lambda target: target in taken)  # those that no output feeds first
-    sources = [(m, s.name) for m in sorted(ahead) for s in model.members[m].outputs]
-    for target in fed[:MAX_WIRES]:
-        for source in sources[: max(1, MAX_WIRES // max(len(fed), 1))]:
-            links = [*(k for k in d.links if k.target != target), WireLink(source, target, NO_CHANGE)]
-            if _answers_with(channel, model, replace(_without(d, target), links=links)):
+    wired_inputs = {k.target for k in declaration.links}
+    targets = [(m, s.name) for m in sorted(upstream) for s in model.members[m].inputs]
+    targets.sort(key=lambda target: target in wired_inputs)  # those that no output feeds first
+    sources = [(m, s.name) for m in sorted(downstream) for s in model.members[m].outputs]
+    for target in targets[:MAX_WIRES]:
+        for source in sources[: max(1, MAX_WIRES // max(len(targets), 1))]:
+            links = [*(k for k in declaration.links if k.target != target), WireLink(source, target, NO_CHANGE)]
+            if _responds_with(channel, model, replace(_remove_input_wires(declaration, target), links=links)):
                 wire = (qualify(*source), qualify(*target))
                 text = (
-                    f"No wire leads from {_enumerate(sorted(ahead))} to {_enumerate(sorted(behind))}. With one from "
-                    f"'{wire[0]}' to '{wire[1]}' the channel answers."
+                    f"No wire leads from {_enumerate(sorted(downstream))} to {_enumerate(sorted(upstream))}. With one "
+                    f"from '{wire[0]}' to '{wire[1]}' the channel is open."
                 )
                 return "no path", wire, text, True
-    start, end = _enumerate(sorted(ahead)), _enumerate(sorted(behind))
-    text = f"No wire leads from {start} to {end}, and none that was tried opens it."
-    return "no path", (*sorted(ahead), *sorted(behind)), text, False
+    start, end = _enumerate(sorted(downstream)), _enumerate(sorted(upstream))
+    text = f"No wire leads from {start} to {end}, and no added wire that was tried opens the channel."
+    return "no path", (*sorted(downstream), *sorted(upstream)), text, False
 
 
-def _without(d: SystemDeclaration, target: tuple[str, str]) -> SystemDeclaration:
+def _remove_input_wires(declaration: SystemDeclaration, target: tuple[str, str]) -> SystemDeclaration:
     """Return the declaration with no input of the system that feeds a member's input."""
-    fewer = [(i, replace(f, targets=tuple(t for t in f.targets if t[0] != target))) for i, f in enumerate(d.feeds)]
-    left = [(i, f) for i, f in fewer if f.targets]
-    chosen = [k for k, (i, _) in enumerate(left) if d.chosen is None or i in d.chosen]
-    return replace(d, feeds=[f for _, f in left], chosen=chosen)
+    fewer = [
+        (i, replace(f, targets=tuple(t for t in f.targets if t[0] != target))) for i, f in enumerate(declaration.feeds)
+    ]
+    nonempty = [(i, f) for i, f in fewer if f.targets]
+    chosen = [k for k, (i, _) in enumerate(nonempty) if declaration.chosen is None or i in declaration.chosen]
+    return replace(declaration, feeds=[f for _, f in nonempty], chosen=chosen)
 
 
-def _answers_with(channel: ExplainedChannel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
+def _responds_with(channel: ExplainedChannel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
     try:
-        joined = type(model)(declaration, owner=False)
-        return channel.answers(joined, replace(channel.point, inputs=joined.start.inputs))
+        changed_system = type(model)(declaration, owner=False)
+        return channel.responds(changed_system, replace(channel.point, inputs=changed_system.start.inputs))
     except FmilinError:
         return False
 
 
-def _closure(start: set[str], edges: Sequence[tuple[str, str]]) -> set[str]:
-    seen = set(start)
-    while more := {b for a, b in edges if a in seen} - seen:
-        seen |= more
-    return seen
+def _find_reachable(start: set[str], edges: Sequence[tuple[str, str]]) -> set[str]:
+    reachable = set(start)
+    while more := {b for a, b in edges if a in reachable} - reachable:
+        reachable |= more
+    return reachable
 
 
-def _needed(names: Sequence[str], answers: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
+def _find_sufficient_change(names: Sequence[str], answers: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
     """Return those of the names that must change for the channel to answer; none where all together do not help."""
     if not names or not answers(names):
         return ()
     for name in names:
         if answers([name]):
             return (name,)
-    left = list(names)
+    sufficient = list(names)
     for name in names:
-        fewer = [n for n in left if n != name]
+        fewer = [n for n in sufficient if n != name]
         if fewer and answers(fewer):
-            left = fewer
-    return tuple(left)
+            sufficient = fewer
+    return tuple(sufficient)
 
 
-def _with_alternatives(
-    needed: Sequence[str], names: Sequence[str], answers: Callable[[Sequence[str]], bool]
+def _add_alternatives(
+    sufficient_names: Sequence[str], names: Sequence[str], answers: Callable[[Sequence[str]], bool]
 ) -> tuple[str, ...]:
     """Return also those names that do the same in the place of one of the needed ones, in the order of all names."""
-    if len(names) > MOST_PARAMETERS:
-        return tuple(needed)
-    sufficient = set(needed)
-    for name in needed:
-        others = [other for other in needed if other != name]
-        sufficient |= {other for other in names if other not in needed and answers([*others, other])}
+    if len(names) > MAX_PARAMETERS:
+        return tuple(sufficient_names)
+    sufficient = set(sufficient_names)
+    for name in sufficient_names:
+        remaining = [other for other in sufficient_names if other != name]
+        sufficient |= {other for other in names if other not in sufficient_names and answers([*remaining, other])}
     return tuple(name for name in names if name in sufficient)
 
 
 def _enumerate(names: Sequence[str]) -> str:
-    shown = [f"'{name}'" for name in names[:6]]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown) or "nothing"
+    quoted = [f"'{name}'" for name in names[:6]]
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted) or "nothing"
 
 
 Cause = Callable[[ExplainedChannel], Answer | None]
 CAUSES: tuple[Cause, ...] = (
-    held, swallowed, symmetric, zero_parameters, cancelling, vanishing, together, constrained, unconnected,
-)  # fmt: skip
+    find_held_outputs,
+    find_dead_zone_or_limit,
+    find_symmetry,
+    find_zero_parameters,
+    find_cancelling_parameters,
+    find_vanishing_factor,
+    find_point_and_parameters,
+    find_opposing_constraints,
+    explain_missing_path,
+)
 """In the order in which they are asked for; the last one always answers."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.discovery.states import reached_from
+from fmilin.discovery.states import find_reachable
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
@@ -30,7 +30,7 @@ class ExplainedChannel:
     output: str
     request: Request  # how it is linearized
 
-    def linear(self, model: Model | None = None, point: OperatingPoint | None = None) -> LinearModel | None:
+    def linearize(self, model: Model | None = None, point: OperatingPoint | None = None) -> LinearModel | None:
         """Return the linear model of the channel; None where there is none."""
         try:
             return linearize_as(
@@ -41,12 +41,12 @@ class ExplainedChannel:
         except FmilinError:
             return None
 
-    def answers(self, model: Model | None = None, point: OperatingPoint | None = None) -> bool:
+    def responds(self, model: Model | None = None, point: OperatingPoint | None = None) -> bool:
         """Whether the output moves when the input does."""
-        linear = self.linear(model, point)
-        return linear is not None and moves((linear.A, linear.B, linear.C, linear.D))
+        linear = self.linearize(model, point)
+        return linear is not None and has_response((linear.A, linear.B, linear.C, linear.D))
 
-    def moved(self, model: Model, values: Mapping[str, float]) -> OperatingPoint | None:
+    def displace_point(self, model: Model, values: Mapping[str, float]) -> OperatingPoint | None:
         """Return the point with other values of states, inputs and time, on the manifold; None where there is none."""
         point, inputs = self.point, self.point.inputs.copy()
         states = {name: value for name, value in values.items() if model.states.has(name)}
@@ -55,23 +55,27 @@ class ExplainedChannel:
                 inputs[model.inputs.positions[name]] = value
         time = values.get("time", point.time)
         try:
-            kept = operating_point(model, {**self.kept, **states}, time=time).states if len(model.constraints) else None
+            consistent_states = (
+                operating_point(model, {**self.independent_states, **states}, time=time).states
+                if len(model.constraints)
+                else None
+            )
         except FmilinError:
             return None
-        x = point.states.copy() if kept is None else kept
+        x = point.states.copy() if consistent_states is None else consistent_states
         for name, value in states.items():
             x[model.states.positions[name]] = value
         return OperatingPoint(time, x, inputs, model.start.parameters)
 
     @property
-    def kept(self) -> dict[str, float]:
+    def independent_states(self) -> dict[str, float]:
         """The independent states at the point."""
-        linear = self.linear()
+        linear = self.linearize()
         names = self.model.states.names if linear is None else linear.states.names
         return {n: float(self.point.states[self.model.states.index_of(n)]) for n in names}
 
 
-def moves(matrices: Matrices) -> bool:
+def has_response(matrices: Matrices) -> bool:
     """Whether C (s - A)^-1 B + D is not zero, but for rounding."""
     A, B, C, D = matrices
     random, scale = np.random.default_rng(34), max(float(np.abs(A).max(initial=0.0)), 1.0)
@@ -85,12 +89,12 @@ def moves(matrices: Matrices) -> bool:
     return False
 
 
-def reached(A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:
+def find_reached_states(A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:
     """Return which states something moves, by entries that are not zero."""
-    return reached_from(np.asarray((B != 0).any(axis=1)), np.asarray(A != 0))
+    return find_reachable(np.asarray((B != 0).any(axis=1)), np.asarray(A != 0))
 
 
-def without_errors(linear: LinearModel) -> LinearModel:
+def clear_inaccurate_entries(linear: LinearModel) -> LinearModel:
     """Return the linear model with zeros where entries are no larger than their errors."""
     E = linear.errors
     clean = {n: np.where(np.abs(getattr(linear, n)) > 2 * getattr(E, n), getattr(linear, n), 0.0) for n in "ABCD"}

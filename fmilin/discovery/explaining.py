@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 from fmilin.discovery.causes import CAUSES
-from fmilin.discovery.channel import ExplainedChannel, moves, without_errors
+from fmilin.discovery.channel import ExplainedChannel, clear_inaccurate_entries, has_response
 from fmilin.discovery.limits import describe_limits
 from fmilin.errors import UsageError
 from fmilin.linearization.linearize import linearize_as
@@ -93,11 +93,11 @@ def explain(
     model = model_at(model, point)
     model.inputs.index_of(input, f"an input of '{model.info.name}'")
     model.with_interface(None, [output])  # refuses what is unknown
-    request = _request("explain", linearization, options)
-    return _explained(ExplainedChannel(model, point, input, output, request))
+    request = _build_request("explain", linearization, options)
+    return _explain_channel(ExplainedChannel(model, point, input, output, request))
 
 
-def _request(function: str, linearization: Linearization | None, options: Mapping[str, object]) -> Request:
+def _build_request(function: str, linearization: Linearization | None, options: Mapping[str, object]) -> Request:
     """Return how channels are linearized: in their present modes, and inaccurate entries do not matter."""
     request = Request.of(function, linearization, options)
     return replace(request, keep_inaccurate=True, hold_modes=True)
@@ -134,31 +134,33 @@ def explain_zeros(
     model = model_at(model, point)
     if not len(model.inputs) or not len(model.outputs):
         raise UsageError(f"'{model.info.name}' has no inputs or no outputs: there is no channel to explain.")
-    request = _request("explain_zeros", linearization, options)
-    return tuple(_explained(channel) for channel in _zero_channels(model, point, request))
+    request = _build_request("explain_zeros", linearization, options)
+    return tuple(_explain_channel(channel) for channel in _list_zero_channels(model, point, request))
 
 
-def _zero_channels(model: Model, point: OperatingPoint, request: Request) -> Iterator[ExplainedChannel]:
-    linear = without_errors(linearize_as(model, point, request))
+def _list_zero_channels(model: Model, point: OperatingPoint, request: Request) -> Iterator[ExplainedChannel]:
+    linear = clear_inaccurate_entries(linearize_as(model, point, request))
     A, B, C, D = linear.A, linear.B, linear.C, linear.D
     inputs, outputs = model.inputs.names, model.outputs.names
-    dead = [j for j in range(len(inputs)) if not moves((A, B[:, [j]], C, D[:, [j]]))]
-    yield from (ExplainedChannel(model, point, inputs[j], outputs[0], request) for j in dead)
+    inactive = [j for j in range(len(inputs)) if not has_response((A, B[:, [j]], C, D[:, [j]]))]
+    yield from (ExplainedChannel(model, point, inputs[j], outputs[0], request) for j in inactive)
     for i, name in enumerate(outputs):
-        if not moves((A, B, C[[i]], D[[i]])) and not (i == 0 and 0 in dead):
+        if not has_response((A, B, C[[i]], D[[i]])) and not (i == 0 and 0 in inactive):
             yield ExplainedChannel(model, point, inputs[0], name, request)
 
 
-def _explained(channel: ExplainedChannel) -> Explanation:
-    about = Explanation(channel.input, channel.output, "not zero", (), "It is not zero at this point.", confirmed=True)
-    if channel.answers():
-        linear = channel.linear()
+def _explain_channel(channel: ExplainedChannel) -> Explanation:
+    explanation = Explanation(
+        channel.input, channel.output, "not zero", (), "It is not zero at this point.", confirmed=True
+    )
+    if channel.responds():
+        linear = channel.linearize()
         if linear is None or not len(linear.states):
-            return about
-        text = " ".join((about.text, *describe_limits(linear)))
-        return replace(about, text=text, zeros=tuple(linear.zeros().tolist()))
+            return explanation
+        text = " ".join((explanation.text, *describe_limits(linear)))
+        return replace(explanation, text=text, zeros=tuple(linear.zeros().tolist()))
     for cause in CAUSES:
         if (answer := cause(channel)) is not None:
             kind, culprits, text, confirmed = answer
-            return replace(about, kind=kind, culprits=culprits, text=text, confirmed=confirmed)
+            return replace(explanation, kind=kind, culprits=culprits, text=text, confirmed=confirmed)
     raise AssertionError("the last cause always answers")

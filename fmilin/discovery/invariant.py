@@ -16,8 +16,8 @@ from fmilin.discovery.library import Library, Term
 from fmilin.signals import FloatArray
 
 SIMPLE_NUMBER_TOLERANCE = 1e-9  # relative difference at which a number is the simple one
-MOST_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
-MOST_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
+MAX_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
+MAX_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
 
 
 class Numbers:
@@ -33,7 +33,7 @@ class Numbers:
         single = self._single = dict(self._values_by_text)
         for name, value in single.items():
             self._values_by_text[f"{name}^2"] = value * value
-        if len(single) <= MOST_PARAMETERS:
+        if len(single) <= MAX_PARAMETERS:
             pairs = [(a, b) for a in single for b in single if a != b]
             self._values_by_text |= {f"{a}/{b}": single[a] / single[b] for a, b in pairs}
             self._values_by_text |= {f"{a}*{b}": single[a] * single[b] for a, b in pairs if a < b}
@@ -79,7 +79,7 @@ class Numbers:
         # The shortest decimal that agrees.
         for digits in range(1, 16):
             text = f"{value:.{digits}g}"
-            if (digits <= MOST_DIGITS or self._accuracy > SIMPLE_NUMBER_TOLERANCE) and self._agree(float(text), value):
+            if (digits <= MAX_DIGITS or self._accuracy > SIMPLE_NUMBER_TOLERANCE) and self._agree(float(text), value):
                 return text, float(text)
         text = repr(float(f"{value:.15g}"))
         return text, float(text)
@@ -170,14 +170,14 @@ class Invariant:
         """Whether it is a sum of states with constant factors."""
         return all(not t.harmonic[0] and t.degree() == 1 for t in self.library.terms)
 
-    def written(self, numbers: Numbers) -> Invariant:
+    def simplify_numbers(self, numbers: Numbers) -> Invariant:
         """Return the invariant with the factor that makes its numbers the simplest, and these as they are written."""
-        given = [c for c in (*self.coefficients, self.level) if c]
+        numbers_to_simplify = [c for c in (*self.coefficients, self.level) if c]
 
         def cost(factor: float) -> float:
             return sum(numbers.cost(c * factor) for c in self.coefficients) + LEVEL * numbers.cost(self.level * factor)
 
-        factor = min((1 / c for c in given), key=cost)
+        factor = min((1 / c for c in numbers_to_simplify), key=cost)
         if self.coefficients[0] * factor < 0:
             factor = -factor
         exact = np.array([numbers.value(c * factor) for c in self.coefficients])
@@ -201,7 +201,7 @@ INDEPENDENCE_TOLERANCE = (
 )
 
 
-def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray) -> FloatArray:
+def project_points(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray) -> FloatArray:
     """Return points near x (m, N) where all invariants are zero, of those that get there, shape (<= m, N)."""
     if not invariants or not len(x):
         return x
@@ -224,22 +224,22 @@ def projected(x: FloatArray, invariants: Sequence[Invariant], sizes: FloatArray)
 
 def is_independent(
     candidate: Invariant,
-    others: Sequence[Invariant],
+    references: Sequence[Invariant],
     x: FloatArray,
     sizes: FloatArray,
     tolerance: float = INDEPENDENCE_TOLERANCE,
 ) -> bool:
     """Whether the gradient, if its terms do not cancel, leaves the span of others' at most of the points x (m, N)."""
-    own = candidate.gradients(x) * sizes
+    gradient_rows = candidate.gradients(x) * sizes
     least = INDEPENDENCE_TOLERANCE * np.linalg.norm(candidate.gradient_sizes(x) * sizes, axis=1)
-    theirs = np.stack([i.gradients(x) * sizes for i in others] or [np.zeros_like(own)], axis=1)
+    theirs = np.stack([i.gradients(x) * sizes for i in references] or [np.zeros_like(gradient_rows)], axis=1)
     leaves = 0
-    for row, gradients, cancelled in zip(own, theirs, least, strict=True):
+    for row, gradients, cancelled in zip(gradient_rows, theirs, least, strict=True):
         rows = gradients / np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), MIN_SIZE)
         _, s, vt = np.linalg.svd(rows, full_matrices=False)
         span = vt[s > INDEPENDENCE_TOLERANCE * s[0]] if s[0] > 0 else vt[:0]
-        left = np.linalg.norm(row - span.T @ (span @ row))
-        leaves += bool(left > max(tolerance * np.linalg.norm(row), cancelled))
+        remainder = np.linalg.norm(row - span.T @ (span @ row))
+        leaves += bool(remainder > max(tolerance * np.linalg.norm(row), cancelled))
     return leaves > len(x) // 2
 
 
@@ -247,7 +247,7 @@ def independent_ones(invariants: Sequence[Invariant], x: FloatArray, sizes: Floa
     """Return as many of the invariants, short ones first, as are independent where they are zero, near x (m, N)."""
     chosen: list[Invariant] = []
     for candidate in sorted(invariants, key=lambda h: len(h.coefficients)):
-        near = projected(x, chosen, sizes)
+        near = project_points(x, chosen, sizes)
         if not len(near) or is_independent(candidate, chosen, near, sizes):
             chosen.append(candidate)
     return chosen

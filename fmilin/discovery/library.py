@@ -15,7 +15,7 @@ from fmilin.constraints.expressions import name_in_expression
 from fmilin.discovery.states import StateKinds
 from fmilin.signals import FloatArray
 
-MOST_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
+MAX_TERMS = 2_200  # A library with more of them is not tried: its singular values would take minutes
 LONGEST_FRACTION = 720  # denominator of a factor that is written as a fraction
 MAX_ANGLES = 5  # of sums of more angles than these there are too many
 Harmonic = tuple[Literal["", "cos", "sin"], tuple[tuple[int, float], ...]]
@@ -94,16 +94,16 @@ class Library:
         """Return Dphi f at points x (m, N) for rates f (m, N), shape (m, K)."""
         rates = np.zeros((len(x), len(self)))
         for column, term in enumerate(self.terms):
-            for state, slope in _slopes(term, x):
-                rates[:, column] += slope * f[:, state]
+            for state, derivative in _partial_derivatives(term, x):
+                rates[:, column] += derivative * f[:, state]
         return rates
 
     def gradients(self, x: FloatArray) -> FloatArray:
         """Return Dphi at points x (m, N), shape (m, K, N)."""
         gradients = np.zeros((len(x), len(self), x.shape[1]))
         for column, term in enumerate(self.terms):
-            for state, slope in _slopes(term, x):
-                gradients[:, column, state] += slope
+            for state, derivative in _partial_derivatives(term, x):
+                gradients[:, column, state] += derivative
         return gradients
 
 
@@ -128,19 +128,21 @@ def _value(term: Term, x: FloatArray) -> FloatArray:
     return _monomial(term.powers, x) * _trigonometric(term.harmonic, x)[0]
 
 
-def _slopes(term: Term, x: FloatArray) -> Iterator[tuple[int, FloatArray]]:
-    value, slope = _trigonometric(term.harmonic, x)
+def _partial_derivatives(term: Term, x: FloatArray) -> Iterator[tuple[int, FloatArray]]:
+    value, angle_derivative = _trigonometric(term.harmonic, x)
     for i, p in term.powers:
-        others = [(j, q) for j, q in term.powers if j != i]
-        yield i, p * x[:, i] ** (p - 1) * _monomial(others, x) * value
+        remaining_powers = [(j, q) for j, q in term.powers if j != i]
+        yield i, p * x[:, i] ** (p - 1) * _monomial(remaining_powers, x) * value
     monomial = _monomial(term.powers, x)
     for i, k in term.harmonic[1]:
-        yield i, k * monomial * slope
+        yield i, k * monomial * angle_derivative
 
 
 def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int], ...]]:
-    every = chain.from_iterable(combinations_with_replacement(states, d) for d in range(degree + 1))
-    return [tuple((i, chosen.count(i)) for i in dict.fromkeys(chosen)) for chosen in every]
+    combinations_of_states = chain.from_iterable(combinations_with_replacement(states, d) for d in range(degree + 1))
+    return [
+        tuple((i, combination.count(i)) for i in dict.fromkeys(combination)) for combination in combinations_of_states
+    ]
 
 
 def _products(
@@ -150,15 +152,15 @@ def _products(
     plain = [i for i in states if i not in angles]
     order = degree if harmonics is None else harmonics
     # Cos and sin of the angles, and of sums and differences of up to ``order`` different ones.
-    every: list[Harmonic] = [ONE]
+    harmonic_terms: list[Harmonic] = [ONE]
     for size in range(1, min(order, len(angles)) + 1):
-        for chosen in combinations(angles, size):
+        for angle_subset in combinations(angles, size):
             for signs in product((1, -1), repeat=size - 1):
-                argument = tuple(zip(chosen, (1, *signs), strict=True))
-                every += [("cos", argument), ("sin", argument)]
+                argument = tuple(zip(angle_subset, (1, *signs), strict=True))
+                harmonic_terms += [("cos", argument), ("sin", argument)]
     for powers in _monomials(plain, degree):
         used = sum(p for _, p in powers)
-        for harmonic in every:
+        for harmonic in harmonic_terms:
             if harmonics is not None or used + len(harmonic[1]) <= degree:
                 yield Term(powers, harmonic)
     for i in angles:
@@ -177,7 +179,7 @@ def squares_library(states: Iterable[int]) -> Library:
 
 def first_library(group: Sequence[int], kinds: StateKinds) -> Library:
     """Return all products of up to two factors: lengths of rods, norms of quaternions, energies of plain form."""
-    return _checked(_products(group, [i for i in group if i in kinds.angles], 2))
+    return _limit_size(_products(group, [i for i in group if i in kinds.angles], 2))
 
 
 def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Library]:
@@ -185,13 +187,13 @@ def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Libra
     angles = [i for i in group if i in kinds.angles]
     speeds = [i for i in group if i in kinds.speeds]
     positions = [i for i in group if i not in kinds.speeds]
-    products = list(islice(_products(positions, angles, 2), MOST_TERMS + 1))
+    products = list(islice(_products(positions, angles, 2), MAX_TERMS + 1))
     cubic = _with_speeds(_products(positions, angles, 3), products, speeds)
     yield cubic if len(cubic) else _with_speeds(products, products, speeds)
     order = 1
     for degree in (1, 0):
         for larger in range(min(MAX_ANGLES, len(angles)), order, -1):
-            at_rest = list(islice(_products(positions, angles, degree, harmonics=larger), MOST_TERMS + 1))
+            at_rest = list(islice(_products(positions, angles, degree, harmonics=larger), MAX_TERMS + 1))
             library = _with_speeds(at_rest, at_rest, speeds)
             if len(library):
                 order = larger
@@ -201,10 +203,10 @@ def further_libraries(group: Sequence[int], kinds: StateKinds) -> Iterator[Libra
 
 def _with_speeds(at_rest: Iterable[Term], factors: Iterable[Term], speeds: Sequence[int]) -> Library:
     moving = (Term(tuple(sorted((*t.powers, (v, 1)))), t.harmonic) for t in factors for v in speeds)
-    return _checked(chain(at_rest, moving))
+    return _limit_size(chain(at_rest, moving))
 
 
-def _checked(terms: Iterable[Term]) -> Library:
+def _limit_size(terms: Iterable[Term]) -> Library:
     """Return the library without the constant; an empty one where there are too many terms."""
-    moving = list(islice((term for term in terms if term.states), MOST_TERMS + 1))
-    return Library(moving if len(moving) <= MOST_TERMS else ())
+    moving = list(islice((term for term in terms if term.states), MAX_TERMS + 1))
+    return Library(moving if len(moving) <= MAX_TERMS else ())

@@ -31,20 +31,20 @@ def describe_limits(linear: LinearModel) -> Iterator[str]:
     errors = SAFETY_FACTOR * structure.errors
     growth = np.abs(zeros) - 1.0 if period > 0 else zeros.real
     neutral = np.abs(growth) <= errors
-    still = np.abs(zeros - 1.0 if period > 0 else zeros) <= errors
-    if still.any():
+    at_steady_state = np.abs(zeros - 1.0 if period > 0 else zeros) <= errors
+    if at_steady_state.any():
         yield f"A zero at {'z = 1' if period > 0 else '0'}: a constant '{i}' has no lasting effect on '{o}'."
-    blocked = [z for z in zeros[neutral & ~still].tolist() if z.imag > 0]
+    blocked = [z for z in zeros[neutral & ~at_steady_state].tolist() if z.imag > 0]
     if blocked:
         speeds = [abs(np.angle(z)) / period if period > 0 else z.imag for z in blocked]
         names = join_first([f"{w:.5g}" for w in sorted(speeds)], MAX_ZEROS)
         yield f"Zeros at the stability limit: at {names} rad/s '{i}' does not move '{o}'."
-    beyond = zeros[growth > errors]
-    if len(beyond):
-        yield from _describe_beyond(linear, beyond)
+    unstable_zeros = zeros[growth > errors]
+    if len(unstable_zeros):
+        yield from _describe_unstable_zeros(linear, unstable_zeros)
 
 
-def _describe_beyond(linear: LinearModel, zeros: Complex) -> Iterator[str]:
+def _describe_unstable_zeros(linear: LinearModel, zeros: Complex) -> Iterator[str]:
     (o,) = linear.outputs.names
     period = linear.sample_time
     upper = [z for z in zeros.tolist() if z.imag >= 0]
@@ -56,9 +56,9 @@ def _describe_beyond(linear: LinearModel, zeros: Complex) -> Iterator[str]:
     yield f"{word} in the right half-plane ({names} 1/s)."
     is_odd = np.count_nonzero(zeros.imag == 0) % 2 == 1
     if is_odd:
-        yield f"After a step '{o}' first moves the wrong way."
+        yield f"After a step '{o}' first moves in the wrong direction."
     slowest = min(upper, key=abs)
-    yield f"The crossover frequency of a loop has to stay below about {abs(slowest) / 2:.3g} rad/s."
+    yield f"The crossover frequency of a loop must stay below about {abs(slowest) / 2:.3g} rad/s."
     poles = minimal_realization(linear).eigenvalues()
     unstable = poles[poles.real > 0]
     if len(unstable):

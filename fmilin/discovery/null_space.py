@@ -27,26 +27,26 @@ class NullSpace:
 def null_space(rows: FloatArray, noise: float = 0.0) -> NullSpace:
     """Return the null space of rows (m, K), m > K, if there is a gap behind it; ``noise`` is relative, by row."""
     k = rows.shape[1]
-    nothing = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
+    empty = NullSpace(np.empty((k, 0)), np.ones(k), 0.0)
     if not rows.size:
-        return nothing
+        return empty
     sizes = np.maximum(np.linalg.norm(rows, axis=0), MIN_SIZE)
     triangle, _ = linalg.qr(rows / sizes, mode="r", pivoting=True)
     pivots = np.abs(np.diag(triangle))
     if not pivots[0] > 0 or pivots[k - 1] > FULL_RANK * pivots[0] * max(1.0, noise / DISCOVERY_TOLERANCE):
-        return nothing  # most libraries hold nothing: their singular values would take minutes
+        return empty  # most libraries hold nothing: their singular values would take minutes
     s, vt = svd(np.asarray(np.linalg.qr(rows / sizes, mode="r")), full=False)
     limit = s[0] * max(DISCOVERY_TOLERANCE, 10 * noise)
     small = np.flatnonzero(s <= limit)
     if not small.size or not small[0]:
-        return nothing
+        return empty
     # Where functions of a large library are nearly dependent, values fade: the widest gap decides.
     floored = np.maximum(s, 1e-16 * s[0])
     candidates = [i for i in range(max(small[0] - 3, 1), k) if s[i] <= limit]
     ratios = [floored[i - 1] / floored[i] for i in candidates]
     best = int(np.argmax(ratios))
     if ratios[best] < DISCOVERED_GAP:
-        return nothing
+        return empty
     first = candidates[best]
     return NullSpace(vt[first:].T, sizes, float(floored[first] / floored[first - 1]))
 
@@ -67,46 +67,48 @@ def null_vector(space: NullSpace, nearest_to: FloatArray) -> FloatArray:
 
 def sparse_basis(space: NullSpace, order: Sequence[int]) -> Iterator[FloatArray]:
     """Yield combinations with many zeros, shape (K,), those without the last, unwelcome terms of ``order`` first."""
-    work = space.basis.T.copy()
+    echelon = space.basis.T.copy()
     tolerance = max(1e-9, 100 * space.error)
     row = 0
     # Every vector gets a leading term, as far back in the order as its kind allows, that no other has.
     for column in reversed(order):
-        if row == len(work):
+        if row == len(echelon):
             break
-        pivot = row + int(np.argmax(np.abs(work[row:, column])))
-        if abs(work[pivot, column]) <= 10 * tolerance:
+        pivot = row + int(np.argmax(np.abs(echelon[row:, column])))
+        if abs(echelon[pivot, column]) <= 10 * tolerance:
             continue
-        work[[row, pivot]] = work[[pivot, row]]
-        work[row] /= work[row, column]
-        others = np.arange(len(work)) != row
-        work[others] -= np.outer(work[others, column], work[row])
+        echelon[[row, pivot]] = echelon[[pivot, row]]
+        echelon[row] /= echelon[row, column]
+        other_rows = np.arange(len(echelon)) != row
+        echelon[other_rows] -= np.outer(echelon[other_rows, column], echelon[row])
         row += 1
-    sizes = np.abs(work[:row]).max(axis=1, keepdims=True, initial=MIN_SIZE)
-    rows = np.where(np.abs(work[:row]) > tolerance * sizes, work[:row], 0.0)[::-1]
-    for vector in _shortened(rows, tolerance):
+    sizes = np.abs(echelon[:row]).max(axis=1, keepdims=True, initial=MIN_SIZE)
+    rows = np.where(np.abs(echelon[:row]) > tolerance * sizes, echelon[:row], 0.0)[::-1]
+    for vector in _shorten_rows(rows, tolerance):
         yield vector / space.sizes
 
 
-def _shortened(rows: FloatArray, tolerance: float) -> FloatArray:
+def _shorten_rows(rows: FloatArray, tolerance: float) -> FloatArray:
     """Add rows to rows where that leaves fewer terms: what a chain is made of, not what adds up along it."""
     rows = rows.copy()
-    shorter = len(rows) <= MAX_SHORTENED_ROWS
-    while shorter:
-        shorter = False
+    has_changed = len(rows) <= MAX_SHORTENED_ROWS
+    while has_changed:
+        has_changed = False
         for i in np.argsort(-np.count_nonzero(rows, axis=1), kind="stable"):
-            best = min(_sums(rows, int(i), tolerance), key=np.count_nonzero, default=rows[i])
+            best = min(_eliminate_common_terms(rows, int(i), tolerance), key=np.count_nonzero, default=rows[i])
             if 0 < np.count_nonzero(best) < np.count_nonzero(rows[i]):
-                rows[i], shorter = best, True
+                rows[i], has_changed = best, True
     return rows
 
 
-def _sums(rows: FloatArray, i: int, tolerance: float) -> Iterator[FloatArray]:
+def _eliminate_common_terms(rows: FloatArray, i: int, tolerance: float) -> Iterator[FloatArray]:
     """Yield row i plus multiples of other rows in which a term of both is gone."""
     for j in range(len(rows)):
         if i == j:
             continue
         common = np.flatnonzero((rows[i] != 0) & (rows[j] != 0))
         for ratio in {round(float(rows[i, c] / rows[j, c]), 9) for c in common}:
-            made = rows[i] - ratio * rows[j]
-            yield np.where(np.abs(made) > tolerance * np.abs(made).max(initial=MIN_SIZE), made, 0.0)
+            combination = rows[i] - ratio * rows[j]
+            yield np.where(
+                np.abs(combination) > tolerance * np.abs(combination).max(initial=MIN_SIZE), combination, 0.0
+            )

@@ -16,9 +16,9 @@ from fmilin.discovery.invariant import (
     Numbers,
     independent_ones,
     is_independent,
-    projected,
+    project_points,
 )
-from fmilin.discovery.library import first_library, further_libraries, linear_library, squares_library
+from fmilin.discovery.library import MAX_TERMS, first_library, further_libraries, linear_library, squares_library
 from fmilin.discovery.phases import find_phase_relations
 from fmilin.discovery.result import Discovery, Finding, KeptOut
 from fmilin.discovery.sampler import Sampler, Stopped
@@ -41,7 +41,7 @@ PREFERRED_INDEPENDENCE_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
-class Selected:
+class ConstraintSelection:
     """The selected constraints, and the manifold that they declare."""
 
     constraints: list[tuple[Invariant, Level]]
@@ -49,7 +49,7 @@ class Selected:
     order: int  # states that are independent then
 
 
-def chosen(search: ConstraintSearch) -> Selected:
+def select_constraints(search: ConstraintSearch) -> ConstraintSelection:
     """Return the constraints to declare; what is open and belongs to no position is kept out, of ``search`` too."""
     sizes, x0 = search.sampler.sizes, search.sampler.point.states
     positions = _positions(search)
@@ -57,26 +57,28 @@ def chosen(search: ConstraintSearch) -> Selected:
     for d in search.decaying:
         manifold += [d.g, d.rate]
     manifold = independent_ones(manifold, search.sampler.states(4), sizes)
-    points = projected(search.sampler.states(4 * POINTS), manifold, sizes)[:POINTS]
+    points = project_points(search.sampler.states(4 * POINTS), manifold, sizes)[:POINTS]
     if not len(points):
         points = x0[None]
     positions += [d.g for d in search.decaying]
     rates = [_rate_gradients(search, positions, x) for x in points]
-    alone = [h for h in search.speeds if not _follow(search, h, [*positions, *search.norms], rates, points)]
+    independent_speeds = [
+        h for h in search.speeds if not _is_implied(search, h, [*positions, *search.norms], rates, points)
+    ]
     for h in list(search.open):
-        if not _follow(search, h, [*positions, *search.norms], rates, points):
+        if not _is_implied(search, h, [*positions, *search.norms], rates, points):
             search.open.remove(h)
             manifold = [m for m in manifold if m is not h]
             search.rejected.append(Rejected(h, "linear in the speeds, as momentum is; no input acts on it"))
-    declared = [*positions, *search.norms, *alone]
+    declared = [*positions, *search.norms, *independent_speeds]
     rank = max(
         _rank(np.vstack((_gradients(declared, x), r)) * sizes, _tolerance(search))
         for x, r in zip(points, rates, strict=True)
     )
     search.rejected = [k for k in search.rejected if is_independent(k.invariant, manifold, points, sizes)]
     constraints: list[tuple[Invariant, Level]] = [(g, "position") for g in positions]
-    constraints += [(h, "velocity") for h in (*search.norms, *alone)]
-    return Selected(constraints, manifold, len(sizes) - rank)
+    constraints += [(h, "velocity") for h in (*search.norms, *independent_speeds)]
+    return ConstraintSelection(constraints, manifold, len(sizes) - rank)
 
 
 def _positions(search: ConstraintSearch) -> list[Invariant]:
@@ -88,7 +90,7 @@ def _positions(search: ConstraintSearch) -> list[Invariant]:
         if is_independent(g, [*positions, *search.norms], x0, sizes, PREFERRED_INDEPENDENCE_TOLERANCE):
             positions.append(g)
     for g in sorted(search.candidates, key=_length):  # what is singular at the point, but nowhere else
-        near = projected(nearby, [*positions, *search.norms], sizes)
+        near = project_points(nearby, [*positions, *search.norms], sizes)
         if len(near) and is_independent(g, [*positions, *search.norms], near, sizes):
             positions.append(g)
     return positions
@@ -108,10 +110,10 @@ def _rate_gradients(search: ConstraintSearch, positions: Sequence[Invariant], x:
         return np.empty((0, len(x)))
     steps = STEP * np.diag(search.sampler.sizes)
     both = np.vstack((x + steps, x - steps))
-    f = search.sampler.held_rates(both)
+    f = search.sampler.rates_at_fixed_inputs(both)
     terms = np.array([g.gradients(both) * f for g in positions])
-    ahead, back = np.split(terms.sum(axis=2), 2, axis=1)
-    change = ahead - back  # a constraint whose rate is zero everywhere changes by rounding alone
+    forward, backward = np.split(terms.sum(axis=2), 2, axis=1)
+    change = forward - backward  # a constraint whose rate is zero everywhere changes by rounding alone
     change[np.abs(change) <= ROUNDING_OF_RATES * np.abs(terms).sum(axis=2).max(axis=1, keepdims=True)] = 0.0
     return np.asarray(np.nan_to_num(change / (2 * STEP * search.sampler.sizes)))
 
@@ -121,19 +123,23 @@ def _tolerance(search: ConstraintSearch) -> float:
     return max(10 * INDEPENDENCE_TOLERANCE, 10 * search.sampler.noise / STEP)
 
 
-def _follow(
-    search: ConstraintSearch, h: Invariant, held: Sequence[Invariant], rates: Sequence[FloatArray], points: FloatArray
+def _is_implied(
+    search: ConstraintSearch,
+    h: Invariant,
+    constraints: Sequence[Invariant],
+    rates: Sequence[FloatArray],
+    points: FloatArray,
 ) -> bool:
     """Whether h is zero wherever ``held`` (positions' constraints, norms) and the positions' rates are."""
     sizes = search.sampler.sizes
     for x, r in zip(points, rates, strict=True):
-        rows = np.vstack((_gradients(held, x), r)) * sizes
+        rows = np.vstack((_gradients(constraints, x), r)) * sizes
         if not len(rows):
             return False
         rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         row = h.gradients(x[None])[0] * sizes
-        left = row - rows.T @ np.linalg.lstsq(rows.T, row, rcond=1e-7)[0]
-        if np.linalg.norm(left) > _tolerance(search) * np.linalg.norm(row):
+        remainder = row - rows.T @ np.linalg.lstsq(rows.T, row, rcond=1e-7)[0]
+        if np.linalg.norm(remainder) > _tolerance(search) * np.linalg.norm(row):
             return False
     return True
 
@@ -148,7 +154,7 @@ def _rank(rows: FloatArray, tolerance: float) -> int:
 
 _INTERRUPTED = Remark(
     "interrupted",
-    "The search was interrupted: what is listed was found until then, and was verified; there may be more.",
+    "The search was interrupted: the listed constraints were found and verified before; there may be more.",
 )
 ACCURACY_OF_NOISE = 50  # how much less accurate than the rates numbers in an expression may be
 
@@ -166,7 +172,7 @@ def discover(
 
     An index-reduced model keeps g'' = 0 for every state, on its manifold or not: g' never changes, whatever the
     states are and the inputs do. So functions phi of the states are looked for whose rate Dphi f vanishes at random
-    states, by the null space of a matrix with one visit per row; then functions of positions that change nowhere
+    states, by the null space of a matrix with one evaluation per row; then functions of positions that change nowhere
     where these are zero.
 
     Sparse identification (pysindy) takes one term at a time for the left side; a null space says how many there are.
@@ -183,7 +189,8 @@ def discover(
     progress : callable, optional
         Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
     stop : callable, optional
-        Asked often; once it says yes, what was found so far is verified and returned, with a remark ``interrupted``.
+        Asked often; once it says yes, what was found so far is verified and returned, with a diagnostic
+        ``interrupted``.
 
     Examples
     --------
@@ -191,7 +198,7 @@ def discover(
     >>> discover(cartesian_pendulum()).constraints
     ['x^2 + y^2 - 1']
     """
-    began = perf_counter()
+    start_time = perf_counter()
     if not len(model.states):
         return Discovery((), (), 0, 0, name=model.info.name)
     point = model.start if point is None else point
@@ -213,19 +220,19 @@ def discover(
     names, numbers = model.states.names, Numbers(_parameters(model), ACCURACY_OF_NOISE * sampler.noise)
 
     def text(h: Invariant) -> str:
-        return h.written(numbers).text(names, numbers)
+        return h.simplify_numbers(numbers).text(names, numbers)
 
     search = ConstraintSearch(sampler, kinds, lambda h: progress(f"Found: {text(h)} = 0"))
     try:
-        least_order, skipped = _searched(search, progress)
+        least_order, skipped = _search_libraries(search, progress)
         remarks: tuple[Remark, ...] = ()
     except Stopped:
         least_order, skipped, remarks = None, 0, (_INTERRUPTED,)
     sampler.stop = lambda: False  # what was found is verified in any case
-    selected, residuals = _verified(search, numbers)
+    selected, residuals = _verify_selection(search, numbers)
     for h in search.announced:
         if all(h is not declared for declared, _ in selected.constraints):
-            progress(f"Withdrawn: {text(h)} = 0, {search.why_not(h)}")
+            progress(f"Withdrawn: {text(h)} = 0, {search.explain_rejection(h)}")
     return Discovery(
         findings=tuple(
             Finding(text(h), level, tuple(names[i] for i in sorted(h.states)), *r)
@@ -240,21 +247,21 @@ def discover(
             *_remarks(sampler, kinds, 0 if least_order is None else selected.order - least_order, skipped),
         ),
         visits=sampler.visits,
-        seconds=perf_counter() - began,
+        seconds=perf_counter() - start_time,
         name=model.info.name,
     )
 
 
-def _searched(search: ConstraintSearch, progress: Callable[[str], None]) -> tuple[int | None, int]:
+def _search_libraries(search: ConstraintSearch, progress: Callable[[str], None]) -> tuple[int | None, int]:
     """Look through all libraries; return the order that numbers tell, and how many groups were too large to begin."""
     kinds, count = search.kinds, len(search.sampler.sizes)
     moving = set(range(count)) - kinds.constant
-    search.everywhere(squares_library(moving))
+    search.search_everywhere(squares_library(moving))
     relations = find_phase_relations(search.sampler, kinds, search.norms)
     if relations:
         search.adopt(relations)
-    search.everywhere(linear_library(moving & kinds.speeds))
-    search.on_manifold(linear_library(moving))
+    search.search_everywhere(linear_library(moving & kinds.speeds))
+    search.search_on_manifold(linear_library(moving))
     least_order = _order_in_numbers(search.sampler)
     skipped = 0
     for number, group in enumerate(kinds.groups, start=1):
@@ -265,27 +272,29 @@ def _searched(search: ConstraintSearch, progress: Callable[[str], None]) -> tupl
                 break  # numbers say that nothing is missing
             if len(library) > MIN_ANNOUNCED_SIZE:
                 where = f" (group {number} of {len(kinds.groups)})" if len(kinds.groups) > 1 else ""
-                progress(f"Looking among {len(library)} functions of {len(group)} states{where}")
-            search.among(library)
+                progress(f"Searching {len(library)} functions of {len(group)} states{where}")
+            search.search_library(library)
             if library is first and (least_order is None or count - search.rank() > least_order):
-                search.redundant(library)
+                search.search_redundant(library)
     return least_order, skipped
 
 
-def _verified(search: ConstraintSearch, numbers: Numbers) -> tuple[Selected, list[InvariantResiduals]]:
+def _verify_selection(
+    search: ConstraintSearch, numbers: Numbers
+) -> tuple[ConstraintSelection, list[InvariantResiduals]]:
     """Return the constraints that hold as they are written where no sample was, and their residuals."""
     sampler = search.sampler
     least = max(INVARIANT_TOLERANCE, ACCURACY_OF_NOISE * sampler.noise)
     while True:
-        selected = chosen(search)
+        selected = select_constraints(search)
         verification = InvariantVerification(sampler, selected.manifold)
         declared = [h for h, _ in selected.constraints]
         implied = [h for h in selected.manifold if not any(h is d for d in declared)]
-        residuals = [verification.of(h.written(numbers)) for h in declared]
-        every = [*residuals, *(verification.of(h) for h in implied)]
+        residuals = [verification.of(h.simplify_numbers(numbers)) for h in declared]
+        all_residuals = [*residuals, *(verification.of(h) for h in implied)]
         failed = [
             (h, max(r.along_motion, r.along_inputs))
-            for h, r in zip((*declared, *implied), every, strict=True)
+            for h, r in zip((*declared, *implied), all_residuals, strict=True)
             if max(r.along_motion, r.along_inputs) > least
         ]
         failed += [
@@ -309,35 +318,37 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
     if len(kinds.constant) == len(sampler.point.states) > 0:
         yield Remark(
             "nothing-moves",
-            "Nothing moves: all rates are zero, whatever the states around the point are and the inputs do. Give "
-            "another point, fl.operating_point(model, {'NAME': VALUE}), or larger inputs with excite=.",
+            "Nothing moves: all rates are zero for all states near the point and all inputs. Give another point, "
+            "fl.operating_point(model, {'NAME': VALUE}), or larger inputs with excite=.",
         )
         return
     if skipped:
         largest = max(map(len, kinds.groups))
         yield Remark(
             "too-many-states",
-            f"{largest} states hang together, too many to look for constraints among all products of two: only what "
-            "fits into smaller libraries was looked for.",
+            f"{largest} states are coupled, and all products of two of them are more than {MAX_TERMS} terms, the limit "
+            "of the search (64 states, 32 if all are angles): only smaller sets of functions, such as sums and squares "
+            "of the states, were tried. Declare the constraints that you know with constraints=[...], or discover "
+            "those of a smaller part of the model.",
         )
     if more > 0:
         yield Remark(
             "incomplete",
-            f"At the point {more} more {'direction looks' if more == 1 else 'directions look'} kept, for which no "
-            "expression was found: it is of another form than those that were tried, or it is a mode that no input "
-            "reaches. For one linear model none is needed: fmilin.discovery.tangent.linearize_on_tangent(model).",
+            f"At the point {more} more {'direction seems' if more == 1 else 'directions seem'} to be invariant, and "
+            "no expression was found: it has a form that was not tried, or it is an uncontrollable mode. For one "
+            "linear model none is needed: fmilin.discovery.tangent.linearize_on_tangent(model).",
         )
     if sampler.crosses_events():
         yield Remark(
             "events",
-            "Some of the sampled states lie beyond an event of the model: what was found holds on both sides of it.",
+            "Some of the sampled states lie beyond an event of the model: the constraints hold on both sides of it.",
         )
 
 
 def _order_in_numbers(sampler: Sampler) -> int | None:
-    """Return how many states can move independently, as the slopes at the point say; none where it is no rest."""
+    """Return how many states can move independently, as the derivatives at the point say; none where it is no rest."""
     sizes, point = sampler.sizes, sampler.point
-    f = sampler.held_rates(point.states[None])[0]
+    f = sampler.rates_at_fixed_inputs(point.states[None])[0]
     if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM_RATE_TOLERANCE:
         return None
     try:

@@ -70,12 +70,12 @@ class Discovery(TableRepr):
 
     def document(self) -> dict[str, Any]:
         """Return everything as a document for JSON."""
-        own = {
+        own_fields = {
             f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("findings", "kept_out", "warnings")
         }
         return {
             "format": "fmilin-discovery/1",
-            **own,
+            **own_fields,
             "constraints": [asdict(f) for f in self.findings],
             "conserved": [asdict(k) for k in self.kept_out],
             "warnings": [str(w) for w in self.warnings],

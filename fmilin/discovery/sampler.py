@@ -20,7 +20,7 @@ ANGLE_SAMPLING_RADIUS = 2.0
 
 
 class Stopped(Exception):  # noqa: N818 - no error
-    """Somebody wants no more visits."""
+    """Somebody wants no more evaluations."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Sampler:
     excite: float = 1.0  # how far inputs are moved, in their sizes
     # visits, refused: points that were asked for, and those at which the model had no answer
     visits: int = 0
-    refused: int = 0
+    failures: int = 0
     noise: float = 0.0  # of the rates, relative to the largest one; rounding where the model has none of its own
     stop: Callable[[], bool] = lambda: False  # asked before visits; true raises Stopped
     reach: FloatArray = field(init=False)  # (N,), how far around the point each state is sampled, in its unit
@@ -40,10 +40,10 @@ class Sampler:
 
     def __post_init__(self) -> None:
         self._why = ""
-        if isinstance(self.model, Stepped) and (why := self.model.why_not_direct(self.point)):
+        if isinstance(self.model, Stepped) and (reason := self.model.why_not_direct(self.point)):
             raise UsageError(
-                f"'{self.model.info.name}' brings its own solver, and constraints are looked for in rates at states of "
-                f"our choice. {why} Take its model-exchange interface, or the linear model that is measured."
+                f"'{self.model.info.name}' has its own solver, and the search for constraints needs rates at chosen "
+                f"states. {reason} Use its model-exchange interface, or the measured linear model."
             )
         self.random = np.random.default_rng(16)
         self.sizes = self.model.states.scales(self.point.states)
@@ -51,7 +51,7 @@ class Sampler:
         self.input_sizes = self.excite * self.model.inputs.scales(self.point.inputs)
         self._require_rates()
         x = self.states(1)[0]
-        f = self.held_rates(x[None])[0]
+        f = self.rates_at_fixed_inputs(x[None])[0]
         self.visits += 9
         noise = noise_level(lambda s: self._rates(s, self.point.inputs), x, self.sizes)
         relative = noise / np.maximum(np.abs(f), 1e-3 * np.abs(f).max(initial=1e-300))
@@ -64,10 +64,10 @@ class Sampler:
             if np.isfinite(self.rates(x, self.inputs(6))).all(axis=1).sum() >= 4:
                 return
             self.reach = self.reach / 4
-        why = f" It says: {self._why}" if self._why else ""
+        explanation = f" It says: {self._why}" if self._why else ""
         raise NumericalError(
-            f"'{self.model.info.name}' gives no rates at states beside its point, so nothing can be found out about "
-            f"them. Give another point: fl.operating_point(model, {{'NAME': VALUE}}).{why}"
+            f"'{self.model.info.name}' provides no rates at states near its point, so constraints cannot be found. "
+            f"Give another point: fl.operating_point(model, {{'NAME': VALUE}}).{explanation}"
         )
 
     def states(self, count: int) -> FloatArray:
@@ -76,10 +76,10 @@ class Sampler:
 
     def inputs(self, count: int) -> FloatArray:
         """Return random inputs, shape (count, nu)."""
-        moved = self.random.uniform(-1.0, 1.0, (count, len(self.input_sizes)))
-        return self.point.inputs + self.input_sizes * moved
+        displacements = self.random.uniform(-1.0, 1.0, (count, len(self.input_sizes)))
+        return self.point.inputs + self.input_sizes * displacements
 
-    def held_rates(self, x: FloatArray) -> FloatArray:
+    def rates_at_fixed_inputs(self, x: FloatArray) -> FloatArray:
         """Return the rates at x (m, N) with the inputs of the point, shape (m, N)."""
         return self.rates(x, np.tile(self.point.inputs, (len(x), 1)))
 
@@ -89,7 +89,7 @@ class Sampler:
             raise Stopped
         self.visits += len(x)
         rates = np.array([self._rates(s, v, later) for s, v in zip(x, u, strict=True)]).reshape(x.shape)
-        self.refused += int((~np.isfinite(rates).all(axis=1)).sum())
+        self.failures += int((~np.isfinite(rates).all(axis=1)).sum())
         return rates
 
     def _rates(self, x: FloatArray, u: FloatArray, later: float = 0.0) -> FloatArray:
@@ -99,29 +99,29 @@ class Sampler:
             self._why = str(error)
             return np.full(len(x), np.nan)
 
-    def changed(self, f: FloatArray, held: FloatArray) -> FloatArray:
+    def subtract_beyond_noise(self, f: FloatArray, reference: FloatArray) -> FloatArray:
         """Return f - held, zero where that is no more than noise."""
-        change = f - held
-        return np.where(np.abs(change) <= self.noise_of(held), 0.0, change)
+        change = f - reference
+        return np.where(np.abs(change) <= self.estimate_noise(reference), 0.0, change)
 
-    def noise_of(self, held: FloatArray) -> FloatArray:
+    def estimate_noise(self, rates: FloatArray) -> FloatArray:
         """Return the largest difference of rates that is noise, where they are ``held``."""
-        return NOISE_FACTOR * self.noise * np.abs(held)
+        return NOISE_FACTOR * self.noise * np.abs(rates)
 
     def widen(self, angles: frozenset[int]) -> None:
         """Sample angles over most of a turn, where the model can answer there."""
-        before = self.reach.copy()
+        previous_reach = self.reach.copy()
         self.reach[sorted(angles)] = ANGLE_SAMPLING_RADIUS
-        if np.isfinite(self.held_rates(self.states(6))).all(axis=1).sum() < 4:
-            self.reach = before
+        if np.isfinite(self.rates_at_fixed_inputs(self.states(6))).all(axis=1).sum() < 4:
+            self.reach = previous_reach
 
     def crosses_events(self) -> bool:
         """Whether event indicators have another sign at some sampled states than at the point."""
         t, u = self.point.time, self.point.inputs
         try:
-            here = read_event_indicators(self.model, t, self.point.states, u) > 0
-            if not len(here):
+            signs = read_event_indicators(self.model, t, self.point.states, u) > 0
+            if not len(signs):
                 return False
-            return any(((read_event_indicators(self.model, t, x, u) > 0) != here).any() for x in self.states(8))
+            return any(((read_event_indicators(self.model, t, x, u) > 0) != signs).any() for x in self.states(8))
         except (ModelError, NumericalError):
             return False

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fmilin.discovery.invariant import Invariant, independent_ones, is_independent, projected
+from fmilin.discovery.invariant import Invariant, independent_ones, is_independent, project_points
 from fmilin.discovery.library import Library
 from fmilin.discovery.null_space import MAX_TERMS, NullSpace, null_space, null_vector, sparse_basis, svd
 from fmilin.discovery.sampler import Sampler
-from fmilin.discovery.stabilized import Decaying, decaying
+from fmilin.discovery.stabilized import Decaying, find_decaying
 from fmilin.discovery.states import StateKinds
-from fmilin.discovery.verification import CONSTRAINT, integral, judged
+from fmilin.discovery.verification import CONSTRAINT, classify_invariant, integrate_speeds
 from fmilin.signals import FloatArray
 
 MORE_THAN_TERMS = 1.2  # samples per term, and some more
@@ -42,24 +42,24 @@ class Samples:
 
     def for_terms(self, count: int) -> tuple[FloatArray, FloatArray]:
         """Return states and rates, each (m, N), enough for ``count`` terms."""
-        wanted = int(MORE_THAN_TERMS * count) + 10
+        sample_count = int(MORE_THAN_TERMS * count) + 10
         for _ in range(6):
-            missing = wanted - len(self.x)
+            missing = sample_count - len(self.x)
             if missing <= 0:
                 break
-            x = self.sampled(missing)
+            x = self.draw_states(missing)
             f = self.rates(x)
             fine = np.isfinite(f).all(axis=1)
             self.x, self.f = np.vstack((self.x, x[fine])), np.vstack((self.f, f[fine]))
-        return self.x[:wanted], self.f[:wanted]
+        return self.x[:sample_count], self.f[:sample_count]
 
-    def sampled(self, count: int) -> FloatArray:
+    def draw_states(self, count: int) -> FloatArray:
         """Return random states on the manifold, of those that get there, shape (<= count, N)."""
-        return projected(self.sampler.states(count), self.manifold, self.sampler.sizes)
+        return project_points(self.sampler.states(count), self.manifold, self.sampler.sizes)
 
     def rates(self, x: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return the rates at states x (m, N), with the inputs of the point or others (m, nu)."""
-        return self.sampler.held_rates(x) if u is None else self.sampler.rates(x, u)
+        return self.sampler.rates_at_fixed_inputs(x) if u is None else self.sampler.rates(x, u)
 
     def rows(self, library: Library) -> FloatArray:
         """Return Dphi f, shape (m, K), each row in its size; no rows where the model answers too seldom."""
@@ -69,17 +69,17 @@ class Samples:
         rows = library.rates(x, f)
         return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
 
-    def excited(self, count: int, single: int | None = None) -> ExcitedRates:
+    def excite_rates(self, count: int, single: int | None = None) -> ExcitedRates:
         """Return what random inputs, or a ``single`` one, change of the rates at some of the points."""
         m = min(count + EXTRA_INPUT_POINTS, len(self.x))
         x, u = self.x[:m], self.sampler.inputs(m)
         if single is not None:
-            moved = u[:, single].copy()
+            excitation = u[:, single].copy()
             u = np.tile(self.sampler.point.inputs, (m, 1))
-            u[:, single] = moved
-        f = self.sampler.changed(self.rates(x, u), self.f[:m])
+            u[:, single] = excitation
+        f = self.sampler.subtract_beyond_noise(self.rates(x, u), self.f[:m])
         fine = np.isfinite(f).all(axis=1)
-        return ExcitedRates(x[fine], f[fine], self.sampler.noise_of(self.f[:m][fine]))
+        return ExcitedRates(x[fine], f[fine], self.sampler.estimate_noise(self.f[:m][fine]))
 
 
 @dataclass
@@ -88,15 +88,15 @@ class SamplesAtRest(Samples):
 
     rate_of: Mapping[int, int] = field(default_factory=dict)  # of positions, their speeds
 
-    def resting(self, x: FloatArray) -> FloatArray:
+    def stop_speeds(self, x: FloatArray) -> FloatArray:
         """Return the same states (m, N) with those speeds zero."""
         resting = x.copy()
         resting[:, list(self.rate_of.values())] = 0.0
         return resting
 
-    def sampled(self, count: int) -> FloatArray:
+    def draw_states(self, count: int) -> FloatArray:
         """Return random states at rest, shape (m, N)."""
-        return self.resting(super().sampled(count))
+        return self.stop_speeds(super().draw_states(count))
 
     def rates(self, x: FloatArray, u: FloatArray | None = None) -> FloatArray:
         """Return the accelerations in place of the positions' rates, zeros elsewhere."""
@@ -110,16 +110,16 @@ class SamplesAtRest(Samples):
         rows = super().rows(library)
         x = self.x[: len(rows)]
         v = self.sampler.states(len(x))
-        v = v - self.resting(v)
-        ahead, behind = self.rates(x + v), self.rates(x - v)
-        sizes = np.linalg.norm(library.rates(x, np.abs(ahead) + np.abs(behind)), axis=1, keepdims=True)
-        turned = library.rates(x, ahead - behind) / np.maximum(sizes, 1e-300)
-        return np.vstack((rows, turned[np.isfinite(turned).all(axis=1)]))
+        v = v - self.stop_speeds(v)
+        forward, backward = self.rates(x + v), self.rates(x - v)
+        sizes = np.linalg.norm(library.rates(x, np.abs(forward) + np.abs(backward)), axis=1, keepdims=True)
+        odd_part = library.rates(x, forward - backward) / np.maximum(sizes, 1e-300)
+        return np.vstack((rows, odd_part[np.isfinite(odd_part).all(axis=1)]))
 
 
 UNCHANGED_RATE_TOLERANCE = 1e-6  # relative difference of rates that counts as none
 
-MOST_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
+MAX_TERMS_DECAYING = 700  # A library with more of them is not searched for what decays
 
 
 @dataclass(frozen=True)
@@ -155,34 +155,36 @@ class ConstraintSearch:
         self._modes: list[Invariant] = []
         self._points = self.sampler.states(5)
 
-    def among(self, library: Library) -> None:
+    def search_library(self, library: Library) -> None:
         """Look for constraints of all kinds among combinations of these functions."""
         if len(library):
             before = len(self.norms)
-            self.everywhere(library)
+            self.search_everywhere(library)
             if len(self.norms) > before:
-                self.everywhere(library)  # what holds only where they do
-            self.on_manifold(library)
-            self.stabilized(library)
+                self.search_everywhere(library)  # what holds only where they do
+            self.search_on_manifold(library)
+            self.find_stabilized(library)
 
-    def everywhere(self, library: Library) -> None:
+    def search_everywhere(self, library: Library) -> None:
         """Look for functions that no state and no input changes, and judge them; on the manifold of the norms known."""
-        candidates = list(self._invariants(reduced(library, self.norms), self._anywhere))
+        candidates = list(self._invariants(remove_multiples_of_norms(library, self.norms), self._anywhere))
         norms: list[Invariant] = []
         for candidate, breaks in candidates:
-            if not self._is_new(candidate, [*self._settled(), *norms]):
+            if not self._is_new(candidate, [*self._list_judged(), *norms]):
                 continue
             at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks:
                 self.rejected.append(Rejected(at, f"{_resemblance(at, self.kinds)}broken by input {breaks}"))
                 continue
-            verdict = judged(at, self.kinds, self.sampler)
+            verdict = classify_invariant(at, self.kinds, self.sampler)
             if verdict.kind == "conserved":
                 self.rejected.append(Rejected(at, verdict.reason))
                 # List the positions' relation of which ``h`` is the rate: gears without inputs look like momentum.
-                g = integral(at, self.kinds, self.sampler)
+                g = integrate_speeds(at, self.kinds, self.sampler)
                 if g is not None:
-                    self.rejected.append(Rejected(g, "a constraint if gears, belts or ropes tie these; no input tells"))
+                    self.rejected.append(
+                        Rejected(g, "a constraint if gears, belts or ropes connect these; no input decides it")
+                    )
                 continue
             has_speed = bool(at.states & self.kinds.speeds)
             (self.open if verdict.kind == "open" else self.speeds if has_speed else norms).append(at)
@@ -194,17 +196,17 @@ class ConstraintSearch:
         """Take constraints that every motion keeps for granted: points are sampled where they hold from now on."""
         self.norms += norms
         self._anywhere = Samples(self.sampler, independent_ones(self.norms, self._points, self.sampler.sizes))
-        near = projected(self._points, self._anywhere.manifold, self.sampler.sizes)
+        near = project_points(self._points, self._anywhere.manifold, self.sampler.sizes)
         self._points = near if len(near) else self._points
 
-    def on_manifold(self, library: Library) -> None:
+    def search_on_manifold(self, library: Library) -> None:
         """Look for functions of positions that no motion changes which the speeds' constraints allow."""
         if not (self.speeds or self.open):
             return
-        library = reduced(library, self.norms).without(self.kinds.speeds)
+        library = remove_multiples_of_norms(library, self.norms).without(self.kinds.speeds)
         if self._on_manifold is None:
-            every = [*self.norms, *self.speeds, *self.open]
-            self._on_manifold = Samples(self.sampler, independent_ones(every, self._points, self.sampler.sizes))
+            constraints = [*self.norms, *self.speeds, *self.open]
+            self._on_manifold = Samples(self.sampler, independent_ones(constraints, self._points, self.sampler.sizes))
         for candidate, breaks in self._invariants(library, self._on_manifold):
             at = candidate.at(self.sampler.point.states, self._accuracy)
             if breaks or not self._is_new(at, self.norms) or self._vanishes(at):
@@ -213,17 +215,17 @@ class ConstraintSearch:
                 self._announce(at)
             self.candidates.append(at)
 
-    def stabilized(self, library: Library) -> None:
+    def find_stabilized(self, library: Library) -> None:
         """Look for functions of positions that decay by themselves, whatever the inputs do."""
         x, f = self._anywhere.for_terms(len(library))
-        if len(library) > MOST_TERMS_DECAYING or len(x) <= len(library) + 1:
+        if len(library) > MAX_TERMS_DECAYING or len(x) <= len(library) + 1:
             return
         order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
-        for mode in decaying(library, x, f, self.kinds.speeds, order, self.sampler.noise):
-            others = [*self.norms, *self._modes, *(d.g for d in self.decaying)]
-            if not self._is_new(mode.g, others) or self._breaker(mode.g, self._anywhere):
+        for mode in find_decaying(library, x, f, self.kinds.speeds, order, self.sampler.noise):
+            modes_and_constraints = [*self.norms, *self._modes, *(d.g for d in self.decaying)]
+            if not self._is_new(mode.g, modes_and_constraints) or self._find_breaking_input(mode.g, self._anywhere):
                 continue
-            if self._breaker(mode.rate, self._anywhere):
+            if self._find_breaking_input(mode.rate, self._anywhere):
                 continue
             if mode.g.is_linear or not self._is_zero_at_start(mode.g):
                 self._modes.append(mode.g)
@@ -234,45 +236,52 @@ class ConstraintSearch:
             self.decaying.append(mode)
             self._announce(mode.g)
 
-    def redundant(self, library: Library) -> None:
+    def search_redundant(self, library: Library) -> None:
         """Look for constraints that only motions keep which satisfy all: g'' = 0 at rest, wherever positions are."""
         samples = SamplesAtRest(self.sampler, rate_of=self.kinds.rate_of)
         polynomials = Library(t for t in library.terms if t.states <= self.kinds.rate_of.keys() and not t.harmonic[0])
-        together: list[tuple[Invariant, Invariant]] = []
+        compatible_candidates: list[tuple[Invariant, Invariant]] = []
         for candidate, breaks in self._invariants(polynomials, samples) if len(polynomials) else ():
             g = candidate.at(self.sampler.point.states, self._accuracy)
             rate = g.rate(self.kinds.rate_of)
             if (
                 not breaks
-                and self._is_new(rate, self._settled())
-                and judged(rate, self.kinds, self.sampler) == CONSTRAINT
+                and self._is_new(rate, self._list_judged())
+                and classify_invariant(rate, self.kinds, self.sampler) == CONSTRAINT
             ):
-                together.append((g, rate))
-        for g, rate in self._kept_together(together, samples) if together else ():
+                compatible_candidates.append((g, rate))
+        for g, rate in self._select_compatible(compatible_candidates, samples) if compatible_candidates else ():
             self.speeds.append(rate)
             self.candidates.append(g)
             self._announce(g)
             self._on_manifold = None
 
-    def _kept_together(
+    def _select_compatible(
         self, candidates: list[tuple[Invariant, Invariant]], samples: SamplesAtRest
     ) -> list[tuple[Invariant, Invariant]]:
         """Return those whose rates no motion changes that satisfies all, and beside it nothing but their values."""
-        x = samples.sampled(EXTRA_INPUT_POINTS)
+        x = samples.draw_states(EXTRA_INPUT_POINTS)
         free, off = (self.sampler.states(len(x)) - x for _ in range(2))
-        free, off = free - samples.resting(free), off - samples.resting(off)
+        free, off = free - samples.stop_speeds(free), off - samples.stop_speeds(off)
         while candidates:
             rates = [rate for _, rate in candidates]
             H = np.stack([h.gradients(x) for h in (*rates, *(h for h in self.speeds if not h.level))], axis=1)
             v = free - (np.linalg.pinv(H, rcond=UNCHANGED_RATE_TOLERANCE) @ (H @ free[:, :, None]))[:, :, 0]
             states = x + v, x + v + off, x + off
-            f = [self.sampler.held_rates(s) for s in states]
+            f = [self.sampler.rates_at_fixed_inputs(s) for s in states]
             fine = []
             for h in rates:
-                kept, disturbed, alone = ((h.gradients(s) * r).sum(axis=1) for s, r in zip(states, f, strict=True))
+                on_constraints, disturbed, alone = (
+                    (h.gradients(s) * r).sum(axis=1) for s, r in zip(states, f, strict=True)
+                )
                 size = (np.abs(h.gradients(states[1])) * np.abs(f[1])).sum(axis=1)
                 fine.append(
-                    bool((np.maximum(np.abs(kept), np.abs(disturbed - alone)) <= UNCHANGED_RATE_TOLERANCE * size).all())
+                    bool(
+                        (
+                            np.maximum(np.abs(on_constraints), np.abs(disturbed - alone))
+                            <= UNCHANGED_RATE_TOLERANCE * size
+                        ).all()
+                    )
                 )
             if all(fine):
                 break
@@ -281,14 +290,14 @@ class ConstraintSearch:
 
     def rank(self) -> int:
         """Return how many states hang on others at the point by what was found."""
-        kept = [*self.candidates, *self.norms, *self.speeds, *(h for d in self.decaying for h in (d.g, d.rate))]
-        if not kept:
+        constraints = [*self.candidates, *self.norms, *self.speeds, *(h for d in self.decaying for h in (d.g, d.rate))]
+        if not constraints:
             return 0
-        rows = np.array([h.gradients(self.sampler.point.states[None])[0] for h in kept]) * self.sampler.sizes
+        rows = np.array([h.gradients(self.sampler.point.states[None])[0] for h in constraints]) * self.sampler.sizes
         sizes = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         return int(np.linalg.matrix_rank(rows / sizes, tol=1e-6))
 
-    def why_not(self, h: Invariant) -> str:
+    def explain_rejection(self, h: Invariant) -> str:
         """Return why h, announced, is not declared."""
         return next((r.reason for r in self.rejected if r.invariant is h), "it follows from others")
 
@@ -318,11 +327,11 @@ class ConstraintSearch:
         x = self._on_manifold.x if self._on_manifold is not None else self._anywhere.x
         return bool((np.abs(candidate.values(x)) <= 1e-8 * candidate.size(x)).all())
 
-    def _settled(self) -> list[Invariant]:
+    def _list_judged(self) -> list[Invariant]:
         return [*self.norms, *self.speeds, *self.open, *(k.invariant for k in self.rejected)]
 
-    def _is_new(self, candidate: Invariant, others: Sequence[Invariant]) -> bool:
-        return is_independent(candidate, others, self._points, self.sampler.sizes)
+    def _is_new(self, candidate: Invariant, references: Sequence[Invariant]) -> bool:
+        return is_independent(candidate, references, self._points, self.sampler.sizes)
 
     def _invariants(self, library: Library, samples: Samples) -> Iterator[tuple[Invariant, str]]:
         """Yield what the held inputs leave unchanged, each with the name of an input that breaks it, or ''."""
@@ -334,34 +343,34 @@ class ConstraintSearch:
         order = sorted(range(len(library)), key=lambda i: library.terms[i].complexity)
         for part, is_broken in ((unchanged, False), (broken, True)):
             for vector in sparse_basis(part, order):
-                invariant = self._refined(library, rows, vector)
+                invariant = self._refine(library, rows, vector)
                 if invariant is not None:
-                    yield invariant, self._breaker(invariant, samples) if is_broken else ""
+                    yield invariant, self._find_breaking_input(invariant, samples) if is_broken else ""
 
     def _split_by_inputs(self, library: Library, samples: Samples, space: NullSpace) -> tuple[NullSpace, NullSpace]:
         """Return what random inputs leave alone, and the whole ``space`` where they break something of it."""
-        basis, nothing = space.basis, replace(space, basis=space.basis[:, :0])
+        basis, empty = space.basis, replace(space, basis=space.basis[:, :0])
         if not len(self.sampler.point.inputs):
-            return space, nothing
-        excited = samples.excited(2 * basis.shape[1])
+            return space, empty
+        excited = samples.excite_rates(2 * basis.shape[1])
         changes = library.rates(excited.x, excited.f) / space.sizes
         sizes = np.abs(changes) @ np.abs(basis)
         through = changes @ basis / max(float(sizes.max(initial=0.0)), 1e-300)
         s, vt = svd(through)
         unchanged = s <= max(1e-8, 100 * self.sampler.noise)
-        return (space, nothing) if unchanged.all() else (replace(space, basis=basis @ vt[unchanged].T), space)
+        return (space, empty) if unchanged.all() else (replace(space, basis=basis @ vt[unchanged].T), space)
 
-    def _breaker(self, h: Invariant, samples: Samples) -> str:
+    def _find_breaking_input(self, h: Invariant, samples: Samples) -> str:
         """Return the name of the first input that changes ``h``; empty when none does alone."""
         for j, name in enumerate(self.sampler.model.inputs.names):
-            excited = samples.excited(0, single=j)
-            moved = excited.f.any(axis=1)
-            rates = h.rates(excited.x[moved], excited.f[moved], excited.noise[moved])
+            excited = samples.excite_rates(0, single=j)
+            has_changed = excited.f.any(axis=1)
+            rates = h.rates(excited.x[has_changed], excited.f[has_changed], excited.noise[has_changed])
             if (rates > 1e-6).any():
                 return name
         return ""
 
-    def _refined(self, library: Library, rows: FloatArray, vector: FloatArray) -> Invariant | None:
+    def _refine(self, library: Library, rows: FloatArray, vector: FloatArray) -> Invariant | None:
         """Return the invariant with the few terms of ``vector``, solved for again with these alone."""
         for _ in range(3):
             support = np.flatnonzero(vector)
@@ -371,17 +380,17 @@ class ConstraintSearch:
             space = null_space(rows[:, support], self.sampler.noise)
             if not space.basis.size:
                 return None
-            again = null_vector(space, vector[support])
-            weight = np.abs(again) * space.sizes
+            coefficients = null_vector(space, vector[support])
+            weight = np.abs(coefficients) * space.sizes
             small = weight <= max(1e-9, 10 * self.sampler.noise, 10 * space.error) * weight.max()
             if not small.any():
-                return Invariant(library[support.tolist()], again / np.abs(again).max())
+                return Invariant(library[support.tolist()], coefficients / np.abs(coefficients).max())
             vector = np.zeros(len(library))
-            vector[support[~small]] = again[~small]
+            vector[support[~small]] = coefficients[~small]
         return None
 
 
-def reduced(library: Library, norms: Sequence[Invariant]) -> Library:
+def remove_multiples_of_norms(library: Library, norms: Sequence[Invariant]) -> Library:
     """Return the terms that no multiple of a norm's last one is: where norms are zero, the others say it as well."""
     leading = [
         dict(max((t.powers for t in h.library.terms), key=lambda p: (sum(k for _, k in p), p)))

@@ -31,34 +31,34 @@ class Decaying:
     beta: float
 
 
-def decaying(
+def find_decaying(
     library: Library, x: FloatArray, f: FloatArray, speeds: frozenset[int], order: Sequence[int], noise: float
 ) -> Iterator[Decaying]:
     """Yield functions without speeds that decay, the simplest first; rates f at x (m, N) with relative ``noise``."""
     values, rates = library.values(x), library.rates(x, f)
     sizes = np.maximum(np.linalg.norm(values, axis=0), MIN_SIZE)
     B = np.column_stack((values / sizes, np.full(len(x), 1 / np.sqrt(len(x)))))
-    closed = _closed(B, rates / sizes, noise)
+    closed = _invariant_subspace(B, rates / sizes, noise)
     if closed is None:
         return
     N, M = closed
-    S = N @ _decaying_part(M)  # coefficients of terms and constant
+    S = N @ _decaying_subspace(M)  # coefficients of terms and constant
     moving = [i for i, t in enumerate(library.terms) if t.states & speeds]
     if moving and S.shape[1]:
         s, vt = svd(S[moving])
         S = S @ vt[s <= 1e-7].T
     if not S.shape[1]:
         return
-    whole = np.linalg.qr(S)[0]
+    orthonormal = np.linalg.qr(S)[0]
     last = np.append(order, len(library))  # the constant leads no function
     units = np.append(sizes, np.sqrt(len(x)))
-    for vector in sparse_basis(NullSpace(whole, units, 1e-11), [int(i) for i in np.roll(last, 1)]):
+    for vector in sparse_basis(NullSpace(orthonormal, units, 1e-11), [int(i) for i in np.roll(last, 1)]):
         mode = _second_order(library, vector, B, rates, units)
         if mode is not None:
             yield mode
 
 
-def _decaying_part(M: FloatArray) -> FloatArray:
+def _decaying_subspace(M: FloatArray) -> FloatArray:
     """Return a basis of what M lets decay, shape (r, count)."""
     values = np.linalg.eigvals(M)
     slowest = DECAY_RATE_TOLERANCE * max(float(np.abs(values).max(initial=0.0)), MIN_SIZE)
@@ -70,16 +70,16 @@ def _decaying_part(M: FloatArray) -> FloatArray:
     return np.asarray(np.asarray(Z, dtype=np.float64)[:, :count])
 
 
-def _closed(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray, FloatArray] | None:
+def _invariant_subspace(B: FloatArray, rates: FloatArray, noise: float) -> tuple[FloatArray, FloatArray] | None:
     """Return a basis N (K + 1, r) of the largest subspace that L_f maps into itself, and the map M (r, r) on it."""
     k = rates.shape[1]
     Q, R = np.linalg.qr(B)
     if np.abs(np.diag(R)).min() < 1e-9 * np.abs(np.diag(R)).max():
         return None
-    left = rates - Q @ (Q.T @ rates)
+    remainder = rates - Q @ (Q.T @ rates)
     norms = np.linalg.norm(rates, axis=0)
     scale = np.maximum(norms, 1e-12 * max(float(norms.max()), MIN_SIZE))
-    s, vt = svd(left / scale, full=False)
+    s, vt = svd(remainder / scale, full=False)
     small = s <= max(1e-9, 10 * noise) * max(s[0], 1.0)
     if not small.any():
         return None
@@ -113,9 +113,9 @@ def _second_order(
         return None
     if rate is None or np.linalg.norm(first) <= 1e-9 * size:
         return None
-    alone = float(first @ scaled / (scaled @ scaled))
-    if np.linalg.norm(first - alone * scaled) <= 1e-6 * np.linalg.norm(first):
-        return Decaying(g, g, -alone, np.nan)
+    rate_factor = float(first @ scaled / (scaled @ scaled))
+    if np.linalg.norm(first - rate_factor * scaled) <= 1e-6 * np.linalg.norm(first):
+        return Decaying(g, g, -rate_factor, np.nan)
     pair, _, _, _ = np.linalg.lstsq(np.column_stack((first, scaled)), second, rcond=None)
     if np.linalg.norm(second - first * pair[0] - scaled * pair[1]) > 1e-5 * np.linalg.norm(second) or pair[1] > 0:
         return None

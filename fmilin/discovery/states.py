@@ -50,49 +50,53 @@ def find_driven_positions(sampler: Sampler) -> frozenset[int]:
     x, u = sampler.states(POINTS), sampler.inputs(POINTS)
     if not u.shape[1]:
         return frozenset()
-    alone = sampler.rates(x, np.zeros_like(u))
-    if alone.any(axis=0).all():
+    unforced = sampler.rates(x, np.zeros_like(u))
+    if unforced.any(axis=0).all():
         return frozenset()
-    once, twice = sampler.rates(x, u), sampler.rates(x, 2 * u)
-    elsewhere = sampler.rates(sampler.states(POINTS), u)
-    if not all(np.isfinite(f).all() for f in (alone, once, twice, elsewhere)):
+    forced, doubly_forced = sampler.rates(x, u), sampler.rates(x, 2 * u)
+    forced_at_other_states = sampler.rates(sampler.states(POINTS), u)
+    if not all(np.isfinite(f).all() for f in (unforced, forced, doubly_forced, forced_at_other_states)):
         return frozenset()
     least = max(TURN_RATE_TOLERANCE, NOISE_FACTOR * sampler.noise)
-    is_driven: Mask = ~alone.any(axis=0) & once.any(axis=0) & ~_differ(2 * once, twice, least)
-    turns: Mask = is_driven & _differ(once, elsewhere, least)
+    is_driven: Mask = ~unforced.any(axis=0) & forced.any(axis=0) & ~_differ(2 * forced, doubly_forced, least)
+    turns: Mask = is_driven & _differ(forced, forced_at_other_states, least)
     if not turns.any():
         return frozenset()
     for j in np.flatnonzero(is_driven & ~turns):
-        moved = x.copy()
-        moved[:, j] += 0.37 * sampler.reach[j]
+        displaced = x.copy()
+        displaced[:, j] += 0.37 * sampler.reach[j]
         # A state that changes with it and is not driven itself shows that it is a speed.
-        is_driven[j] = not _differ(once, sampler.rates(moved, u), least)[~is_driven].any()
+        is_driven[j] = not _differ(forced, sampler.rates(displaced, u), least)[~is_driven].any()
     return _set(is_driven)
 
 
 def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()) -> StateKinds:
     """Move inputs and states one after the other, and look at the rates."""
     x, u = sampler.states(POINTS), sampler.inputs(POINTS)
-    held = sampler.rates(x, np.tile(sampler.point.inputs, (len(x), 1)))
-    moved = sampler.rates(x, u)
-    fine = np.isfinite(held).all(axis=1) & np.isfinite(moved).all(axis=1)
-    x, held, moved = x[fine], held[fine], moved[fine]
+    fixed_input_rates = sampler.rates(x, np.tile(sampler.point.inputs, (len(x), 1)))
+    excited_rates = sampler.rates(x, u)
+    fine = np.isfinite(fixed_input_rates).all(axis=1) & np.isfinite(excited_rates).all(axis=1)
+    x, fixed_input_rates, excited_rates = x[fine], fixed_input_rates[fine], excited_rates[fine]
     n = len(sampler.point.states)
     least = max(MIN_RATE_DIFFERENCE, NOISE_FACTOR * sampler.noise)
-    driven = _differ(held, moved, least)
-    constant: Mask = np.asarray(~(held.any(axis=0) | moved.any(axis=0)))
+    driven = _differ(fixed_input_rates, excited_rates, least)
+    constant: Mask = np.asarray(~(fixed_input_rates.any(axis=0) | excited_rates.any(axis=0)))
     # s' = c u is c by chance where the point has u = 1.
-    rate_of = _pairs(np.vstack((x, x)), np.vstack((held, moved)), constant, NOISE_FACTOR * sampler.noise)
+    rate_of = _match_rates(
+        np.vstack((x, x)), np.vstack((fixed_input_rates, excited_rates)), constant, NOISE_FACTOR * sampler.noise
+    )
     depends, angle = np.zeros((n, n), dtype=bool), np.zeros(n, dtype=bool)
     for j in np.flatnonzero(~constant):
         step = np.zeros(n)
         step[j] = 0.37 * sampler.reach[j]
-        depends[:, j] = _differ(held, sampler.held_rates(x + step), least)
+        depends[:, j] = _differ(fixed_input_rates, sampler.rates_at_fixed_inputs(x + step), least)
         step[j] = 2 * np.pi
-        turned = sampler.held_rates(x + step)
-        answers = bool(np.isfinite(turned).all(axis=1).any())
+        turned_rates = sampler.rates_at_fixed_inputs(x + step)
+        is_finite = bool(np.isfinite(turned_rates).all(axis=1).any())
         angle[j] = (
-            answers and bool(depends[:, j].any()) and not _differ(held, turned, max(TURN_RATE_TOLERANCE, least)).any()
+            is_finite
+            and bool(depends[:, j].any())
+            and not _differ(fixed_input_rates, turned_rates, max(TURN_RATE_TOLERANCE, least)).any()
         )
     cyclic: Mask = ~depends.any(axis=0) & ~constant
     speeds = set(np.flatnonzero(driven).tolist()) - driven_positions | set(rate_of.values())
@@ -101,7 +105,7 @@ def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()
     directions, turned_by = _directions(sampler, depends, constant)
     for direction in directions:
         speeds |= set(np.flatnonzero(depends[sorted(direction)].any(axis=0)).tolist()) - direction
-    speeds |= _turning(sampler, x, held, depends, speeds, frozenset[int]().union(*directions))
+    speeds |= _find_angular_speeds(sampler, x, fixed_input_rates, depends, speeds, frozenset[int]().union(*directions))
     speeds -= driven_positions
     return StateKinds(
         constant=_set(constant),
@@ -110,7 +114,7 @@ def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()
         speeds=frozenset(speeds),
         driven=_set(driven),
         driven_positions=driven_positions,
-        reached=_set(reached_from(driven, depends)),
+        reached=_set(find_reachable(driven, depends)),
         rate_of=rate_of,
         turned_by=turned_by,
         groups=_groups(depends, constant),
@@ -129,7 +133,7 @@ def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> Mask:
     return differs
 
 
-def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
+def _match_rates(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
     """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
     noise = noise if noise > MIN_RATE_DIFFERENCE else 0.0
     rate_of: dict[int, int] = {}
@@ -143,11 +147,11 @@ def _pairs(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[i
     return rate_of
 
 
-def reached_from(driven: Mask, depends: Mask) -> Mask:
+def find_reachable(driven: Mask, depends: Mask) -> Mask:
     """Return the states that are driven (n,), and those that depend (n, n) on these, on and on."""
-    reached, before = driven.copy(), 0
-    while reached.sum() > before:
-        before = int(reached.sum())
+    reached, previous_count = driven.copy(), 0
+    while reached.sum() > previous_count:
+        previous_count = int(reached.sum())
         reached |= depends[:, reached].any(axis=1)
     return reached
 
@@ -156,7 +160,7 @@ def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[s
     """Return unit vectors that other states turn, in proportion, and of each sine and cosine of one angle the speed."""
     moving = np.flatnonzero(~constant)
     x = sampler.states(int(1.2 * len(moving)) + 10)
-    f = sampler.held_rates(x)
+    f = sampler.rates_at_fixed_inputs(x)
     fine = np.isfinite(f).all(axis=1)
     x, f = x[fine], f[fine]
     if len(x) <= len(moving):
@@ -168,44 +172,55 @@ def _directions(sampler: Sampler, depends: Mask, constant: Mask) -> tuple[list[s
     for vector in sparse_basis(space, range(len(moving))):
         members = moving[vector != 0]
         turning = np.setdiff1d(np.flatnonzero(depends[members].any(axis=0)), members)
-        alike = np.allclose(vector[vector != 0], vector[vector != 0][0], rtol=tolerance)
-        if not (alike and len(turning) and abs((sampler.point.states[members] ** 2).sum() - 1) < START_VALUE_TOLERANCE):
+        is_proportional = np.allclose(vector[vector != 0], vector[vector != 0][0], rtol=tolerance)
+        if not (
+            is_proportional
+            and len(turning)
+            and abs((sampler.point.states[members] ** 2).sum() - 1) < START_VALUE_TOLERANCE
+        ):
             continue
-        twice = x[:POINTS].copy()
-        twice[:, turning] *= 2
-        if _differ(2 * f[:POINTS, members], sampler.held_rates(twice)[:, members], tolerance).any():
+        doubled_speeds = x[:POINTS].copy()
+        doubled_speeds[:, turning] *= 2
+        if _differ(2 * f[:POINTS, members], sampler.rates_at_fixed_inputs(doubled_speeds)[:, members], tolerance).any():
             continue
         directions.append(set(members.tolist()))
         if len(members) == 2 and len(turning) == 1:
-            grows = np.median(f[:, members[0]] * x[:, members[1]] * x[:, turning[0]]) > 0
-            sine, cosine = members.tolist() if grows else members[::-1].tolist()
+            is_sine_first = np.median(f[:, members[0]] * x[:, members[1]] * x[:, turning[0]]) > 0
+            sine, cosine = members.tolist() if is_sine_first else members[::-1].tolist()
             turned_by[sine, cosine] = int(turning[0])
     return directions, turned_by
 
 
-def _turning(
-    sampler: Sampler, x: FloatArray, held: FloatArray, depends: Mask, speeds: set[int], directions: frozenset[int]
+def _find_angular_speeds(
+    sampler: Sampler,
+    x: FloatArray,
+    fixed_input_rates: FloatArray,
+    depends: Mask,
+    speeds: set[int],
+    directions: frozenset[int],
 ) -> set[int]:
     """Return states that turn others, as angular speeds do, and hang on each other, speeds and directions alone."""
     labels = _components(depends, "strong")
     turning: set[int] = set()
     for label in np.unique(labels):
-        own = set(np.flatnonzero(labels == label).tolist()) - speeds - directions
-        members = np.array(sorted(own), dtype=np.intp)
-        still = np.setdiff1d(np.arange(len(labels)), sorted(own | speeds))
-        turned = still[depends[np.ix_(still, members)].any(axis=1)]
-        own &= set(np.flatnonzero(depends[still].any(axis=0)).tolist())  # not what is turned itself, and turns nothing
-        moving = np.array(sorted(own | speeds), dtype=np.intp)
-        if not own or not len(turned) or depends[np.ix_(members, still)].any():
+        candidates = set(np.flatnonzero(labels == label).tolist()) - speeds - directions
+        members = np.array(sorted(candidates), dtype=np.intp)
+        unrelated = np.setdiff1d(np.arange(len(labels)), sorted(candidates | speeds))
+        turned_states = unrelated[depends[np.ix_(unrelated, members)].any(axis=1)]
+        candidates &= set(
+            np.flatnonzero(depends[unrelated].any(axis=0)).tolist()
+        )  # not what is turned itself, and turns nothing
+        candidates_and_speeds = np.array(sorted(candidates | speeds), dtype=np.intp)
+        if not candidates or not len(turned_states) or depends[np.ix_(members, unrelated)].any():
             continue
-        twice = x.copy()
-        twice[:, moving] *= 2  # which is twice the rates of what they turn
+        doubled_speeds = x.copy()
+        doubled_speeds[:, candidates_and_speeds] *= 2  # which is twice the rates of what they turn
         if not _differ(
-            2 * held[:, turned],
-            sampler.held_rates(twice)[:, turned],
+            2 * fixed_input_rates[:, turned_states],
+            sampler.rates_at_fixed_inputs(doubled_speeds)[:, turned_states],
             max(TURN_RATE_TOLERANCE, NOISE_FACTOR * sampler.noise),
         ).any():
-            turning |= own
+            turning |= candidates
     return turning
 
 

@@ -52,7 +52,7 @@ def linearize_on_tangent(
     request = Request.of("linearize_on_tangent", linearization, options)
     if request.stepping is not None and request.stepping.lifted:
         raise UsageError(
-            "The directions of motion are found from a continuous linear model, and lifted=True makes a discrete one. "
+            "The directions of motion follow from a continuous linear model, and lifted=True makes a discrete one. "
             "Leave it out."
         )
     independent = request.independent
@@ -60,19 +60,23 @@ def linearize_on_tangent(
     free = model.with_constraints([])
     point = start_of(free) if point is None else point
     full = linearize_as(free, point, of_all_states)
-    every = full if request.inputs is None else linearize_as(free, point, replace(of_all_states, inputs=None))
+    with_all_inputs = full if request.inputs is None else linearize_as(free, point, replace(of_all_states, inputs=None))
     sizes = full.states.scales(full.y0)
     if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM_RATE_TOLERANCE:
         raise NumericalError(
             f"The tangent space of '{model.info.name}' follows from numbers alone only at an equilibrium, and the "
-            "point is not one: along a motion everything seems to be conserved. Find one with fl.trim(model), or find "
-            "the constraints with fl.discover(model)."
+            "point is not one: along a motion every quantity seems to be conserved. Find one with fl.trim(model), or "
+            "find the constraints with fl.discover(model)."
         )
-    gradients, gap = _conserved_gradients(every, dependent_combinations(every, free, point), sizes)
-    return _restricted(full, gradients / sizes[:, None], gap, independent, sizes)
+    gradients, gap = _find_conserved_gradients(
+        with_all_inputs, dependent_combinations(with_all_inputs, free, point), sizes
+    )
+    return _restrict_to_independent(full, gradients / sizes[:, None], gap, independent, sizes)
 
 
-def _conserved_gradients(linear: LinearModel, of_speeds: FloatArray, sizes: FloatArray) -> tuple[FloatArray, float]:
+def _find_conserved_gradients(
+    linear: LinearModel, of_speeds: FloatArray, sizes: FloatArray
+) -> tuple[FloatArray, float]:
     """Return the gradients of all that is kept, shape (N, k), states in their sizes, and the error of that decision."""
     if not of_speeds.shape[1]:
         return of_speeds, 0.0
@@ -83,10 +87,10 @@ def _conserved_gradients(linear: LinearModel, of_speeds: FloatArray, sizes: Floa
     both = np.hstack((outside, B))
     norms = np.linalg.norm(np.hstack((A, B)), axis=1, keepdims=True)
     weights = 1 / np.where(norms > 0, norms, 1.0)
-    left, s, _ = np.linalg.svd(weights * both)
+    left_vectors, s, _ = np.linalg.svd(weights * both)
     limit = min(max(NULL_SPACE_TOLERANCE, 10 * linear.accuracy.A), MAX_NULL_SPACE_TOLERANCE) * s[0]
     rank = int((s > limit).sum())
-    weighted = left[:, rank:] * weights
+    weighted = left_vectors[:, rank:] * weights
     weighted = weighted / np.linalg.norm(weighted, axis=0)
     still = linalg.null_space(
         (weighted.T @ A).T, rcond=NULL_SPACE_TOLERANCE
@@ -96,7 +100,7 @@ def _conserved_gradients(linear: LinearModel, of_speeds: FloatArray, sizes: Floa
     return linalg.orth(np.hstack((span, moving))), gap
 
 
-def _restricted(
+def _restrict_to_independent(
     full: LinearModel, gradients: FloatArray, gap: float, independent: Sequence[str] | None, sizes: FloatArray
 ) -> LinearModel:
     n, k = gradients.shape
@@ -129,8 +133,8 @@ def _restricted(
 
     remark = Remark(
         "tangent-only",
-        f"No constraint is known: that {n - k} of {n} states can move independently was found from the numbers at this "
-        "point alone. The linear model holds at this point; nothing can be said about others.",
+        f"No constraint is known: the numbers at this point alone show that {n - k} of {n} states can move "
+        "independently. The linear model is valid at this point only.",
     )
     restricted = replace(
         full,

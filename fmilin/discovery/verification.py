@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from fmilin.discovery.invariant import Invariant, projected
+from fmilin.discovery.invariant import Invariant, project_points
 from fmilin.discovery.library import Library, Term
 from fmilin.discovery.sampler import Sampler
 from fmilin.discovery.states import START_VALUE_TOLERANCE, StateKinds
@@ -37,13 +37,13 @@ class InvariantVerification:
 
     def __init__(self, sampler: Sampler, manifold: Sequence[Invariant]) -> None:
         self._sampler = sampler
-        self._x = projected(sampler.states(4 * POINTS), manifold, sampler.sizes)[:POINTS]
-        self._f = sampler.held_rates(self._x)
+        self._x = project_points(sampler.states(4 * POINTS), manifold, sampler.sizes)[:POINTS]
+        self._f = sampler.rates_at_fixed_inputs(self._x)
         later = 0.0 if isinstance(sampler.model, Stepped) else LATER_TIME_SECONDS
         self._excited = sampler.rates(self._x, sampler.inputs(len(self._x)), later=later)
         fine = np.isfinite(self._f).all(axis=1) & np.isfinite(self._excited).all(axis=1)
         self._x, self._f, self._excited = self._x[fine], self._f[fine], self._excited[fine]
-        self._motion = self._moved(manifold)
+        self._motion = self._simulate_motion(manifold)
 
     def of(self, h: Invariant) -> InvariantResiduals:
         """Return how well h is kept."""
@@ -51,16 +51,16 @@ class InvariantVerification:
             return InvariantResiduals(np.nan, np.nan, np.nan)
         size = np.maximum(h.size(self._motion), h.size(self._motion).max(initial=MIN_SIZE))
         value = float((np.abs(h.values(self._motion)) / size).max())
-        change = self._sampler.changed(self._excited, self._f)
-        moved = change.any(axis=1)
-        noise = self._sampler.noise_of(self._f[moved])
-        through = h.rates(self._x[moved], change[moved], noise) if moved.any() else np.full(1, 0.0)
-        return InvariantResiduals(value, float(h.rates(self._x, self._f).max()), float(through.max()))
+        change = self._sampler.subtract_beyond_noise(self._excited, self._f)
+        is_excited = change.any(axis=1)
+        noise = self._sampler.estimate_noise(self._f[is_excited])
+        input_effect = h.rates(self._x[is_excited], change[is_excited], noise) if is_excited.any() else np.full(1, 0.0)
+        return InvariantResiduals(value, float(h.rates(self._x, self._f).max()), float(input_effect.max()))
 
-    def _moved(self, manifold: Sequence[Invariant]) -> FloatArray:
+    def _simulate_motion(self, manifold: Sequence[Invariant]) -> FloatArray:
         """Return the states of a short motion from the point, by Runge's and Kutta's rule."""
         sampler = self._sampler
-        x = projected(sampler.point.states[None], manifold, sampler.sizes)
+        x = project_points(sampler.point.states[None], manifold, sampler.sizes)
         path = [x[0] if len(x) else sampler.point.states]
         if not manifold:
             return np.array(path)
@@ -69,10 +69,10 @@ class InvariantVerification:
             rates = partial(self._rates, u)
             k1 = rates(0.0, x)
             h = MAX_STEP_SIZE / max(float((np.abs(k1) / sampler.sizes).max(initial=0.0)), 1.0)
-            following = runge_kutta_step(rates, 0.0, x, h, k1)
-            if not np.isfinite(following).all():
+            next_state = runge_kutta_step(rates, 0.0, x, h, k1)
+            if not np.isfinite(next_state).all():
                 break
-            path.append(following)
+            path.append(next_state)
         return np.array(path)
 
     def _rates(self, u: FloatArray, _: float, x: FloatArray) -> FloatArray:
@@ -95,11 +95,11 @@ class InvariantVerdict:
 CONSTRAINT, OPEN = InvariantVerdict("constraint"), InvariantVerdict("open")
 
 
-def _conserved(reason: str) -> InvariantVerdict:
+def _classify_as_conserved(reason: str) -> InvariantVerdict:
     return InvariantVerdict("conserved", reason)
 
 
-def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVerdict:  # noqa: PLR0911 - one case for each kind
+def classify_invariant(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVerdict:  # noqa: PLR0911 - one case for each kind
     """Judge a function h with h' = 0 for all states and all inputs; ``h`` has its level at the point."""
     if _is_tied_at_start(h, kinds, sampler):
         return OPEN
@@ -107,27 +107,31 @@ def judged(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVerdic
     if h.states <= kinds.driven_positions and _is_unit_vector(h, least_terms=2):
         return CONSTRAINT
     if not any(h.states <= set(group) for group in kinds.groups):
-        return _conserved("of states that do not act on each other")
+        return _classify_as_conserved("of states that do not act on each other")
     if h.states & kinds.cyclic and not h.states & kinds.speeds:
-        return _conserved("a cyclic coordinate that nothing moves")
+        return _classify_as_conserved("a cyclic coordinate that nothing moves")
     if not kinds.speeds:
-        return CONSTRAINT if _is_unit_vector(h) else _conserved("nothing in the model could break it: no input")
+        return (
+            CONSTRAINT
+            if _is_unit_vector(h)
+            else _classify_as_conserved("nothing in the model could break it: no input")
+        )
     degree = h.degree(kinds.speeds)
     if degree > 1:
-        return _conserved("looks like mechanical energy: curved in the speeds")
+        return _classify_as_conserved("looks like mechanical energy: curved in the speeds")
     if degree == 0:
         return _of_positions(h, kinds)
     cyclic = kinds.cyclic - kinds.speeds
     if h.states & cyclic and any(t.degree(cyclic) for t in h.library.terms):
-        return _conserved("follows from a cyclic coordinate, which no rate depends on")
+        return _classify_as_conserved("follows from a cyclic coordinate, which no rate depends on")
     if _is_total_momentum(h, kinds, sampler):
-        return _conserved("looks like momentum: the whole can be displaced and nothing changes")
+        return _classify_as_conserved("looks like momentum: the whole can be displaced and nothing changes")
     if _is_angular_momentum(h, kinds):
-        return _conserved("looks like angular momentum")
+        return _classify_as_conserved("looks like angular momentum")
     return _of_speeds(h, kinds, sampler)
 
 
-def integral(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Invariant | None:
+def integrate_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Invariant | None:
     """Return the sum of positions of which ``h`` is the rate, with its level at the point; None where it is none."""
     position_of = {v: q for q, v in kinds.rate_of.items()}
     if not h.is_linear or not h.states <= position_of.keys():
@@ -138,7 +142,7 @@ def integral(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Invariant | N
 
 def _is_tied_at_start(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
     """Whether positions of which it is the rate add up to zero at the point, none of them zero, and it does, too."""
-    g = integral(h, kinds, sampler)
+    g = integrate_speeds(h, kinds, sampler)
     if g is None or g.level or h.level or _is_total_momentum(h, kinds, sampler):
         return False
     terms = np.abs(g.library.values(sampler.point.states[None])[0] * g.coefficients)
@@ -149,7 +153,7 @@ def _of_positions(h: Invariant, kinds: StateKinds) -> InvariantVerdict:
     if not h.is_linear:
         return CONSTRAINT
     if h.coefficients.min() * h.coefficients.max() > 0 and not h.states & kinds.driven:
-        return _conserved("looks like a conserved total, as of mass")
+        return _classify_as_conserved("looks like a conserved total, as of mass")
     return CONSTRAINT
 
 
@@ -158,14 +162,14 @@ def _of_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVe
     terms = np.abs(h.library.values(x0)[0] * h.coefficients)
     size = np.abs(h.library.values(x0 + sampler.reach)[0] * h.coefficients).max()
     if abs(h.level) > START_VALUE_TOLERANCE * terms.sum():
-        return _conserved("linear in the speeds, as momentum is, and not zero at the start")
+        return _classify_as_conserved("linear in the speeds, as momentum is, and not zero at the start")
     if terms.max() > START_VALUE_TOLERANCE * size:
         return CONSTRAINT  # terms that are not zero add up to zero: no accident
     broken_by_nothing = not h.states & kinds.speeds & kinds.reached
     if h.is_linear and broken_by_nothing and h.coefficients.min() * h.coefficients.max() > 0:
-        return _conserved("looks like a conserved total, as of momentum")
+        return _classify_as_conserved("looks like a conserved total, as of momentum")
     if not h.is_linear and _is_momentum_of_cyclic(h, kinds, sampler):
-        return _conserved("looks like the momentum of a cyclic coordinate")
+        return _classify_as_conserved("looks like the momentum of a cyclic coordinate")
     return OPEN if broken_by_nothing else CONSTRAINT
 
 
@@ -178,7 +182,7 @@ def _is_momentum_of_cyclic(h: Invariant, kinds: StateKinds, sampler: Sampler) ->
     x = sampler.states(20)
     gradients = h.gradients(x)
     x[:, sorted(kinds.speeds)] = 0.0
-    is_pulled = bool(np.nan_to_num(sampler.held_rates(x[:3]))[:, sorted(h.states & kinds.speeds)].any())
+    is_pulled = bool(np.nan_to_num(sampler.rates_at_fixed_inputs(x[:3]))[:, sorted(h.states & kinds.speeds)].any())
     for position in kinds.cyclic & kinds.rate_of.keys():
         factor = gradients[:, kinds.rate_of[position]]
         if factor.min() * factor.max() > 0 and not (is_pulled and np.ptp(factor) <= UNIT * np.abs(factor).max()):
@@ -206,8 +210,11 @@ def _is_total_momentum(h: Invariant, kinds: StateKinds, sampler: Sampler) -> boo
         if speed in h.states:
             displaced[:, sine] = x[:, sine] * np.cos(DISPLACEMENT_SIZE) + x[:, cosine] * np.sin(DISPLACEMENT_SIZE)
             displaced[:, cosine] = x[:, cosine] * np.cos(DISPLACEMENT_SIZE) - x[:, sine] * np.sin(DISPLACEMENT_SIZE)
-    others = np.setdiff1d(np.arange(x.shape[1]), sorted(i for pair in kinds.turned_by for i in pair))
-    before, after = sampler.held_rates(x)[:, others], sampler.held_rates(displaced)[:, others]
+    other_states = np.setdiff1d(np.arange(x.shape[1]), sorted(i for pair in kinds.turned_by for i in pair))
+    before, after = (
+        sampler.rates_at_fixed_inputs(x)[:, other_states],
+        sampler.rates_at_fixed_inputs(displaced)[:, other_states],
+    )
     return bool(np.allclose(before, after, rtol=1e-9, atol=1e-12))
 
 

@@ -27,7 +27,7 @@ from fmilin.report.numbers import cluster_text
 
 GRAY = COLORS[7]
 DIGITS = 6  # of numbers that are drawn
-MOST_FREQUENCIES = 200
+MAX_FREQUENCIES = 200
 
 
 def eigenvalue_chart(points: Mapping[str, LinearModel]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def bode_chart(points: Mapping[str, LinearModel], output: str, input: str) -> di
     series: list[dict[str, Any]] = []
     for name, linear in points.items():
         i, j = linear.outputs.index_of(output), linear.inputs.index_of(input)
-        answer = control.frequency_response(linear.to_control()[i, j], omega_num=MOST_FREQUENCIES)
+        answer = control.frequency_response(linear.to_control()[i, j], omega_num=MAX_FREQUENCIES)
         omega, response = np.asarray(answer.frequency), np.asarray(answer.complex).ravel()
         decibels = 20 * np.log10(np.maximum(np.abs(response), 1e-300))
         phase = np.degrees(np.unwrap(np.angle(response * np.exp(1e-9j))))  # which falls where it jumps by half a turn
@@ -229,7 +229,7 @@ class ExplorePage:
         start = self._subject.start
         self._bode: ui.echart | None = None
         if not (len(start.inputs) and len(start.outputs)):
-            ui.label("There is no input or no output.").classes("text-gray-500")
+            ui.label("The linear model has no input or no output.").classes("text-gray-500")
             return
         with ui.row().classes("w-full gap-4"):
             inputs, outputs = list(start.inputs.names), list(start.outputs.names)
@@ -286,7 +286,7 @@ class ExplorePage:
                     self._write_line()
                     continue
                 self._show(linear)
-                self._time.text = f"answered in {1000 * (time.perf_counter() - begin):.0f} ms"
+                self._time.text = f"computed in {1000 * (time.perf_counter() - begin):.0f} ms"
                 await self._draw()
         finally:
             self._busy = False

@@ -82,7 +82,7 @@ class Guarded:
         self._name = f"fmilin-{host.rpartition(':')[2]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, refuse it with 403, or close a socket that may not open."""
+        """Answer a request, reject it with 403, or close a socket that may not open."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif self._has_cookie(scope):

@@ -42,10 +42,10 @@ def describe_read_errors(origin: str, what: str) -> Iterator[None]:
     try:
         yield
     except KeyError as missing:
-        raise ModelError(f"'{origin}' is no {what}: it has no {missing}.") from None
+        raise ModelError(f"'{origin}' is not a {what}: it has no {missing}. Save it again from its source.") from None
     except (*DAMAGED, AttributeError, IndexError) as error:
         why = str(error).rstrip(".") or type(error).__name__
-        raise ModelError(f"'{origin}' is no {what}: {why}. Save it again.") from None
+        raise ModelError(f"'{origin}' is not a {what}: {why}. Save it again from its source.") from None
 
 
 _ENCRYPTED_FLAG = 0x1

@@ -22,7 +22,7 @@ from fmilin.export.files import save
 from fmilin.export.fmu_file import embed_linear_model
 from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.fmu import NAME, block_fmu
-from fmilin.fmi.write.linear import values_at
+from fmilin.fmi.write.linear import collect_values
 from fmilin.formats import Writing, alternatives, is_named_as, require_codec
 from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
@@ -49,7 +49,7 @@ class OutputLimits:
 
 
 def convert_limits(linear: LinearModel, limits: Bounds, back: FloatArray) -> OutputLimits:
-    """Return limits of outputs, by name and in absolute values, as arrays; refuse what is none."""
+    """Return limits of outputs, by name and in absolute values, as arrays; reject what is none."""
     largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
     lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
     for name, (least, most) in limits_by_name(limits).items():
@@ -88,7 +88,7 @@ def save_law(
         return
     if suffix != ".c":
         if limits:
-            raise UsageError(f"'{path}' has no limits: leave them out, or write a .c or .fmu file.")
+            raise UsageError(f"'{path}' has no output limits: leave them out, or write a .c or .fmu file.")
         save(linear, path, Writing(embedded=True, fmi=fmi), precision=precision)
         return
     writing = Writing(Path(path).stem, precision=precision)
@@ -105,17 +105,17 @@ def component(
     (P, nu), ny = sampled.B.shape, len(sampled.C)
     zero, at = writing.deviation, sampled.point
     u0, g0 = (
-        np.zeros(len(s)) if zero else values_at(s, values, what, "C code")
+        np.zeros(len(s)) if zero else collect_values(s, values, what, "C code")
         for s, values, what in ((sampled.inputs, at.inputs, "input"), (sampled.outputs, at.outputs, "output"))
     )
     f0 = np.zeros(P) if zero else sampled.f0
-    states = [f"{c99.described(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
+    states = [f"{c99.describe(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
     constants = [
         c99.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
         c99.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
         c99.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
         c99.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
-        c99.Constant("f0", f0, "what a sample adds to the states at the operating point"),
+        c99.Constant("f0", f0, "the change of the states in a sample at the operating point"),
         c99.Constant("u0", u0, "the inputs at the operating point"),
         c99.Constant("g0", g0, "the outputs at the operating point"),
     ]
@@ -123,7 +123,9 @@ def component(
         constants += [
             c99.Constant("lower", limits.lower, "the least outputs"),
             c99.Constant("upper", limits.upper, "the largest outputs"),
-            c99.Constant("F", limits.back, "what limits take from the outputs, for the next values of the states"),
+            c99.Constant(
+                "F", limits.back, "the reduction of the outputs by their limits, for the next values of the states"
+            ),
         ]
     matrices = [sampled.A, sampled.B, sampled.C, sampled.D, *([] if limits is None else [limits.back])]
     if angles is not None:
@@ -145,8 +147,8 @@ def component(
             *([f"Measured angles are taken modulo a turn: {wrapped}."] if wrapped else []),
             *(str(remark) for remark in sampled.warnings),
         ],
-        inputs=[c99.described(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
-        outputs=[c99.described(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        inputs=[c99.describe(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[c99.describe(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
         memory=[c99.Memory("x", np.zeros(P), states)],
         constants=constants,
         step=_step(sampled, limits, angles),
@@ -173,7 +175,7 @@ def _sample_model(linear: LinearModel, sample_time: float | None) -> tuple[Linea
         if sample_time is not None and sample_time != linear.sample_time:
             raise UsageError(
                 f"The linear model is sampled every {linear.sample_time:g} s: it cannot be written for another sample "
-                f"time ({sample_time:g} s). Sample the continuous one."
+                f"time ({sample_time:g} s). Sample the continuous model."
             )
         return linear, f"It is sampled every {linear.sample_time!r} s."
     h = _sample_time(linear) if sample_time is None else sample_time
@@ -297,14 +299,14 @@ def schedule_component(
     offsets = {name: parts.start(name) for name in parts.shapes}
     remembers = schedule.estimates or schedule.form == "velocity"
     memory_description = (
-        "what is predicted for the next step" if schedule.estimates else "what was read at the last step"
+        "the prediction for the next step" if schedule.estimates else "the measurements of the last step"
     )
     memory = [
         c99.Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
-        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which took the values of at"]),
+        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which used the values at"]),
     ]
     if remembers:
-        memory += [c99.Memory("y", np.zeros(P), [f"{c99.described(s)}: {memory_description}" for s in schedule.states])]
+        memory += [c99.Memory("y", np.zeros(P), [f"{c99.describe(s)}: {memory_description}" for s in schedule.states])]
         memory += [c99.Memory("begun", np.zeros(1), ["1 after the first step"])]
     if schedule.form == "velocity":
         memory += [c99.Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
@@ -335,8 +337,8 @@ def schedule_component(
             "Outside the range, and in holes of the grid, it goes on with the nearest or the last values inside, and "
             "counts such steps in outside.",
         ],
-        inputs=[*schedule.over, *(c99.described(s) for s in schedule.measured)],
-        outputs=[c99.described(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
+        inputs=[*schedule.over, *(c99.describe(s) for s in schedule.measured)],
+        outputs=[c99.describe(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
         memory=memory,
         constants=constants,
         step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting).replace("/* angles */\n", wrapping),

@@ -50,7 +50,7 @@ class Integrity(Enum):
 
     NOT_STATED = "there is no checksum"
     INTACT = "it fits"
-    REWRITTEN = "it does not fit, and another program has written the file"
+    REWRITTEN = "it does not match, and another program has written the file"
     DAMAGED = "it does not fit"
 
 
@@ -77,8 +77,8 @@ def require_intact(integrity: Integrity, origin: str) -> None:
     """Raise ModelError, which names the file, for a file that has changed since fmilin wrote it."""
     if integrity is Integrity.DAMAGED:
         raise ModelError(
-            f"'{origin}' is damaged: its content does not fit the checksum that fmilin wrote into it. Take an intact "
-            f"copy, or make the file again. If you changed the content on purpose, remove '{NAME}' from the file."
+            f"'{origin}' is damaged: its content does not match its checksum. Use an intact copy, or make the file "
+            f"again. If you changed the content on purpose, remove '{NAME}' from the file."
         )
 
 
@@ -87,8 +87,8 @@ def list_remarks(integrity: Integrity) -> tuple[Remark, ...]:
     if integrity is not Integrity.REWRITTEN:
         return ()
     text = (
-        "Another program has saved the file from which this was read, and the content does not fit the checksum of "
-        "fmilin any more: these may not be the numbers that fmilin wrote."
+        "Another program has saved the file from which this was read, and its content no longer matches the checksum: "
+        "the numbers may differ from those that fmilin wrote."
     )
     return (Remark("rewritten", text),)
 

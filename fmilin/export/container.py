@@ -105,4 +105,4 @@ def find_conversions(holds: Holds) -> tuple[ToArrays, FromArrays]:
         from fmilin.export import periodic_record
 
         return periodic_record.to_arrays, periodic_record.from_arrays
-    raise ValueError(f"Results of the kind '{holds}' are not described as arrays.")
+    raise ValueError(f"Results of the kind '{holds}' have no description as arrays.")

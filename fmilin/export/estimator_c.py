@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fmilin.codegen.c_component import CComponent, Memory, Precision, described
+from fmilin.codegen.c_component import CComponent, Memory, Precision, describe
 from fmilin.design.estimation.estimator import make_plan
 from fmilin.design.estimation.filter_code import NAMES, assemble, count_locals, count_operations
 from fmilin.fmi.write.fmu import NAME, block_fmu
@@ -53,7 +53,7 @@ def component(kf: Estimator, name: str, precision: Precision) -> CComponent:
     N, P, RENEWED = (int(parts.sizes[key]) for key in ("N", "P", "RENEWED"))
     measured = kf.model.outputs.with_turns([turn or None for turn in kf.turns.tolist()])
     outputs, inputs, states = kf.model.outputs, kf.model.inputs, kf.model.states
-    chart = [*kf.chart.kept, *kf.chart.others, *kf.chart.rows]
+    chart = [*kf.chart.coordinates, *kf.chart.dependent, *kf.chart.rows]
     wraps = bool(kf.turns.any())
     return CComponent(
         name=name,
@@ -64,10 +64,10 @@ def component(kf: Estimator, name: str, precision: Precision) -> CComponent:
             "out[failed] is 1 where a step could not be computed: the estimate before it stays.",
             *([f"Innovations are taken modulo a turn: {describe_wrapped(measured)}."] if wraps else []),
         ],
-        inputs=[*(described(s) for s in inputs), *(described(s) for s in outputs)],
-        outputs=[*(described(s) for s in states), "normalized innovation squared", "failed"],
+        inputs=[*(describe(s) for s in inputs), *(describe(s) for s in outputs)],
+        outputs=[*(describe(s) for s in states), "normalized innovation squared", "failed"],
         memory=[
-            Memory("x", start.x, [f"estimate of {described(s)}" for s in kf.settings.model.states]),
+            Memory("x", start.x, [f"estimate of {describe(s)}" for s in kf.settings.model.states]),
             Memory("S", start.S.ravel(), ["factor of the covariance S S', by rows"]),
             Memory(
                 "chart", np.array(chart, dtype=np.float64), ["states: coordinates, others; then rows that give these"]

@@ -66,7 +66,7 @@ OTHER_NAMES = frozenset(
     {"mode", "part", "character", "ok", "chosen", "reason", "eigenvalues", "fmilin", "zero", "zeros"}
 )
 PER_POINT = ("remarks", "reasons", "distinct_remarks", "ok", "chosen", "eigenvalues", "zeros", "zero_errors")
-MOST_ZERO_WORK = 10_000  # points times the order of the linear models, up to which files have the zeros
+MAX_ZERO_WORK = 10_000  # points times the order of the linear models, up to which files have the zeros
 
 
 def to_arrays(family: LinearFamily) -> Record:
@@ -103,7 +103,7 @@ def to_arrays(family: LinearFamily) -> Record:
 def _has_zeros(family: LinearFamily) -> bool:
     """Whether there are zeros, and files of the family have them: they are computed point by point."""
     has_channels = bool(len(family.inputs) and len(family.outputs) and family.template.order)
-    if not has_channels or len(family) * family.template.order > MOST_ZERO_WORK:
+    if not has_channels or len(family) * family.template.order > MAX_ZERO_WORK:
         return False
     finite = all(np.isfinite(family.array(name)[family.ok]).all() for name in "ABCD")
     return finite and family.zero_tracks.zeros.shape[1] > 0
@@ -287,14 +287,14 @@ def _family(stored: Stored) -> LinearFamily:
 def _add_remarks(
     remarks: Mapping[int, tuple[Remark, ...]], ok: NDArray[np.bool_], added: tuple[Remark, ...]
 ) -> Mapping[int, tuple[Remark, ...]]:
-    """Return the remarks of points with others at each point that has a linear model."""
+    """Return the diagnostics of points with others at each point that has a linear model."""
     if not added:
         return remarks
     return {**remarks, **{k: (*remarks.get(k, ()), *added) for k in np.flatnonzero(ok).tolist()}}
 
 
 def _list_outcomes(stored: Stored, grid: Grid) -> Iterator[tuple[str, Any]]:
-    """Yield which points have a linear model, which choice is theirs, why others failed, and remarks."""
+    """Yield which points have a linear model, which choice is theirs, why others failed, and diagnostics."""
     facts = stored.facts
     if "points" in facts:
         points: list[Mapping[str, Any]] = facts["points"]

@@ -44,7 +44,9 @@ def save(
     if sample_time is not None:
         writing, chosen = replace(writing, sample_time=sample_time), "sample_time"
     if chosen is not None and Path(path).suffix.lower() != ".c":
-        raise UsageError(f"'{chosen}' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
+        raise UsageError(
+            f"'{chosen}' is an option of C code, and '{path}' is not a C file. Leave it out, or write a .c file."
+        )
     target = Path(path)
     codec = formats.require_codec(path, formats.kind_of(result))
     codec.write(result, target, replace(writing, name=target.stem))

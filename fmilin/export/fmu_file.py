@@ -43,7 +43,7 @@ def loads(content: bytes, origin: str) -> LinearModel:
         ) from None
     except DAMAGED as error:
         why = str(error).rstrip(".") or type(error).__name__
-        raise ModelError(f"'{origin}' is no FMU that can be read: {why}. Save it again.") from None
+        raise ModelError(f"'{origin}' is not an FMU that can be read: {why}. Save it again.") from None
     linear: LinearModel = require_codec(INSIDE, "linear model").loads(inside, origin)
     return linear
 

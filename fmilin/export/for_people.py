@@ -100,7 +100,7 @@ _SPECIAL = {
     "[": "{[}", "]": "{]}", "°": r"\textdegree{}", "·": r"\textperiodcentered{}",
 }  # fmt: skip
 _MARKED = re.compile("|".join(map(re.escape, _SPECIAL)))
-_MOST_COLUMNS = 10  # what a bmatrix takes, unless the counter MaxMatrixCols is raised
+_MAX_COLUMNS = 10  # what a bmatrix takes, unless the counter MaxMatrixCols is raised
 
 
 def dumps_tex(linear: LinearModel) -> bytes:
@@ -117,7 +117,7 @@ def _lines(linear: LinearModel) -> Iterator[str]:
     yield from _signals(linear)
     yield from _modes(linear)
     widest = max((s.matrix.shape[1] for s in name_matrices(linear)), default=0)
-    if widest > _MOST_COLUMNS:
+    if widest > _MAX_COLUMNS:
         yield f"\\setcounter{{MaxMatrixCols}}{{{widest}}}"
     for named in name_matrices(linear):
         yield from _matrix(named)

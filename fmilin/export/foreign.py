@@ -35,8 +35,8 @@ def dumps_dslin(linear: LinearModel) -> bytes:
     require_writable(linear)
     if linear.sample_time > 0:
         raise UsageError(
-            f"The model is sampled every {linear.sample_time:g} s, and dslin.mat has no place to say so: it would be "
-            "taken for a continuous one. Convert the continuous model, or use .mat, .m or .mo."
+            f"The model is sampled every {linear.sample_time:g} s, and dslin.mat cannot store the sample time. "
+            "Convert the continuous model, or use .mat, .m or .mo."
         )
     names = [name.encode("utf-8") for name in (*linear.states.names, *linear.inputs.names, *linear.outputs.names)]
     width = max(map(len, names), default=0)
@@ -61,16 +61,16 @@ def loads_dslin(content: bytes, origin: str) -> LinearModel:
         names = [_name(row) for row in np.ravel(top["xuyName"])]
         return _of_dslin(finite_array(top["ABCD"], "ABCD"), top["nx"], names, origin)
     except (FmilinError, ValueError) as error:
-        raise ModelError(f"'{origin}' is no dslin.mat that fmilin reads: {error}") from None
+        raise ModelError(f"'{origin}' is not a dslin.mat that fmilin reads: {error}") from None
     except Exception as error:  # noqa: BLE001 - SciPy raises whatever a damaged file leads to
-        raise ModelError(f"'{origin}' is no dslin.mat that fmilin reads: {error!r}.") from None
+        raise ModelError(f"'{origin}' is not a dslin.mat that fmilin reads: {error!r}.") from None
 
 
 def _of_dslin(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: str) -> LinearModel:
     n, (rows, columns) = int(np.ravel(nx)[0]), ABCD.shape
     n_u, n_y = columns - n, rows - n
     if n < 0 or n_u < 0 or n_y < 0 or len(names) != n + n_u + n_y:
-        raise ModelError(f"a matrix of {rows} x {columns}, {n} states and {len(names)} names do not fit.")
+        raise ModelError(f"a matrix of {rows} x {columns}, {n} states and {len(names)} names do not fit together.")
     states, inputs, outputs = (Signals(part) for part in (names[:n], names[n : n + n_u], names[n + n_u :]))
     text = "The file has no operating point: all values are deviations, and the accuracy is unknown."
     matrices = ABCD[:n, :n].copy(), ABCD[:n, n:].copy(), ABCD[n:, :n].copy(), ABCD[n:, n:].copy()
@@ -139,12 +139,15 @@ def loads_lin(content: bytes, origin: str) -> LinearModel:
     """Read the linear model of one file; azimuth, rotor speed and wind speed are parameters of its point."""
     lines = content.decode("utf-8", "replace").splitlines()
     if not any(line.startswith("Linearized model:") and TOOL in line for line in lines[:5]):
-        raise ModelError(f"'{origin}' is no linearization file of OpenFAST: its first lines do not say so.")
+        raise ModelError(
+            f"'{origin}' is not a linearization file of OpenFAST: its first lines are those of another format."
+        )
     try:
         return _of_lin(lines, origin)
     except (ValueError, IndexError) as error:
         raise ModelError(
-            f"'{origin}' is no linearization file of OpenFAST that fmilin reads (versions 2 to 4 are known): {error}."
+            f"'{origin}' is not a linearization file of OpenFAST that fmilin reads (versions 2 to 4 are known): "
+            f"{error}."
         ) from None
 
 
@@ -196,7 +199,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
     parameters = {name: float(_header(lines, title, unit=unit)) for name, (title, unit) in TURNING.items()}
     if wind := _header(lines, "Wind Speed", ""):  # from version 2.4 on
         parameters["wind_speed"] = float(wind)
-    digits = "The file has the digits that OpenFAST was told to write (OutFmt); nothing is known of their accuracy."
+    digits = "The numbers have the digits that OpenFAST wrote (OutFmt); their accuracy is unknown."
     time = float(_header(lines, "Simulation time"))
     point = LinearizationPoint(time, at["states"], at["inputs"], at["outputs"], parameters)
     info = ModelInfo(PurePath(origin).name.removesuffix(".lin"), tool=TOOL)
@@ -204,7 +207,7 @@ def _of_lin(lines: Sequence[str], origin: str) -> LinearModel:
 
 
 def _header(lines: Sequence[str], title: str, missing: str | None = None, unit: str = "") -> str:
-    """Return the number behind a title of the header; in another unit than ``unit`` it is refused."""
+    """Return the number behind a title of the header; in another unit than ``unit`` it is rejected."""
     for line in lines[:40]:
         if line.strip().startswith(title + ":"):
             number, *units = line.partition(":")[2].split()

@@ -96,11 +96,11 @@ def require_writable(linear: LinearModel) -> None:
     for name in ARRAYS:
         if not np.isfinite(_read_numbers(linear, name)).all():
             raise UsageError(
-                f"The matrix {name} contains NaN or infinite entries, which no file should carry. "
-                f"Linearize again at a point where the model is defined."
+                f"The matrix {name} contains NaN or infinite entries, which cannot be saved. Linearize again at a "
+                "point where the model is defined."
             )
     if nul := [s.name for group in GROUPS for s in getattr(linear, group) if "\0" in s.name]:
-        raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format here can carry.")
+        raise UsageError(f"The name {nul[0]!r} contains the character NUL, which no file format supports. Rename it.")
     _require_texts(linear)
 
 
@@ -121,8 +121,8 @@ def _require_texts(linear: LinearModel) -> None:
     except UnicodeEncodeError:
         bad = next(t for t in texts if any("\ud800" <= c <= "\udfff" for c in t))
         raise UsageError(
-            f"{bad[:70]!a} is no text: it contains one half of a pair of surrogates, which no file can carry. Give it "
-            "another name."
+            f"{bad[:70]!a} is not a text: it contains one half of a pair of surrogates, which no file can store. Give "
+            "it another name."
         ) from None
 
 
@@ -292,7 +292,7 @@ def _read_sparse(value: Any, name: str, shape: tuple[int, ...]) -> sparse.csr_ar
     entries = SparseEntries.of_mapping(value)
     finite_array(entries.parts[2], name)
     if entries.shape != shape:
-        raise ValueError(f"{name} has the shape {entries.shape}, but the names say {shape}")
+        raise ValueError(f"{name} has the shape {entries.shape}, but the names require {shape}")
     return entries.to_matrix()
 
 
@@ -373,8 +373,7 @@ def _require_finite(arrays: Mapping[str, FloatArray], owner: str, advice: str) -
     for name, array in arrays.items():
         if not np.isfinite(array).all():
             raise UsageError(
-                f"The matrix {name} of the {owner} contains NaN or infinite entries, which no file should carry. "
-                f"{advice}"
+                f"The matrix {name} of the {owner} contains NaN or infinite entries, which cannot be saved. {advice}"
             )
 
 
@@ -388,7 +387,7 @@ def descriptor_to_arrays(descriptor: Descriptor) -> Record:
 def descriptor_from_arrays(stored: Stored, origin: str) -> Descriptor:
     """Return the descriptor system that :func:`descriptor_to_arrays` described.
 
-    A descriptor system carries no remarks: a warning about the file goes to the logger ``fmilin.files``.
+    A descriptor system carries no diagnostics: a warning about the file goes to the logger ``fmilin.files``.
     """
     for remark in list_remarks(stored.integrity):
         logger.warning("'%s': %s", origin, remark.message)

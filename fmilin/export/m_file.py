@@ -47,7 +47,7 @@ def gather_models(models: Sequence[LinearModel], grid: Mapping[str, Sequence[flo
     By default the time if it differs (by more than rounding), else inputs and parameters, else independent states.
     """
     if not models:
-        raise UsageError("An array of linear models needs at least one of them.")
+        raise UsageError("An array of linear models needs at least one linear model.")
     for model in models[1:]:
         _require_alike(models[0], model)
     if grid is None:
@@ -59,8 +59,8 @@ def gather_models(models: Sequence[LinearModel], grid: Mapping[str, Sequence[flo
     table = np.column_stack(list(values.values())) if values else np.zeros((len(models), 0))
     if len(np.unique(table, axis=0)) < len(models):
         raise UsageError(
-            "Two of the linear models belong to the same point: nothing that varies tells them apart. Leave one out, "
-            "or say what varies (grid={name: values})."
+            "Two of the linear models belong to the same point: no varied quantity distinguishes them. Leave one out, "
+            "or name the varied quantities (grid={name: values})."
         )
     sizes = tuple(len(np.unique(v)) for v in values.values())
     order = np.lexsort(tuple(table.T)) if values else np.arange(1)  # the last key of lexsort is its first
@@ -156,8 +156,8 @@ def dumps_array(models: ModelArray, writing: Writing, last: Sequence[str] = ()) 
     """Return the content of a function file that builds one model, or an array of them; ``last`` are its last lines."""
     if not _NAME.fullmatch(writing.name) or _KEYWORDS.fullmatch(writing.name):
         raise UsageError(
-            f"MATLAB cannot call a function '{writing.name[:70]}': letters, digits and '_' make a name, a letter "
-            "first, 63 at most, and no keyword. Choose such a name for the .m file."
+            f"'{writing.name[:70]}' is not a valid name of a MATLAB function: use at most 63 letters, digits and '_', "
+            "a letter first, and not a keyword. Choose such a name for the .m file."
         )
     for model in models.models:
         require_writable(model)

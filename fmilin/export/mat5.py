@@ -1,7 +1,7 @@
 """MAT-files of version 5 (MATLAB 5 to 7; MathWorks, MAT-File Format R2024a, chapter 1), texts in any alphabet included.
 
 SciPy's writer stores texts as UTF-8, of which Octave loses the end when they are not ASCII. MATLAB, Octave and SciPy
-all read UTF-16; but SciPy refuses files that have characters beyond 16 bits in it, and takes those in UTF-8. A text is
+all read UTF-16; but SciPy rejects files that have characters beyond 16 bits in it, and takes those in UTF-8. A text is
 a str, a cell array a list, a struct a dict, a matrix an array of doubles, a sparse matrix :class:`SparseEntries`.
 """
 

@@ -91,7 +91,7 @@ def write(record: Record, path: Path) -> None:
                 append_byte_checksum(file)
         except (OSError, RuntimeError) as error:  # h5py raises RuntimeError when the disk is full
             why = _short(error)
-            raise UsageError(f"Cannot write '{path}': {why}. Choose another place, or free this one.") from None
+            raise UsageError(f"Cannot write '{path}': {why}. Choose another path, or free disk space there.") from None
 
 
 def _write(file_or_path: IO[bytes] | Path, record: Record) -> None:

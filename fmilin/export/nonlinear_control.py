@@ -113,7 +113,7 @@ def _states(frame: Frame, t: float, y: FloatArray, u: FloatArray) -> FloatArray:
         return frame.parametrization.psi(np.asarray(y, dtype=np.float64), time=float(t), inputs=u)
     except NumericalError as error:
         raise NumericalError(
-            f"{error} A system of python-control keeps the coordinates that it was made with; fmilin.simulate changes "
-            "them on the way.",
+            f"{error} A system of python-control cannot change its coordinates; fmilin.simulate changes them during "
+            "the motion.",
             condition_number=error.condition_number,
         ) from None

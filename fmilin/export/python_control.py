@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import control
 
     from fmilin.families.family import LinearFamily
+    from fmilin.linear_model.model import DelayedLinearModel
 
-__all__ = ["family_to_control", "legal_name", "original_name", "to_control"]
+__all__ = ["approximate_in_control", "family_to_control", "legal_name", "original_name", "to_control"]
 
 
 def to_control(linear: LinearModel) -> control.StateSpace:
@@ -46,3 +47,19 @@ def family_to_control(family: LinearFamily) -> list[control.StateSpace | None]:
     for number, linear in family.good():
         systems[number] = to_control(linear)
     return systems
+
+
+def approximate_in_control(model: DelayedLinearModel) -> control.StateSpace:
+    """Return the same of a model with delays, by Padé approximations; a Python warning says so.
+
+    ``model.pade(order).to_control()`` is the same for another order, without the warning.
+    """
+    import warnings
+
+    approximation = model.pade()
+    warnings.warn(
+        f"python-control has no delays. {approximation.warnings[-1].message} Another order: "
+        "lin.pade(order).to_control().",
+        stacklevel=3,
+    )
+    return to_control(approximation)

@@ -118,7 +118,7 @@ def restore_shape(array: FloatArray, name: str, shape: tuple[int, ...]) -> Float
     lengths, expected = ([n for n in each if n != 1] for each in (array.shape, shape))
     if (array.size == 0 and 0 in shape) or (array.ndim != len(shape) and lengths == expected):
         return array.reshape(shape)
-    raise ValueError(f"{name} has the shape {array.shape}, but the names say {shape}")
+    raise ValueError(f"{name} has the shape {array.shape}, but the names require {shape}")
 
 
 def facts_text(facts: Any) -> str:
@@ -140,14 +140,14 @@ def describe_restore_errors(origin: str) -> Iterator[None]:
     except KeyError as missing:
         raise ModelError(f"'{origin}' is damaged: the field {missing} is missing. Save it again.") from None
     except (FmilinError, TypeError, ValueError, AttributeError, OverflowError, IndexError) as error:
-        raise ModelError(f"'{origin}' is damaged: {error}. Save it again.") from None
+        raise ModelError(f"'{origin}' is damaged: {error}. Save it again from its source.") from None
 
 
 def require_format(stored: Stored, origin: str, expected: str, holds: str) -> None:
     """Raise ModelError for a file of another version, or of another kind of result."""
     if (stated := stored.facts.get("format")) != expected:
         raise ModelError(
-            f"'{origin}' is no {holds} that this fmilin reads: its field 'format' is {stated!r} instead of "
+            f"'{origin}' is not a {holds} that this fmilin reads: its field 'format' is {stated!r} instead of "
             f"'{expected}'. Save it again with fmilin {__version__}."
         )
 
@@ -177,13 +177,13 @@ def read_text(value: Any) -> str:
         return value
     if isinstance(value, np.ndarray) and not value.size:
         return ""
-    raise TypeError(f"{value!r} stands where a text should be")
+    raise TypeError(f"{value!r} should be a text")
 
 
 def read_texts(values: Any) -> list[str]:
     """Return a list of texts."""
     if isinstance(values, np.ndarray) and values.size and values.dtype.kind != "U":
-        raise ValueError(f"{values!r} stands where a list of texts should be")
+        raise ValueError(f"{values!r} should be a list of texts")
     return [read_text(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
 
 
@@ -195,12 +195,12 @@ def read_by_name(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 def write_remarks(remarks: Iterable[Remark]) -> Objects:
-    """Return kind and message of each remark."""
+    """Return kind and message of each diagnostic."""
     return Objects(("kind", "message"), ({"kind": remark.kind, "message": remark.message} for remark in remarks))
 
 
 def read_remarks(values: Any) -> tuple[Remark, ...]:
-    """Return the remarks that :func:`write_remarks` described."""
+    """Return the diagnostics that :func:`write_remarks` described."""
     if isinstance(values, Mapping):
         pairs = zip(read_texts(values["kinds"]), read_texts(values["messages"]), strict=True)
         return tuple(Remark(kind, message, is_read=True) for kind, message in pairs)

@@ -35,7 +35,7 @@ class SparseEntries(dict[str, Any]):
             raise ValueError("the entries of a sparse matrix have different numbers of rows, columns and values")
         for part, length in zip(indices, (height, width), strict=True):
             if len(part) and not (part.min() >= 0 and part.max() < length):
-                raise ValueError("an entry of a sparse matrix stands outside of its shape")
+                raise ValueError("an entry of a sparse matrix lies outside of its shape")
         return cls(shape=[height, width], rows=indices[0], columns=indices[1], values=numbers)
 
     @classmethod

@@ -16,7 +16,7 @@ from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import ModelDescription, Variable
 from fmilin.fmi.read.model import FmuModel
 from fmilin.fmi.write.description import BaseUnit, base_unit
-from fmilin.fmi.write.fmu import archive_bytes, build_fmu, identifier_like
+from fmilin.fmi.write.fmu import archive_bytes, build_fmu, to_identifier
 from fmilin.fmi.write.linear import LinearFmu, linear_fmu
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
@@ -72,7 +72,7 @@ def ssp(
     """
     path = Path(path)
     if path.suffix.lower() != ".ssp":
-        raise UsageError(f"'{path}': the name of a system has to end in .ssp.")
+        raise UsageError(f"'{path}': the name of a system file must end in .ssp.")
     system = WiredSystem(members, tuple(connections), inputs or {}, outputs or {}, name)
     write_atomically(path, dumps_ssp(system))
     return path
@@ -107,22 +107,26 @@ def dumps_ssp(system: WiredSystem) -> bytes:
 
 
 def _file_name(member: str) -> str:
-    return f"{identifier_like(member)}.fmu"
+    return f"{to_identifier(member)}.fmu"
 
 
 def _fmu(member: str, source: Any, folder: Path) -> Path:
     """Return an FMU of a member: its own, or one that is made in ``folder``."""
     if isinstance(source, (str, Path)):
         if not Path(source).is_file():
-            raise ModelError(f"The member '{member}': there is no file '{source}'.")
+            raise ModelError(
+                f"The file '{source}' of the member '{member}' does not exist. Check the path of the member."
+            )
         return Path(source)
     made = folder / _file_name(member)
     if isinstance(source, FmuModel):
-        raise UsageError(f"The member '{member}' is an FMU that was loaded: give the path of its file, which goes in.")
+        raise UsageError(
+            f"The member '{member}' is a loaded FMU: give the path of its file, which is copied into the system."
+        )
     if isinstance(source, Model):
         return build_fmu(source, made)
     linear = source if isinstance(source, LinearModel) else linear_from_control(member, source)
-    made.write_bytes(linear_fmu(linear, LinearFmu(identifier_like(member))))
+    made.write_bytes(linear_fmu(linear, LinearFmu(to_identifier(member))))
     return made
 
 
@@ -168,9 +172,12 @@ class _Wiring:
     def _input(self, text: str, source: str, where: str) -> tuple[str, str]:
         member, name = self._variable(text, where)
         if self._used[member][name].causality != "input":
-            raise UsageError(f"{where}: '{text}' is no input of its FMU.")
+            raise UsageError(f"{where}: '{text}' is not an input of its FMU.")
         if (member, name) in self._fed:
-            raise UsageError(f"The input '{text}' is fed twice, by '{self._fed[member, name]}' and by '{source}'.")
+            raise UsageError(
+                f"The input '{text}' is fed twice, by '{self._fed[member, name]}' and by '{source}'. Keep one of the "
+                "two connections."
+            )
         self._fed[member, name] = source
         return member, name
 

@@ -61,9 +61,9 @@ def decode(content: bytes) -> Stored:
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"it is no JSON document, {error}") from None
+        raise ValueError(f"it is not a JSON document, {error}") from None
     if not isinstance(document, dict):
-        raise TypeError("the document is no object")
+        raise TypeError("the document is not an object")
     stated = document.pop(NAME, None)
     checksum = compute_checksum(document)
     integrity = assess_checksum(stated, checksum, is_rewritten=not content.startswith(BEGINNING))

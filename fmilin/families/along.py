@@ -15,7 +15,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
 from fmilin.families.rows import OutcomeBlock, Template
-from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linear_model.builder import find_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
 from fmilin.linearization.context import BatchResult
@@ -45,7 +45,7 @@ def linearize_along(
 ) -> LinearFamily:
     """Return one linear model per point of a path, over time or the number of the point, in coordinates without jumps.
 
-    A partition is kept as long as it is well conditioned; a switch is a remark of kind ``"coordinates-switched"``.
+    A partition is kept as long as it is well conditioned; a switch is a diagnostic of kind ``"coordinates-switched"``.
     Tangent coordinates are carried on smoothly. Raises FmilinError as :func:`fmilin.linearize`, at the first point that
     fails.
 
@@ -81,7 +81,7 @@ def linearize_path(
     require_points(points)
     if inputs is not None and not request.parameters and _others_at_start(model, points, inputs):
         # A smaller model, which answers for many points at once.
-        chosen = chosen_inputs(model.inputs, inputs)
+        chosen = find_inputs(model.inputs, inputs)
         points = [_with_inputs(point, chosen) for point in points]
         model, inputs = model.with_interface(inputs, None), None
     if outputs is not None:
@@ -95,7 +95,7 @@ def _others_at_start(model: Model, points: Iterable[OperatingPoint], inputs: Seq
     """Whether the inputs that are not chosen are at their start values, which a model without them has."""
     if any(not model.inputs.has(name) for name in inputs):
         return False
-    unchosen = np.setdiff1d(np.arange(len(model.inputs)), chosen_inputs(model.inputs, inputs))
+    unchosen = np.setdiff1d(np.arange(len(model.inputs)), find_inputs(model.inputs, inputs))
     return all((point.inputs[unchosen] == model.start.inputs[unchosen]).all() for point in points)
 
 
@@ -109,8 +109,8 @@ def require_points(points: Iterable[object]) -> None:
     for number, point in enumerate(points, 1):
         if not isinstance(point, OperatingPoint):
             raise UsageError(
-                f"Point {number} is of the type '{type(point).__name__}', and should be of the type OperatingPoint: "
-                "fl.operating_point(model, {name: value}) makes one."
+                f"Point {number} is of the type '{type(point).__name__}', and should be an OperatingPoint: create it "
+                "with fl.operating_point(model, {name: value})."
             )
 
 
@@ -119,7 +119,7 @@ class _PathFamily:
 
     def __init__(self, model: Model, request: Request, points: list[OperatingPoint]) -> None:
         if not points:
-            raise UsageError("A family of linear models needs at least one of them.")
+            raise UsageError("A family of linear models needs at least one linear model.")
         self._model, self._request, self._points = model, request, points
         times = [point.time for point in points]
         moves = len(set(times)) == len(times) > 1
@@ -154,7 +154,7 @@ class _PathFamily:
             full_model, at = with_parameters_as_inputs(full_model, point, names)
         model = model_at(full_model, at)
         full, selection = linearize_next(model, at, self._request, previous)
-        linear = full if names is None else with_inputs(full, chosen_inputs(model.inputs, names))
+        linear = full if names is None else with_inputs(full, find_inputs(model.inputs, names))
         if self._request.parameters:
             linear = add_parameter_derivatives(full_model, at, linear, self._request)
         self._template = self._template or Template.of(linear, self._parameters)
@@ -162,7 +162,7 @@ class _PathFamily:
         if not outcome.ok:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
         self._builder.add(outcome)
-        self._choice = linear.states, ("exact", linear.method.coordinates)
+        self._choice = linear.states, (linear.method.derivatives, linear.method.coordinates)
         return selection, Reference(model, self._request, at, linear, selection, own=model)
 
     def _linearize_together(self, reference: Reference, first: int) -> Iterator[OutcomeBlock]:

@@ -25,7 +25,7 @@ from fmilin.families.batch_solvers import (
 from fmilin.families.continuation import ContinuationPoint, can_continue
 from fmilin.families.grid import Grid
 from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
-from fmilin.linear_model.builder import chosen_inputs
+from fmilin.linear_model.builder import find_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
 from fmilin.linearization.context import BatchResult
@@ -63,7 +63,7 @@ class BatchRuns:
     ) -> None:
         self._model, self._grid, self._how, self._settings = model, grid, how, settings
         self._parameters = tuple(parameters)
-        self._chosen_inputs = None if how.inputs is None else chosen_inputs(model.inputs, how.inputs)
+        self._chosen_inputs = None if how.inputs is None else find_inputs(model.inputs, how.inputs)
         self._assembly: AssembledPoints | None = None
         self._is_differentiable: bool | None = None  # not asked yet
 
@@ -151,7 +151,7 @@ class BatchRuns:
         points, last = block.solved.points, block.count - 1
         diagnostics, models = block.linearized.diagnostics, block.linearized.models[: block.count]
         models.stored["parameters"] = self._list_parameters(template, points[: block.count], seed)
-        method = ("exact", seed.linear.method.coordinates)
+        method = (seed.linear.method.derivatives, seed.linear.method.coordinates)
         linear = Layout(template).extract(models.read_point(last), seed.linear.states, method, diagnostics[last])
         x, u = points.states[last].copy(), points.inputs[last].copy()
         point = OperatingPoint(seed.point.time, x, u, dict(linear.point.parameters))

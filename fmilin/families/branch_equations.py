@@ -348,7 +348,7 @@ class BatchDerivatives:
     def tangents(self) -> TangentBatch:
         """The derivatives at the last evaluation of each point."""
         if self._tangents is None:
-            raise NumericalError("The equations are to be evaluated before they are solved.")
+            raise NumericalError("The equations must be evaluated before they are solved.")
         return self._tangents
 
     @property

@@ -21,12 +21,15 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.algorithm import search
-from fmilin.trimming.points import point_of
+from fmilin.trimming.points import find_point
 from fmilin.trimming.request import TrimRequest
 
 MAX_HALVINGS = 6
 """Of the step from one point to the next."""
-LOST = "From the point before, this one could not be followed: it was searched for, and may lie on another branch."
+LOST = (
+    "The branch could not be followed from the previous point to this one: it was found by a search, and may lie on "
+    "another branch."
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class BranchFollower:
         """Return the point with these values, linearized; FmilinError if there is none."""
         if self._plan.point.trim is None:
             model = self._models.find(values)
-            point = point_of(model, self._plan.request_point(values))
+            point = find_point(model, self._plan.request_point(values))
             return SweptPoint(self._linearize(model, point, values, predecessor))
         if predecessor is None:
             return self._find_first(values)
@@ -66,7 +69,7 @@ class BranchFollower:
 
     def request_trim(self, values: Mapping[str, float]) -> tuple[TrimRequest, dict[str, float]]:
         """Return what is requested of a point besides its parameters, and where its search starts."""
-        request, guess = self._plan.point.trim_of(self._models.base)
+        request, guess = self._plan.point.build_trim(self._models.base)
         varied = {name: value for name, value in values.items() if self._models.find_kind(name) != "parameter"}
         return replace(request, fixed={**request.fixed, **varied}), guess
 
@@ -128,7 +131,7 @@ class BranchFollower:
         """Return the point by one chord from ``predecessor``; by a search from there where a chord cannot be used."""
         try:
             model = self._models.find(values)
-            request = self.request_trim(values)[0].checked(model)
+            request = self.request_trim(values)[0].check(model)
             # For derivatives by parameters a point has to say how it was trimmed, as one from a search does.
             if self._plan.how.parameters or not can_continue(model, request, predecessor):
                 return self._search(values, predecessor)
@@ -142,7 +145,7 @@ class BranchFollower:
         model = self._models.find(values)
         request, guess = self.request_trim(values)
         if predecessor is not None:
-            fixed, point = request.checked(model).fixed, predecessor.point
+            fixed, point = request.check(model).fixed, predecessor.point
             states = zip(model.states.names, point.states.tolist(), strict=True)
             inputs = zip(model.inputs.names, point.inputs.tolist(), strict=True)
             guess = {name: value for name, value in states if name not in fixed}
@@ -181,7 +184,7 @@ class BranchFollower:
 
     def _compute_volume(self, predecessor: ContinuationPoint) -> float:
         model = self._models.find(predecessor.values)
-        return compute_volume(model, self.request_trim(predecessor.values)[0].checked(model), predecessor)
+        return compute_volume(model, self.request_trim(predecessor.values)[0].check(model), predecessor)
 
     def _find_beyond_fold(self, values: Mapping[str, float], fold: Fold) -> tuple[ContinuationPoint, bool]:
         """Return a point from the plan's guess, or one on the branch around the fold, and whether it is that one."""
@@ -209,7 +212,7 @@ class BranchFollower:
         """Return the branch around a fold, along which ``name`` is solved for."""
         constant = {n: value for n, value in values.items() if n != name}
         model, kind = self._models.find(constant), self._models.find_kind(name)
-        request = self.request_trim(constant)[0].checked(model)
+        request = self.request_trim(constant)[0].check(model)
         states, inputs = model.states.names, model.inputs.names
         free = request.free if kind == "state" else (*request.free, name)
 

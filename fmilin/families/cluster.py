@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
@@ -19,8 +19,13 @@ from fmilin.families.rows import PointOutcome
 from fmilin.fmi.client.restrictions import Limits
 from fmilin.support.files import is_file, write_file
 
+if TYPE_CHECKING:
+    from fmilin.families.processes import Processes
+
 CONNECT = "10s"  # for a cluster to answer
 CHECK_INTERVAL = 1.0  # seconds after which a wait for the workers checks whether the scheduler is still there
+RUN_COUNT_PER_WORKER = 4
+"""Of a source that is computed in batches: a run begins with a point alone, and is reported when it is complete."""
 RETRIES = 3  # times that a task is given to another worker when one is lost on it
 
 
@@ -37,7 +42,7 @@ class PackedPlan:
     def of(cls, plan: SweepPlan, limits: Limits | None = None) -> PackedPlan:
         """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
         if not isinstance(plan.source, str):
-            raise UsageError("A cluster needs the model's file: give its path, not a model that is open here.")
+            raise UsageError("A cluster needs the model's file: give its path instead of a loaded model.")
         path = _find_model_file(plan.source)
         paths = [] if path is None else [path, path.with_name(f"{path.stem}.fmilin.toml")]
         if plan.load.constraints_file is not None:
@@ -70,14 +75,31 @@ def _find_model_file(source: str) -> Path | None:
         return path
     if ":" in source and ".py:" not in source:
         return None
-    raise UsageError(f"There is no file '{head}' that could travel to the cluster.")
+    raise UsageError(f"There is no file '{head}' that could be sent to the cluster.")
 
 
 _open: dict[str, Any] = {}  # of this worker: a folder and the processes of each packed plan
 
 
-def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[PointOutcome], ContinuationPoint | None]:
-    """Compute a task on a worker, in a process of its own that stays for the next task."""
+def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[Sequence[PointOutcome]], ContinuationPoint | None]:
+    """Compute a task on a worker, in a process of its own that stays for the next task. Batches stay whole."""
+    engine = _open_on_worker(packed)
+    engine.submit(task)
+    blocks: list[Sequence[PointOutcome]] = []
+    while True:
+        for report in engine.reports():
+            if len(report.outcomes):
+                blocks.append(report.outcomes)
+            if report.finished:
+                return blocks, report.predecessor
+
+
+def computes_batches(packed: PackedPlan) -> bool:
+    """Return, on a worker, whether the source is computed in batches."""
+    return _open_on_worker(packed).least_run > SweepExecutor.least_run
+
+
+def _open_on_worker(packed: PackedPlan) -> Processes:
     from fmilin.families.processes import Processes
 
     if packed.key not in _open:
@@ -88,14 +110,8 @@ def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[PointOutcome], Co
             folder.cleanup()
             raise
         _open[packed.key] = (engine, folder)
-    engine = _open[packed.key][0]
-    engine.submit(task)
-    outcomes: list[PointOutcome] = []
-    while True:
-        for report in engine.reports():
-            outcomes += report.outcomes
-            if report.finished:
-                return outcomes, report.predecessor
+    opened: Processes = _open[packed.key][0]
+    return opened
 
 
 def _return_plan(packed: PackedPlan) -> PackedPlan:
@@ -141,7 +157,26 @@ class Cluster(SweepExecutor):
         self._shipped = self._client.submit(_return_plan, self._packed, pure=False)
         self._tasks: dict[Any, SweepTask] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
-        self.capacity = 4 * max(1, sum(self._client.nthreads().values()))
+        workers = max(1, sum(self._client.nthreads().values()))
+        self.capacity = 4 * workers
+        try:
+            if self._computes_batches():
+                self.least_run = max(self.least_run, -(-plan.grid.size // (RUN_COUNT_PER_WORKER * workers)))
+        except BaseException:
+            self.close()
+            raise
+
+    def _computes_batches(self) -> bool:
+        """Ask a worker whether the source is computed in batches."""
+        question = self._client.submit(computes_batches, self._shipped, pure=False, retries=RETRIES)
+        question.add_done_callback(self._done.put)
+        self._wait_for_finished_futures()
+        try:
+            return bool(question.result())
+        except (UsageError, ModelError):
+            raise
+        except Exception:  # noqa: BLE001 - a worker that is lost: tasks say so
+            return False
 
     def submit(self, task: SweepTask) -> None:
         """Take in a task."""
@@ -154,15 +189,17 @@ class Cluster(SweepExecutor):
         for future in self._wait_for_finished_futures():
             task = self._tasks.pop(future)
             try:
-                outcomes, predecessor = future.result()
+                blocks, predecessor = future.result()
             except FmilinError as error:
                 if isinstance(error, UsageError | ModelError) and task.predecessor is None:
                     raise
-                outcomes, predecessor = _make_failures(task, str(error)), task.predecessor
+                blocks, predecessor = [_make_failures(task, str(error))], task.predecessor
             except Exception as error:  # noqa: BLE001 - KilledWorker, and what else a cluster may raise
                 why = f"The cluster lost its workers on this run of points: {error}"
-                outcomes, predecessor = _make_failures(task, why), task.predecessor
-            yield TaskReport(task, outcomes, predecessor)
+                blocks, predecessor = [_make_failures(task, why)], task.predecessor
+            for block in blocks:
+                yield TaskReport(task, block, predecessor, finished=False)
+            yield TaskReport(task, (), predecessor)
 
     def _wait_for_finished_futures(self) -> list[Any]:
         """Return the futures that are done, at least one; those of a scheduler that is gone never are, or cancelled."""
@@ -177,8 +214,7 @@ class Cluster(SweepExecutor):
                 break
             return batch
         raise ModelCrashError(
-            "The Dask scheduler is gone: it was stopped, or the connection broke. Start it again, or use jobs= for "
-            "processes on this machine."
+            "The connection to the Dask scheduler was lost. Start it again, or use jobs= for processes on this machine."
         )
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ from fmilin.families.zero_tracking import ZeroTracks, track_zeros
 from fmilin.formats import Holds
 from fmilin.linear_model.arrays import MATRICES, LinearArrays
 from fmilin.linear_model.builder import with_errors
-from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, drawn_result
+from fmilin.linear_model.model import EntryErrors, LinearModel, Pictures, extract_result
 from fmilin.linear_model.no_response import is_at_rest
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
@@ -47,32 +47,32 @@ T = TypeVar("T")
 class FamilyPlots(Pictures["LinearFamily"]):
     """Draws a family; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
-    @implemented_in("fmilin.report.family_pictures:family_eigenvalue_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:family_eigenvalue_figure", subject=extract_result)
     def eigenvalues(self) -> Figure:
         """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:zero_locus_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:zero_locus_figure", subject=extract_result)
     def zeros(self) -> Figure:
         """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=extract_result)
     def root_locus(self) -> Figure:
         """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:campbell_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:campbell_figure", subject=extract_result)
     def campbell(self, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
         """Return frequencies and damping ratios of modes that swing over the axis, with lines at multiples of it."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:margin_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:margin_figure", subject=extract_result)
     def margins(self) -> Figure:
         """Return gain, phase and disk margins of loops over the last axis; none where one is unstable."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:surface_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.family_pictures:surface_figure", subject=extract_result)
     def surface(self, quantity: str = "growth") -> Figure:
         """Return one number of every linear model over a grid of two axes, as colours with lines of equal height.
 
@@ -326,7 +326,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     def _part(self, key: Any, picked: NDArray[np.intp]) -> LinearFamily:
         keys = key if isinstance(key, tuple) else (key,)
         if any(not isinstance(k, slice | int | np.integer) for k in keys):
-            raise UsageError("Points of a family are picked by integers and slices.")
+            raise UsageError("Points of a family must be selected by integers and slices.")
         keys = (*keys, *[slice(None)] * (len(self.shape) - len(keys)))
         if self.grid.zipped:
             axes = {name: values[keys[0]] for name, values in self.axes.items()}
@@ -351,7 +351,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     def interpolate(self, values: Mapping[str, float]) -> LinearModel:
         """Return the linear model between the points of the grid, linear in every axis.
 
-        Its remark of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
+        Its diagnostic of kind ``"interpolated"`` and its accuracy say how far interpolation is off at the points of the
         grid around it when each is left out; ``values`` has one value for every axis. Raises UsageError when a value is
         missing or outside the grid; NumericalError when one of the points around has no linear model, or other
         coordinates than the others.
@@ -362,8 +362,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
                 self.linear_model(number)  # raises the reason
         if len({int(self._kinds.flat[k]) for k in weights}) > 1:
             raise NumericalError(
-                "The points around have different independent coordinates: there is nothing to interpolate between. "
-                "Name coordinates that are regular at all points (independent=), or take tangent ones."
+                "The neighbouring points have different independent coordinates, so interpolation is not possible. "
+                "Name coordinates that are regular at all points (independent=), or use coordinates='tangent'."
             )
         numbers = list(weights)
         nearest = max(weights, key=lambda k: weights[k])
@@ -379,7 +379,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         errors = EntryErrors(**{name: grid_errors[name] + getattr(linear.errors, name) for name in MATRICES})
         linear = with_errors(linear, errors, *_describe_motion(linear))
         accuracies = ", ".join(f"{name} {getattr(linear.accuracy, name):.2g}" for name in "ABCD")
-        text = f"Interpolated between {len(weights)} points; where one of those is left out, it is off by (relative): "
+        text = f"Interpolated between {len(weights)} points. Relative errors when one of them is left out:  "
         return replace(linear, warnings=(*linear.warnings, Remark("interpolated", f"{text}{accuracies}.")))
 
     def left_out(self) -> LeftOut:
@@ -424,7 +424,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
 
     @implemented_in("fmilin.families.multiblade:average_over_azimuth")
     def averaged(self) -> LinearFamily | LinearModel:
-        """Return the mean over the axis ``azimuth``, with a remark on how much A varies around it.
+        """Return the mean over the axis ``azimuth``, with a diagnostic on how much A varies around it.
 
         UsageError: when there is no such axis, or a point of the grid has no linear model.
         """

@@ -45,7 +45,7 @@ def build_outcome(
 
 
 class RemarksByNumber(Mapping[int, tuple[Remark, ...]]):
-    """Remarks by the number of their point; those on points of a block are written when they are read."""
+    """Diagnostics by the number of their point; those on points of a block are written when they are read."""
 
     def __init__(self) -> None:
         self._written: dict[int, tuple[Remark, ...]] = {}
@@ -73,11 +73,11 @@ class RemarksByNumber(Mapping[int, tuple[Remark, ...]]):
         return dict, (dict(self),)
 
     def add(self, number: int, remarks: tuple[Remark, ...]) -> None:
-        """Keep the remarks on a point."""
+        """Keep the diagnostics on a point."""
         self._written[number] = remarks
 
     def add_block(self, numbers: NDArray[np.intp], remarks: BatchRemarks) -> None:
-        """Keep the remarks on the first points of a batch."""
+        """Keep the diagnostics on the first points of a batch."""
         for k in np.flatnonzero(remarks.is_present[: len(numbers)]).tolist():
             self._unwritten[int(numbers[k])] = remarks, k
 
@@ -216,7 +216,7 @@ def build_family(
     A grid where every combination of the values is there once; else a list of points.
     """
     if not models:
-        raise UsageError("A family of linear models needs at least one of them.")
+        raise UsageError("A family of linear models needs at least one linear model.")
     if axes is None:
         times = [m.point.time for m in models]
         axes = {"time": times} if len(set(times)) == len(times) > 1 else {"point": list(range(len(models)))}

@@ -67,25 +67,25 @@ class Grid:
 def build_grid(vary: Mapping[str, Sequence[float] | RealArray], *, zipped: bool = False) -> Grid:
     """Return the grid over these values, checked."""
     if not vary or not isinstance(vary, Mapping):
-        raise UsageError("There is nothing to vary: give at least one name with its values, vary={'NAME': [V1, V2]}.")
+        raise UsageError("No quantity is varied: give at least one name with its values, vary={'NAME': [V1, V2]}.")
     axes: dict[str, FloatArray] = {}
     for name, numbers in vary.items():
         try:
             values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
         except (TypeError, ValueError, OverflowError):
-            raise UsageError(f"The values of '{name}' are no numbers. Give a list of them.") from None
+            raise UsageError(f"The values of '{name}' are not numbers. Give a list of them.") from None
         if values.ndim != 1 or not len(values):
-            raise UsageError(f"The values of '{name}' make no axis: give at least one number, in one row.")
+            raise UsageError(f"The values of '{name}' do not form an axis: give at least one number, in one row.")
         if bad := [i for i, v in enumerate(values) if not np.isfinite(v)]:
-            raise UsageError(f"Value {bad[0] + 1} of '{name}' is {values[bad[0]]}: give finite numbers.")
+            raise UsageError(f"Value {bad[0] + 1} of '{name}' is {values[bad[0]]}: all entries must be finite numbers.")
         if len(np.unique(values)) < len(values) and not zipped:
-            raise UsageError(f"The values of '{name}' have one twice. Give each once.")
+            raise UsageError(f"The values of '{name}' contain a value twice. Give each once.")
         values.flags.writeable = False
         axes[name] = values
     sizes = {name: len(values) for name, values in axes.items()}
     if zipped and len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} has {n}" for name, n in sizes.items())
-        raise UsageError(f"Axes that are walked together need equally many values: {listed}.")
+        raise UsageError(f"Axes that are combined value by value need the same number of values: {listed}.")
     return Grid(axes, zipped)
 
 

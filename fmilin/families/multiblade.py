@@ -78,14 +78,14 @@ def build_transformation(
         if len(names) < MIN_BLADES:
             raise UsageError(
                 f"'{group}' has {len(names)} blade{'s' if len(names) != 1 else ''}: multiblade coordinates need three "
-                "or more. Two blades make no isotropic rotor in any coordinates; floquet() is the answer there."
+                "or more. A rotor with two blades is not isotropic in any coordinates; use floquet() for it."
             )
         q = [signals.positions[name] for name in names]
         v = [rates[i] for i in q if i in rates]
         if len(v) < len(q) or named & set(v):  # some have none, or the rates are in a group themselves
             v = []
         if taken & {*q, *v} or len(set(q)) < len(q):
-            raise UsageError(f"A quantity of the blades stands twice in the groups (in '{group}'). Name each once.")
+            raise UsageError(f"A quantity of the blades occurs twice in the groups (in '{group}'). Name each once.")
         taken |= {*q, *v}
         B, slope = _of_blades(len(q), azimuth)
         L[:, np.array(q)[:, None], q] = B
@@ -115,8 +115,8 @@ def multiblade(family: LinearFamily, groups: Mapping[str, Sequence[str]] | None 
     """Return the family with the blades' quantities as the ground sees them; by default those named 'blade 1', ..."""
     if missing := [name for name in (AZIMUTH, SPEED) if name not in family.template.parameters]:
         raise UsageError(
-            f"The points of this family do not say the {missing[0].replace('_', ' ')}: multiblade coordinates need it. "
-            "Families of OpenFAST's files do; of other models use fl.linearize_periodic(...).multiblade."
+            f"The points of this family lack the {missing[0].replace('_', ' ')}, which multiblade coordinates need. "
+            "Families of OpenFAST's files have it; for other models use fl.linearize_periodic(...).multiblade."
         )
     everything = (family.states, family.inputs, family.outputs)
     named = find_blade_groups(everything) if groups is None else groups
@@ -147,7 +147,7 @@ def average_over_azimuth(family: LinearFamily) -> LinearFamily | LinearModel:
         raise UsageError("The mean over a turn needs an axis 'azimuth' and a linear model at every point of the grid.")
     if len({choice.states.names for choice in family.choices}) > 1:
         raise UsageError(
-            "The coordinates change over the turn, so that there is no mean: sweep with independent=[...]."
+            "The coordinates change over the turn, so a mean does not exist: sweep with independent=[...]."
         )
     axis = list(family.axes).index(AZIMUTH)
     rest = {name: values for name, values in family.axes.items() if name != AZIMUTH}

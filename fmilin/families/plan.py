@@ -33,7 +33,7 @@ class SweepPlan:
 
     def __post_init__(self) -> None:
         if self.continuous and not self.loop_at:
-            raise UsageError("A continuous approximation is one of loops. Name a wire with loop_at=.")
+            raise UsageError("A continuous approximation needs a loop. Name a wire with loop_at=.")
         if self.loop_at:
             reject_without_meaning("loop_transfer", given_options(self.how))
         trim, guess = self.point.trim, self.point.guess
@@ -41,11 +41,9 @@ class SweepPlan:
             if both := [name for name in self.grid.axes if name in other]:
                 raise UsageError(f"'{both[0]}' is varied and {what} at the same time. Leave one of them out.")
         if trim and (both := [name for name in self.grid.axes if name in trim.free]):
-            raise UsageError(
-                f"'{both[0]}' is varied, which holds it, and free at the same time. Leave one of them out."
-            )
+            raise UsageError(f"'{both[0]}' is varied and free at the same time. Leave one of them out.")
         if both := [name for name in self.grid.axes if name in guess]:
-            raise UsageError(f"'{both[0]}' is varied, so there is nothing to guess. Leave one of them out.")
+            raise UsageError(f"'{both[0]}' is varied, so it needs no guess. Leave one of them out.")
         if trim is None and guess:
             name = next(iter(guess))
             raise UsageError(

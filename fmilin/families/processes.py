@@ -20,7 +20,7 @@ from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.rows import PointOutcome, list_numbers
 from fmilin.families.solver import PointSolver
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.support.stopped_processes import PATIENCE_SECONDS, StopWatch
 from fmilin.support.waiting import wait_for_readable
 
@@ -50,7 +50,7 @@ def make_server(plan: SweepPlan, limits: Limits | None = None) -> Callable[[Make
 
     def serve(pipe: MakersPipe) -> None:
         logger.handlers, logger.propagate = [_LineSender(pipe)], False
-        with restricted_to(limits):
+        with apply_limits(limits):
             open_and_compute(pipe)
 
     def open_and_compute(pipe: MakersPipe) -> None:
@@ -128,7 +128,7 @@ class Processes(SweepExecutor):
         self._plan, self._limits = plan, limits
         self._program = program or not hasattr(os, "fork")
         if self._program and not isinstance(plan.source, str):
-            raise UsageError("Other processes need the model's file: give its path, not a model that is open here.")
+            raise UsageError("Other processes need the model's file: give its path instead of a loaded model.")
         self.capacity, self._jobs = 2 * jobs, jobs
         self._tasks: deque[SweepTask] = deque()
         self._failures, self._opened = 0, False

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import ENTRY_ERRORS_CODE, MATRICES, LinearArrays
-from fmilin.linear_model.builder import Named, built_of_arrays
+from fmilin.linear_model.builder import Named, build_from_arrays
 from fmilin.linear_model.descriptor import Derivative, Descriptor
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearizationPoint, LinearModel
 from fmilin.manifold.checks.batch_remarks import BatchRemarks
@@ -57,9 +57,9 @@ class Template:
             )
         for group in ("full_states", "inputs", "outputs"):
             if getattr(other, group).names != getattr(self, group).names:
-                return f"The {group.replace('_', ' ')} are others than elsewhere."
+                return f"The {group.replace('_', ' ')} differ from those of other points."
         if other.parameters != self.parameters:
-            return "The parameters that vary are others than elsewhere."
+            return "The varied parameters differ from those of other points."
         if other.sample_time != self.sample_time:
             return f"The sample time is {other.sample_time:g} s here and {self.sample_time:g} s elsewhere."
         return ""
@@ -208,7 +208,7 @@ class Layout:
             outputs=dict(zip(t.outputs.names, v["out0"].tolist(), strict=True)),
             parameters={name: value for name, value in parameters if not np.isnan(value)},
         )
-        return built_of_arrays(
+        return build_from_arrays(
             Named(t.model, t.inputs, t.outputs),
             v,
             (EntryErrors(**{name: v[f"error_{name}"] for name in MATRICES}), Accuracy(*v["accuracy"].tolist())),

@@ -17,7 +17,7 @@ from fmilin.families.folds import FoldError
 from fmilin.families.open_models import OpenModels
 from fmilin.families.plan import SweepPlan
 from fmilin.families.rows import PointOutcome, Template
-from fmilin.linear_model.builder import chosen_inputs, with_inputs
+from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import add_parameter_derivatives
 from fmilin.linearization.suitability import require_suitable_model
@@ -46,7 +46,7 @@ class PointSolver:
         """The solver for runs of points together."""
         plan = self.plan
         parameters = [name for name in plan.grid.axes if self._models.find_kind(name) == "parameter"]
-        return BatchRuns(self.base, plan.grid, parameters, plan.how, plan.point.values_of(self.base))
+        return BatchRuns(self.base, plan.grid, parameters, plan.how, plan.point.collect_values(self.base))
 
     @property
     def assembles_together(self) -> bool:
@@ -68,7 +68,7 @@ class PointSolver:
             if self._models.find_kind(name) == "parameter":
                 self._models.require_parameter(name, value)
         if plan.how.inputs is not None:
-            chosen_inputs(base.inputs, plan.how.inputs)
+            find_inputs(base.inputs, plan.how.inputs)
         if plan.how.parameters:
             make_parameters_adjustable(base, base.start, plan.how.parameters)
         for name in plan.how.independent or ():
@@ -77,7 +77,7 @@ class PointSolver:
         if plan.point.trim is not None:
             request, guess = self._follower.request_trim(values)
             model = self._models.find(values)
-            request.checked(model).checked_guess(model, guess)
+            request.check(model).check_guess(model, guess)
 
     def close(self) -> None:
         """Close the models that were opened here."""
@@ -115,7 +115,7 @@ class PointSolver:
             return
         request = None
         if self.plan.point.trim is not None:
-            request = self._follower.request_trim(self.plan.grid.values(numbers[0]))[0].checked(self.base)
+            request = self._follower.request_trim(self.plan.grid.values(numbers[0]))[0].check(self.base)
         model = self._models.find(predecessor.values)
         yield from self._batch_runs.solve(numbers, predecessor, request, model)
 
@@ -141,7 +141,7 @@ class PointSolver:
             model = self._models.find(values)
             linear = linearize_loop_transfer(model, plan.loop_at, point, how, continuous=plan.continuous)
         if how.inputs is not None:
-            linear = with_inputs(linear, chosen_inputs(linear.inputs, how.inputs))
+            linear = with_inputs(linear, find_inputs(linear.inputs, how.inputs))
         if how.parameters and not plan.loop_at:
             linear = add_parameter_derivatives(self._models.find(values), point, linear, how)
         if not all(np.isfinite(matrix).all() for matrix in (linear.A, linear.B, linear.C, linear.D, linear.T)):

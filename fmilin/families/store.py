@@ -14,16 +14,18 @@ import time
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, UsageError
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
 from fmilin.families.plan import SweepPlan
-from fmilin.families.rows import Layout, PointOutcome, Template
+from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals
@@ -61,7 +63,7 @@ class Store(FamilyBuilder):
         if old and not resume:
             raise UsageError(
                 f"An interrupted sweep into '{path}' is stored in '{self._folder}'. Continue it with resume=True, or "
-                "remove that folder to begin anew."
+                "remove that folder to start again."
             )
         try:
             self._folder.mkdir(exist_ok=True)
@@ -80,7 +82,7 @@ class Store(FamilyBuilder):
             raise self._refusal(error) from None
 
     def _is_same(self, identity: dict[str, Any]) -> bool:
-        """Refuse the folder of another sweep; False when it does not say which one it is of."""
+        """Reject the folder of another sweep; False when it does not say which one it is of."""
         try:
             before = json.loads((self._folder / "plan.json").read_bytes())
         except (ValueError, RecursionError, FileNotFoundError):
@@ -90,18 +92,21 @@ class Store(FamilyBuilder):
         if wrong := [name for name, value in identity.items() if before.get(name) != value]:
             what = {"content": "model file", "asked": "request"}.get(wrong[0], wrong[0])
             raise UsageError(
-                f"The interrupted sweep in '{self._folder}' is another one: its {what} differs. Repeat its command to "
-                "go on with it, or remove that folder to begin anew."
+                f"The interrupted sweep in '{self._folder}' has another {what}. Repeat its command to continue it, or "
+                "remove that folder to start again."
             )
         return True
 
     def add_all(self, outcomes: Iterable[PointOutcome]) -> None:
         """Take in what came of some points, and write it."""
-        points = []
         try:
-            for outcome in outcomes:
-                self.add(outcome)
-                points.append(self._entry(outcome))
+            if isinstance(outcomes, OutcomeBlock):
+                points = self._add_rows(outcomes)
+            else:
+                points = []
+                for outcome in outcomes:
+                    self.add(outcome)
+                    points.append(self._entry(outcome))
             if points:
                 self._written.append({"points": points})
                 lines = b"".join(map(self._line, self._written))
@@ -116,6 +121,30 @@ class Store(FamilyBuilder):
         except OSError as error:
             raise self._refusal(error) from None
 
+    def _add_rows(self, block: OutcomeBlock) -> list[list[Any]]:
+        """Take in points that were linearized together; return what the journal says of each."""
+        numbers: list[int] = block.numbers.tolist()
+        why, layout = self._why_not(block.template), Layout(block.template)
+        if why:
+            self._reasons.update(dict.fromkeys(numbers, why))
+            self.done[block.numbers] = True
+            return [[k, why] for k in numbers]
+        self._write_template()
+        chosen = self._choice(block.states, block.method)
+        choice, has_remarks = self._refer_to_choice(chosen), block.remarks.is_present
+        entries: list[list[Any]] = []
+        for part in block.models.list_blocks():
+            rows = layout.join(block.models[part])
+            self._write_rows(block.numbers[part], rows)
+            for i, row in zip(range(part.start, part.stop), rows, strict=True):
+                remarks = [self._refer_to_remark(r) for r in block.remarks[i]] if has_remarks[i] else ()
+                entries.append([numbers[i], zlib.crc32(row), choice, *remarks])
+        self._ok[block.numbers] = True
+        self._chosen[block.numbers] = chosen
+        self._remarks.add_block(block.numbers, block.remarks)
+        self.done[block.numbers] = True
+        return entries
+
     def _line(self, entry: dict[str, Any]) -> bytes:
         text = json.dumps(entry)[:-1].encode("ascii")
         return b"%s%s%d}\n" % (text, _CHECKSUM, zlib.crc32(text, self._seed))
@@ -125,12 +154,15 @@ class Store(FamilyBuilder):
         k = outcome.number
         if not self._ok[k] or outcome.row is None:
             return [k, self._reasons[k]]
-        choice = self._kinds[self._chosen[k]]
-        number = self._number(
-            ("choice", int(self._chosen[k])), lambda: [_encode_signals(choice.states), list(choice.method)]
-        )
-        remarks = [self._number(("remark", r), lambda r=r: [r.kind, r.message]) for r in outcome.remarks]
-        return [k, zlib.crc32(outcome.row.tobytes()), number, *remarks]
+        remarks = [self._refer_to_remark(remark) for remark in outcome.remarks]
+        return [k, zlib.crc32(outcome.row.tobytes()), self._refer_to_choice(int(self._chosen[k])), *remarks]
+
+    def _refer_to_choice(self, chosen: int) -> int:
+        choice = self._kinds[chosen]
+        return self._number(("choice", chosen), lambda: [_encode_signals(choice.states), list(choice.method)])
+
+    def _refer_to_remark(self, remark: Remark) -> int:
+        return self._number(("remark", remark), lambda: [remark.kind, remark.message])
 
     def _number(self, key: tuple[str, Any], text: Any) -> int:
         if key not in self._numbers:
@@ -140,17 +172,28 @@ class Store(FamilyBuilder):
         return self._numbers[key]
 
     def _put(self, number: int, row: FloatArray, layout: Layout) -> None:
-        if self.template is not None and "template" not in self._numbers:
-            self._numbers["template"] = -1
-            t = self.template
-            groups = [_encode_signals(g) for g in (t.full_states, t.inputs, t.outputs)]
-            packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
-            self._written.insert(0, {"template": packed})
-        # One process writes, so that seeking is safe; Windows does not have os.pwrite.
-        os.lseek(self._rows_file, number * row.nbytes, os.SEEK_SET)
-        rest = memoryview(row.tobytes())
-        while rest:
-            rest = rest[os.write(self._rows_file, rest) :]
+        self._write_template()
+        self._write_rows(np.array([number]), row[None])
+
+    def _write_template(self) -> None:
+        """Let the journal say what the linear models share, once."""
+        if self.template is None or "template" in self._numbers:
+            return
+        self._numbers["template"] = -1
+        t = self.template
+        groups = [_encode_signals(g) for g in (t.full_states, t.inputs, t.outputs)]
+        packed = [t.order, *groups, list(t.parameters), asdict(t.model), t.sample_time]
+        self._written.insert(0, {"template": packed})
+
+    def _write_rows(self, numbers: NDArray[np.intp], rows: FloatArray) -> None:
+        """Write the rows (k, width) of points where they belong, those of consecutive points at once."""
+        ends = np.flatnonzero(np.diff(numbers) != 1) + 1
+        for first, end in pairwise((0, *ends.tolist(), len(numbers))):
+            # One process writes, so that seeking is safe; Windows does not have os.pwrite.
+            os.lseek(self._rows_file, int(numbers[first]) * rows[0].nbytes, os.SEEK_SET)
+            rest = memoryview(rows[first:end].tobytes())
+            while rest:
+                rest = rest[os.write(self._rows_file, rest) :]
 
     def _collect(self, layout: Layout) -> LinearArrays:
         """Return the linear models where they lie, NaN where there is none."""
@@ -189,7 +232,7 @@ class Store(FamilyBuilder):
                 self._replay(k, fields, meanings, size_of_row)
         except (ValueError, KeyError, IndexError, TypeError) as error:  # written by another version of fmilin
             raise ModelError(
-                f"'{journal}' cannot be read ({error}): remove the folder '{self._folder}' to begin anew."
+                f"'{journal}' cannot be read ({error}). To start the sweep again, remove the folder '{self._folder}'."
             ) from None
         if size < len(content):
             os.truncate(journal, size)
@@ -242,8 +285,8 @@ class Store(FamilyBuilder):
     def _refusal(self, error: OSError) -> UsageError:
         count = int(self.done.sum())
         return UsageError(
-            f"Cannot write '{self._folder}': {error.strerror or error}. {count} of {self.grid.size} points are kept "
-            "there. Free this place and continue with resume=True."
+            f"Cannot write '{self._folder}': {error.strerror or error}. {count} of {self.grid.size} points are stored "
+            "there. Free disk space and continue with resume=True."
         )
 
 

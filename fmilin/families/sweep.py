@@ -16,7 +16,7 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, build_grid
 from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.solver import PointSolver
-from fmilin.fmi.client.restrictions import Limits, current_restrictions, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits, current_restrictions
 from fmilin.linearization.request import Request
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
@@ -236,7 +236,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
         continuous=continuous,
     )
     builder = FamilyBuilder(plan.grid)
-    with restricted_to(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
+    with apply_limits(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
         run(plan, engine, builder, progress)
     family = builder.family()
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
@@ -247,7 +247,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
 def choose_engine(plan: SweepPlan, *, jobs: int = 1, scheduler: str | None = None) -> SweepExecutor:
     """Return what computes the points: this process, several processes or a Dask cluster."""
     if jobs < 1:
-        raise UsageError(f"{jobs} jobs do no work. Give jobs=1 or more.")
+        raise UsageError(f"jobs={jobs} is not possible. Give jobs=1 or more.")
     if scheduler is not None:
         from fmilin.families.cluster import Cluster
 

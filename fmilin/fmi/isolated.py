@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from fmilin.errors import ModelCrashError
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.support.kinds import kinds_checked
 
 
@@ -45,11 +45,11 @@ def isolated(opener: Callable[[], Opened], use: Callable[[Opened], Result], limi
     """
     warnings.warn(
         "fl.isolated() is no longer needed: the code of every FMU runs in a process of its own. Call fl.load(), with "
-        "limits=fl.Limits(...) if need be, and use the model.",
+        "limits=fl.Limits(...) if necessary, and use the model.",
         DeprecationWarning,
         stacklevel=3,
     )
-    with restricted_to(limits):
+    with apply_limits(limits):
         opened = opener()
     try:
         return use(opened)

@@ -105,7 +105,7 @@ class SandboxReport:
 
 _GUARANTEES = (
     ("reading", "reads no files of yours", ("root", "landlock-files")),
-    ("writing", "writes nowhere but in a temporary folder of its own", ("root", "landlock-files")),
+    ("writing", "writes only to a temporary folder of its own", ("root", "landlock-files")),
     ("network", "opens no connections", ("system-calls", "network")),
     ("memory", "neither traces processes nor reads their memory", ("system-calls", "processes-hidden")),
     ("signals", "signals no processes but its own", ("processes-hidden", "landlock-scope", "system-calls")),
@@ -113,7 +113,7 @@ _GUARANTEES = (
     ("kernel", "makes no mounts, namespaces, keys or traces, gains no rights", ("system-calls",)),
     ("starting", "starts no programs, and no processes but copies of itself", ("no-new-processes", "job")),
     ("leftovers", "leaves no process behind", ("processes-hidden", "no-new-processes", "job")),
-    ("limits", "takes no more memory than it may", ("memory", "job")),
+    ("limits", "uses no more memory than its limit", ("memory", "job")),
     ("threads", "has no more than some hundred threads and processes", ("threads", "cgroup")),
 )
 """Name, what an FMU cannot do, and the protections each of which sees to that."""
@@ -124,7 +124,7 @@ def list_guarantees(host: HostSandbox) -> tuple[Guarantee, ...]:
     by_name = {protection.name: protection for protection in host.protections}
     guarantees = [
         Guarantee("process", "runs in a process of its own, which ends when a call takes too long", "always"),
-        Guarantee("environment", "is given a short list of environment variables", "always"),
+        Guarantee("environment", "receives a short list of environment variables", "always"),
     ]
     for name, sentence, protections in _GUARANTEES:
         means = ", ".join(p for p in protections if host.is_active(p))
@@ -150,7 +150,7 @@ def warn_of_missing_protections(host: HostSandbox) -> None:
     if gaps:
         _WARNED_OF.extend(gaps)
         logger.warning(
-            "fmilin: the code of FMUs runs in a process of its own, but this system cannot keep it from %s. "
-            "fl.sandbox_report() says what holds; load only FMUs that you trust.",
+            "fmilin: the code of FMUs runs in a process of its own, but this system cannot prevent it from %s. "
+            "fl.sandbox_report() lists the restrictions; load only FMUs that you trust.",
             " and from ".join(gaps),
         )

@@ -22,11 +22,11 @@ from fmilin.formulations.formulation import (
     ComplexArray,
     ReducedSystem,
     Spectrum,
+    motion_vectors,
     require_tangent_mass,
-    seen_vectors,
     violations,
 )
-from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, labelled, solution
+from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, label_modes, solution
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -43,8 +43,8 @@ def solve_minimal(form: ConstrainedForm, basis: Basis) -> tuple[Spectrum, Reduce
     upper, B = np.hstack((zero, eye)), np.vstack((np.zeros((p, k)), basis.R.T @ form.B))
     pencil = Pencil(np.block([[eye, zero], [zero, Mr]]), np.vstack((upper, -np.hstack((Kr, Cr)))), B, p)
     pairs = eigenpairs(pencil)
-    vectors, every = seen_vectors(T @ pairs.right, n), np.ones(2 * p, dtype=bool)
-    spectrum = labelled(form, basis, pairs, every, ("mcs", _WORDS[basis.method]), vectors=vectors)
+    vectors, all_pairs = motion_vectors(T @ pairs.right_vectors, n), np.ones(2 * p, dtype=bool)
+    spectrum = label_modes(form, basis, pairs, all_pairs, ("mcs", _WORDS[basis.method]), vectors=vectors)
     if not p:
         return spectrum, ReducedSystem(zero, np.zeros((0, k)), T, basis, 0.0, lift)
     solved = linalg.solve(Mr, np.hstack((-Kr, -Cr, B[p:])), assume_a="pos")
@@ -78,8 +78,8 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
         is_true = is_true[::-1]
     if not np.isfinite(pairs.values[is_true]).all():
         raise NumericalError(
-            f"The pencil has fewer than {order} finite eigenvalues: the mass matrix does not reach every velocity that "
-            "the constraints leave free."
+            f"The pencil has fewer than {order} finite eigenvalues: the mass matrix is singular for a velocity that "
+            "the constraints leave free. Give that motion a mass."
         )
     return solution(
         (form, basis, lift, pencil),
@@ -88,7 +88,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
         ("rcs", f"QZ, spurious eigenvalues {options.spurious}"),
         _loss(pairs, is_true),
         _remarks_on_sizes(pairs, is_true),
-        advice=" Put them at infinity." if options.spurious == "zero" else "",
+        advice=" Use spurious='infinite'." if options.spurious == "zero" else "",
     )
 
 
@@ -133,8 +133,8 @@ def _remarks_on_sizes(pairs: Eigenpairs, is_true: NDArray[np.bool_]) -> list[Rem
     return [
         Remark(
             "labels",
-            f"True and spurious eigenvalues are not clearly apart: {np.max(low):.3g} and {np.min(high):.3g} 1/s. The "
-            "labels are doubtful; compare with the formulation mcs.",
+            f"True and spurious eigenvalues are not clearly separated: {np.max(low):.3g} and {np.min(high):.3g} 1/s. "
+            "The labels are doubtful; compare with the formulation mcs.",
         )
     ]
 
@@ -153,26 +153,28 @@ def solve_unconstrained(
     require_tangent_mass(form, basis)
     lift = basis.lift(form.Phi_q)
     terms = compute_motion_terms(form, lift)
-    pencil = penalized(form, terms, options)
+    pencil = penalize(form, terms, options)
     pairs = eigenpairs(pencil)
     order = 2 * basis.R.shape[1]
-    broken = violations(form, seen_vectors(pairs.right, form.n))
+    broken = violations(form, motion_vectors(pairs.right_vectors, form.n))
     is_true = np.zeros(len(pairs.values), dtype=bool)
     is_true[_least(pairs.values, np.nan_to_num(broken, nan=np.inf), order)] = True
-    bias = np.abs(_moved(pencil, penalized(form, terms, replace(options, alpha=2 * options.alpha)), pairs))[is_true]
+    bias = np.abs(_estimate_shifts(pencil, penalize(form, terms, replace(options, alpha=2 * options.alpha)), pairs))[
+        is_true
+    ]
     if origin is not None:
-        bias = bias + np.abs(_moved(pencil, penalized(origin, terms, options), pairs))[is_true]
+        bias = bias + np.abs(_estimate_shifts(pencil, penalize(origin, terms, options), pairs))[is_true]
     return solution(
         (form, basis, lift, pencil),
         pairs,
         is_true,
         ("ucs", f"penalty, alpha = {options.alpha:g}, xi = {options.xi:g}, omega = {options.omega:g}"),
         _relative(bias, pairs.values[is_true]),
-        [*_labels(broken, is_true), *_swamped(pairs, is_true, bias, options)],
+        [*_labels(broken, is_true), *_warn_swamped(pairs, is_true, bias, options)],
     )
 
 
-def penalized(form: ConstrainedForm, terms: MotionTerms, options: UCS) -> Pencil:
+def penalize(form: ConstrainedForm, terms: MotionTerms, options: UCS) -> Pencil:
     """Return E = diag(I, M_p), A and B of a dense form; see :mod:`fmilin.formulations.equations`."""
     n = form.n
     Mp, Cp, Kp = penalize_equations(form, options)
@@ -199,16 +201,16 @@ def _labels(broken: FloatArray, is_true: NDArray[np.bool_]) -> list[Remark]:
     return [
         Remark(
             "labels",
-            f"True and spurious eigenvalues are not clearly apart: their eigenvectors violate the velocity constraints "
-            f"by up to {np.nanmax(true):.2g} and from {np.nanmin(spurious):.2g} on. A larger alpha separates them, and "
-            "an omega that is no natural frequency.",
+            "True and spurious eigenvalues are not clearly separated: their eigenvectors violate the velocity "
+            f"constraints by up to {np.nanmax(true):.2g} and from {np.nanmin(spurious):.2g} on. A larger alpha "
+            "separates them, and an omega that is not a natural frequency.",
         )
     ]
 
 
-def _moved(pencil: Pencil, other: Pencil, pairs: Eigenpairs) -> ComplexArray:
+def _estimate_shifts(pencil: Pencil, other: Pencil, pairs: Eigenpairs) -> ComplexArray:
     """Return how far each eigenvalue is in another pencil, to first order: twice the penalty moves it by its error."""
-    y, x, finite = pairs.left.conj(), pairs.right, np.isfinite(pairs.values)
+    y, x, finite = pairs.left_vectors.conj(), pairs.right_vectors, np.isfinite(pairs.values)
     s = np.where(finite, pairs.values, 0.0)
     change = (other.A - pencil.A) @ x - (other.E - pencil.E) @ x * s
     overlap = np.einsum("ij,ij->j", y, pencil.E @ x)
@@ -219,15 +221,15 @@ def _moved(pencil: Pencil, other: Pencil, pairs: Eigenpairs) -> ComplexArray:
 def _relative(change: FloatArray, values: ComplexArray) -> float:
     """Return the largest change relative to its eigenvalue; rigid motions (zeros) are left out."""
     size = np.abs(values)
-    some = size > 1e-6 * np.max(size, initial=0.0)
-    return float(np.nanmax(change[some] / size[some], initial=0.0))
+    nonzero = size > 1e-6 * np.max(size, initial=0.0)
+    return float(np.nanmax(change[nonzero] / size[nonzero], initial=0.0))
 
 
-def _swamped(pairs: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
+def _warn_swamped(pairs: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
     """Remark on a penalty so large that rounding takes more than it brings."""
     true = pairs.values[is_true]
     loss = _relative(pairs.errors[is_true], true)
     if loss <= max(MIN_REPORTED_ERROR, _relative(bias, true)):
         return []
-    said = f"by {loss:.1g} of their size, which is more than the penalty itself does. Take a smaller alpha."
-    return [swamping_penalty(options.alpha, said)]
+    loss_text = f"by {loss:.1g} of their size, more than the penalty itself. Use a smaller alpha."
+    return [swamping_penalty(options.alpha, loss_text)]

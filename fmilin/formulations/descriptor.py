@@ -66,7 +66,7 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
     """
     if not isinstance(at, LinearModel):
         point = operating_point(model) if at is None else at
-        return descriptor_of(model_at(model, point), point)
+        return make_descriptor(model_at(model, point), point)
     point = OperatingPoint(
         at.point.time,
         np.array([at.point.states[name] for name in model.states.names]),
@@ -83,13 +83,13 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
         if named
         else np.zeros((0, len(plant.states)))
     )
-    return _compared(at, descriptor_of(plant, point, coordinates=R))
+    return _compare_with(at, make_descriptor(plant, point, coordinates=R))
 
 
 def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
     """Return ``linear`` with its descriptor system for y = R x, R (P, N); models of another form have none."""
     try:
-        return replace(linear, descriptor=_compared(linear, descriptor_of(model, point, coordinates=R)))
+        return replace(linear, descriptor=_compare_with(linear, make_descriptor(model, point, coordinates=R)))
     except FmilinError:
         return linear
 
@@ -98,7 +98,7 @@ def with_lazy_descriptor(linear: LinearModel, model: Model, point: OperatingPoin
     """Return ``linear`` with its descriptor system for y = R x, computed when it is first asked for."""
 
     def compute() -> Descriptor:
-        return _compared(linear, descriptor_of(model, point, coordinates=R))
+        return _compare_with(linear, make_descriptor(model, point, coordinates=R))
 
     return replace(linear, descriptor=LazyDescriptor(compute))
 
@@ -108,13 +108,13 @@ def lazy_descriptor(model: Model, linear: LinearModel) -> LazyDescriptor:
     return LazyDescriptor(lambda: descriptor(model, linear))
 
 
-def _compared(linear: LinearModel, system: Descriptor) -> Descriptor:
+def _compare_with(linear: LinearModel, system: Descriptor) -> Descriptor:
     """Return the descriptor system with the inputs and outputs of ``linear``, compared with it."""
     chosen = system.with_interface(linear.inputs.names, linear.outputs.names)
-    return replace(chosen, difference=difference_to(linear, chosen))
+    return replace(chosen, difference=compute_difference(linear, chosen))
 
 
-def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
+def make_descriptor(model: Model, point: OperatingPoint, *, coordinates: FloatArray | None = None) -> Descriptor:
     """Return the descriptor system at a consistent point; in motion its eigenvalues depend on y = R x, R (P, N)."""
     written = None
     if isinstance(model, HasDescriptorForm):
@@ -130,9 +130,9 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     pencil = descriptor_pencil(form, terms)
     U = combinations_of_rows(form.Phi_q)
     n, r = form.n, U.shape[1]
-    seen = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
+    state_outputs = np.hstack((taken.output_states[:, taken.positions], taken.output_states[:, taken.velocities]))
     by_a, by_lambda = taken.output_unknowns[:, :n], taken.output_unknowns[:, n:]
-    C = np.hstack((seen, by_lambda @ U))
+    C = np.hstack((state_outputs, by_lambda @ U))
     f0 = np.zeros(2 * n + r)
     if form.motion is not None:
         f0[:n], f0[n : 2 * n] = form.motion.velocities, form.M @ form.motion.accelerations
@@ -155,7 +155,7 @@ def descriptor_of(model: Model, point: OperatingPoint, *, coordinates: FloatArra
     return system if not len(needed) else _with_accelerations(system, form, terms, needed.tolist(), by_a)
 
 
-def difference_to(linear: LinearModel, system: Descriptor) -> float:
+def compute_difference(linear: LinearModel, system: Descriptor) -> float:
     """Return how well ``linear`` solves ``s E z = A z``: modes move states by T y, algebraic ones by least squares."""
     if not len(linear.A) or not len(system.A):
         return 0.0
@@ -169,9 +169,9 @@ def difference_to(linear: LinearModel, system: Descriptor) -> float:
     Z[of_model] = [moved[system.states[i]] for i in of_model]
     scale = np.maximum(np.max(np.abs(system.A), axis=1), np.max(np.abs(system.E), axis=1))
     A, E = system.A / scale[:, None], system.E / scale[:, None]
-    left = E @ Z * s - A @ Z  # what the algebraic states have to make up for
+    mismatch = E @ Z * s - A @ Z  # what the algebraic states have to make up for
     if rest:
-        Z[rest] = _least_squares(A[:, rest], left)
+        Z[rest] = _least_squares(A[:, rest], mismatch)
     residual = np.abs(A @ Z - E @ Z * s)
     terms = np.abs(A) @ np.abs(Z) + np.abs(E) @ np.abs(Z) * np.abs(s)
     worst, size = np.max(residual, axis=0), np.max(terms, axis=0)
@@ -189,11 +189,11 @@ def _least_squares(M: FloatArray, right: NDArray[np.complex128]) -> NDArray[np.c
         # M x, M' r = 0. Its condition is that of M, not of M' M.
         sparse = csc_array(M)
         system = block_array([[eye_array(rows), sparse], [sparse.T, None]], format="csc")
-        wanted = np.vstack((np.hstack((right.real, right.imag)), np.zeros((columns, 2 * right.shape[1]))))
+        right_sides = np.vstack((np.hstack((right.real, right.imag)), np.zeros((columns, 2 * right.shape[1]))))
         with suppress(RuntimeError):  # splu's word for a singular matrix: M has not full rank
             factors = splu(system)
-            solution = factors.solve(wanted)
-            solution += factors.solve(wanted - system @ solution)
+            solution = factors.solve(right_sides)
+            solution += factors.solve(right_sides - system @ solution)
             if np.isfinite(solution).all():
                 real, imaginary = np.hsplit(solution[rows:], 2)
                 return np.asarray(real + 1j * imaginary)
@@ -209,8 +209,8 @@ def _basis(form: ConstrainedForm, taken: SecondOrderForm, R: FloatArray, sizes: 
     fitting = len(S) == len(Sv) == same.R.shape[1] and not set(first) & set(second)
     if not fitting or not np.allclose(S, Sv, rtol=ROWS_AGREE, atol=0.0):
         raise UsageError(
-            "In motion the eigenvalues depend on the coordinates, and these are not positions followed by their own "
-            "velocities: there is no descriptor system for them."
+            "There is no descriptor system for these coordinates: in motion the eigenvalues depend on the "
+            "coordinates, which must be positions followed by their velocities."
         )
     # S N = 0 and S R = I for any S that is regular on the tangent space
     tangent = same.R @ np.linalg.inv(S @ same.R)
@@ -259,10 +259,7 @@ class DescriptorComparison:
                 f"The order is {self.order}, but the pencil s E - A of the equations as they are written has "
                 f"{self.pencil_order} finite eigenvalues."
             )
-        return (
-            f"The modes of A leave a residual of {self.difference:.1e} in the equations as they are written, relative "
-            "to the terms in these."
-        )
+        return f"The modes of A have a relative residual of {self.difference:.1e} in the equations as written."
 
 
 def compare_with_descriptor(linear: LinearModel) -> DescriptorComparison | None:
@@ -274,7 +271,7 @@ def compare_with_descriptor(linear: LinearModel) -> DescriptorComparison | None:
         return None
     system = linear.descriptor
     if isinstance(system, LazyDescriptor):
-        system = system.computed()
+        system = system.compute()
     deflation = deflate(system.E, system.A)
     if deflation is not None and deflation.order != len(linear.A) and is_order_doubtful(system.E, system.A):
         deflation = None  # small coefficients may be meant: the reduction, which knows the nominal values, decides
@@ -311,8 +308,8 @@ def check_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, r
         return ()
     if is_linear and comparison.pencil_order not in (None, comparison.order):
         raise NumericalError(
-            f"Rounding decides about '{graph.name}'. {comparison} Scale the equations, and write 0 where a coefficient "
-            "is what is left of larger numbers that cancel."
+            f"Rounding determines the order of '{graph.name}'. {comparison} Scale the equations, and write 0 for "
+            "coefficients that remain where larger numbers cancel."
         )
     return (Remark("descriptor", str(comparison)),)
 
@@ -331,10 +328,10 @@ def explain_lost_invariants(error: ConstraintError, model: Model) -> NumericalEr
         return None  # one that was declared may be wrong
     smallest = _find_smallest_coefficient(model)
     return NumericalError(
-        f"Rounding decides about '{model.engine.graph.name}': equations that differentiation gave are not kept, so a "
-        f"sum of coefficients that should cancel was not zero, or one that counts was. Which one cannot be told; the "
-        f"smallest coefficient, beside the others of its equation, is {smallest}. Multiply products of numbers out, "
-        "scale the equations, and write 0 where a coefficient is what is left of larger numbers that cancel."
+        f"Rounding determines the order of '{model.engine.graph.name}': the motion does not satisfy the "
+        "differentiated equations, so a sum of coefficients that should cancel was not zero, or a nonzero one was. "
+        f"The smallest relative coefficient in its equation is {smallest}. Multiply out products of numbers, scale "
+        "the equations, and write 0 for coefficients that remain where larger numbers cancel."
     )
 
 

@@ -2,13 +2,13 @@
 
 An equilibrium is a zero of f(q, 0, t, u) - Phi_q' lambda and Phi(q, t) - c lambda in the unknowns q and lambda, with
 compliance c = 0. In a penalized system a violation Phi carries lambda, and c is 1/(alpha omega^2): its equilibrium is
-displaced. The slopes are, up to signs,
+displaced. The derivatives are, up to signs,
 
     [  K    Phi_q' ]
     [ Phi_q  -c I  ]
 
 Where the matrix is singular Newton's method takes the shortest step: with redundant constraints, and at singular
-configurations, where the multipliers are underdetermined and the posture is not (González et al., section 5.1).
+configurations, where the multipliers are underdetermined and the configuration is not (González et al., section 5.1).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.formulations.form import rank_of
+from fmilin.formulations.form import find_rank
 from fmilin.formulations.formulation import UCS
 from fmilin.formulations.of_model import constraint_values, second_order
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.certification import UnboundedUnknowns, certify_zero
 from fmilin.numerics.dense_system import DenseSystem
@@ -37,7 +37,7 @@ MAX_EQUILIBRIUM_DISTANCE = (
     0.1  # a penalized system that rests farther away than this, in sizes of the coordinates, is another system
 )
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ def equilibrium(
     """
     if model.constraints.time_dependent:
         raise UsageError(
-            f"The constraints of '{model.info.name}' contain time: they move, and there is no static equilibrium. The "
-            "formulations take any consistent point; choose one: fl.operating_point(model, {'NAME': VALUE}, time=T)."
+            f"The constraints of '{model.info.name}' depend on time, so there is no static equilibrium. The "
+            "formulations accept any consistent point: fl.operating_point(model, {'NAME': VALUE}, time=T)."
         )
     point = guess if isinstance(guess, OperatingPoint) else operating_point(model, guess, time=time)
     x = point.states.copy()
@@ -82,11 +82,11 @@ def equilibrium(
     if not balance.is_solved or np.max(rest, initial=0.0) > STATIC_BALANCE_TOLERANCE * _stiffness(form, sizes):
         fastest = model.states.names[int(form.positions[int(np.argmax(rest))])]
         raise NumericalError(
-            f"Near the guess no equilibrium of '{model.info.name}' was found: where the search ends, '{fastest}' still "
-            f"accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to one with other values, or leave "
-            "the point where it is: the formulations take any consistent point."
+            f"Near the guess no equilibrium of '{model.info.name}' was found: where the search ends, '{fastest}' "
+            f"still accelerates at {np.max(np.abs(form.accelerations)):.3g}. Start nearer to an equilibrium, or keep "
+            "the point: the formulations accept any consistent point."
         )
-    rank = rank_of(form.G * sizes)
+    rank = find_rank(form.G * sizes)
     return Equilibrium(balance.point, form.multipliers, rank, balance.system.steps, certificate)
 
 
@@ -99,7 +99,7 @@ def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> 
     if not (balance.is_solved and displaced <= MAX_EQUILIBRIUM_DISTANCE):
         raise NumericalError(
             f"The penalized system has no equilibrium near that of the model: alpha = {options.alpha:g} and omega = "
-            f"{options.omega:g} are too small to hold it together. Take larger ones."
+            f"{options.omega:g} are too small to keep the constraints. Use larger ones."
         )
     return balance.point
 
@@ -123,7 +123,7 @@ class StaticBalance:
         self.form = form = second_order(model, point)
         self.sizes = model.states.scales(point.states)[form.positions]
         n, m = len(self.sizes), len(form.G)
-        forces = self.sizes * _applied_forces(form)
+        forces = self.sizes * _compute_applied_forces(form)
         stiffness = self.sizes[:, None] * form.force_states[:, form.positions] * self.sizes
         force = max(float(np.max(np.abs(part), initial=0.0)) for part in (stiffness, forces)) or 1.0
         lengths = np.linalg.norm(form.G * self.sizes, axis=1)
@@ -138,7 +138,7 @@ class StaticBalance:
     def solve(self) -> Certificate:
         """Move ``point`` to the equilibrium; return how well that is determined."""
         start = np.concatenate((self.point.states[self.form.positions], self.form.multipliers)) / self._column_sizes
-        result = find_zeros(self.system, start[None], NewtonRules(iterations=MOST_STEPS))
+        result = find_zeros(self.system, start[None], NewtonRules(iterations=MAX_STEPS))
         z = result.z[0]
         self.is_solved = bool(result.has_converged[0])
         names = [self.model.states.names[int(i)] for i in self.form.positions]
@@ -154,29 +154,29 @@ class StaticBalance:
                 self._column_sizes,
                 dict(zip(names, self._column_sizes.tolist(), strict=True)),
                 residual=float(np.max(np.abs(self.values(z)), initial=0.0)),
-                regularity=balanced(J).regularity,
+                regularity=equilibrate_jacobian(J).regularity,
             )
         else:
             certificate = Certificate(float(np.max(np.abs(residual), initial=0.0)))
-        self.point = self._point_at(z)
+        self.point = self._make_point(z)
         return replace(certificate, residual_measure="in sizes of the forces and of the constraints' gradients")
 
     def values(self, z: FloatArray) -> FloatArray:
         """Return the residuals (n + m,); NaN where the equations are not defined."""
         n = len(self.sizes)
-        point = self._point_at(z)
+        point = self._make_point(z)
         multipliers = (z * self._column_sizes)[n:]
         try:
             form, Phi = second_order(self.model, point), constraint_values(self.model, point)
         except NumericalError:
             return np.full(len(z), np.nan)
-        unbalanced = _applied_forces(form) - form.G.T @ multipliers
+        unbalanced = _compute_applied_forces(form) - form.G.T @ multipliers
         return self._row_factors * np.concatenate((unbalanced, Phi - self.compliance * multipliers))
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return the slopes of :meth:`values`, exact where the multipliers are those of the form."""
+        """Return the derivatives of :meth:`values`, exact where the multipliers are those of the form."""
         n = len(self.sizes)
-        form = second_order(self.model, self._point_at(z))
+        form = second_order(self.model, self._make_point(z))
         slopes = np.zeros((len(z), len(z)))
         slopes[:n, :n] = form.force_states[:, form.positions]
         slopes[:n, n:], slopes[n:, :n] = -form.G.T, form.G
@@ -188,10 +188,10 @@ class StaticBalance:
         return np.array([self.values(row) for row in z])
 
     def entry_sizes(self, z: FloatArray) -> FloatArray:
-        """Return how large the entries of the slopes are near z."""
+        """Return how large the entries of the derivatives are near z."""
         return np.abs(self.jacobian(z)[0])
 
-    def _point_at(self, z: FloatArray) -> OperatingPoint:
+    def _make_point(self, z: FloatArray) -> OperatingPoint:
         x = self.point.states.copy()
         x[self.form.positions] = (z * self._column_sizes)[: len(self.sizes)]
         return self.point.with_states(x)
@@ -210,7 +210,7 @@ class _BalanceSystem(DenseSystem):
         return np.array([self._balance.values(row) for row in z])
 
     def jacobians(self, points: IntArray, z: FloatArray, r: FloatArray) -> FloatArray:
-        """Return the slopes (1, n + m, n + m)."""
+        """Return the derivatives (1, n + m, n + m)."""
         self.steps += len(z)
         return np.array([self._balance.jacobian(row)[0] for row in z])
 
@@ -219,7 +219,7 @@ class _BalanceSystem(DenseSystem):
         return np.asarray(np.max(np.abs(step[:, : len(self._balance.sizes)]), axis=1, initial=0.0))
 
 
-def _applied_forces(form: SecondOrderForm) -> FloatArray:
+def _compute_applied_forces(form: SecondOrderForm) -> FloatArray:
     """Return f (n,): M v' with the least-norm v' of the form is f - Phi_q' lambda, and Phi_q v' = 0 at rest."""
     return np.asarray(form.M @ form.accelerations + form.G.T @ form.multipliers)
 

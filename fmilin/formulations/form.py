@@ -84,8 +84,8 @@ def basis_of(
         return _by_coordinates(scaled, D, list(names), list(independent))
     if independent:
         raise UsageError(
-            f"Independent coordinates ({', '.join(independent)}) go with the method 'coordinates' only, not with "
-            f"'{method}': leave them out or choose that method."
+            f"Independent coordinates ({', '.join(independent)}) require the method 'coordinates', not '{method}': "
+            "leave them out or choose that method."
         )
     V = METHODS[method](scaled)
     # z = V' D^-1 q: N spans D times the row space of Phi_q D, to which V is orthogonal.
@@ -94,12 +94,12 @@ def basis_of(
 
 
 def require_method(method: str) -> None:
-    """Refuse an unknown method."""
+    """Reject an unknown method."""
     if method not in METHODS:
-        raise UsageError(f"'{method}' is no way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
+        raise UsageError(f"'{method}' is not a way to find the free velocities. Choose one of: {', '.join(METHODS)}.")
 
 
-def rank_of(Phi_q: FloatArray) -> int:
+def find_rank(Phi_q: FloatArray) -> int:
     """Return the number of independent rows: singular values above 1e-8 of the largest."""
     sigma = linalg.svdvals(Phi_q) if Phi_q.size else np.zeros(0)
     return int(np.count_nonzero(sigma > RANK * np.max(sigma, initial=0.0)))
@@ -112,7 +112,7 @@ def independent_rows(Phi_q: FloatArray) -> FloatArray:
 
 def combinations_of_rows(Phi_q: FloatArray) -> FloatArray:
     """Return U1, (m, r): the left singular vectors that belong to the rank r; the identity when no row depends."""
-    m, r = len(Phi_q), rank_of(Phi_q)
+    m, r = len(Phi_q), find_rank(Phi_q)
     return np.eye(m) if r == m else linalg.svd(Phi_q)[0][:, :r]
 
 
@@ -138,7 +138,7 @@ def _by_coordinates(scaled: FloatArray, D: FloatArray, names: list[str], indepen
     if not condition < MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             f"The coordinates {', '.join(independent)} do not determine the others at this point (condition number "
-            f"{condition:.3g}). {', '.join(names[i] for i in best) or 'Others'} would.",
+            f"{condition:.3g}). Use {', '.join(names[i] for i in best) or 'others'}.",
             condition_number=condition,
         )
     R = np.zeros((n, n - r))
@@ -175,9 +175,9 @@ def _append_orthogonal(basis: list[FloatArray], vector: FloatArray) -> None:
 METHODS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "coordinates": lambda Phi: basis_of(Phi).R,
     # The eigenvalues are squares of singular values: of the smallest ones only about half the digits are left.
-    "zero-eigenvalue": lambda Phi: linalg.eigh(Phi.T @ Phi)[1][:, : Phi.shape[1] - rank_of(Phi)],
-    "svd": lambda Phi: linalg.svd(Phi)[2][rank_of(Phi) :].T,
-    "qr": lambda Phi: np.asarray(linalg.qr(Phi.T, pivoting=True)[0][:, rank_of(Phi) :], dtype=np.float64),
+    "zero-eigenvalue": lambda Phi: linalg.eigh(Phi.T @ Phi)[1][:, : Phi.shape[1] - find_rank(Phi)],
+    "svd": lambda Phi: linalg.svd(Phi)[2][find_rank(Phi) :].T,
+    "qr": lambda Phi: np.asarray(linalg.qr(Phi.T, pivoting=True)[0][:, find_rank(Phi) :], dtype=np.float64),
     "gram-schmidt": _gram_schmidt,
 }
 
@@ -195,7 +195,7 @@ class ConstraintMotion:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedForm:
-    """M q'' + Phi_q' lambda = f and Phi = 0 at one point, with their slopes; n coordinates, m constraints."""
+    """M q'' + Phi_q' lambda = f and Phi = 0 at one point, with their derivatives; n coordinates, m constraints."""
 
     M: Matrix  # (n, n), symmetric; definite on the velocities with Phi_q v = 0 at least
     C: Matrix  # (n, n), -df/dq'
@@ -246,10 +246,10 @@ class ConstrainedForm:
             motion = ConstraintMotion(motion.velocities, motion.accelerations, *rows)
         return replace(self, M=M, C=C, K=K, Phi_q=Phi_q, B=B, motion=motion)
 
-    def rate_of(self, seen: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    def constraint_rates(self, velocities: NDArray[np.complex128]) -> NDArray[np.complex128]:
         """Return by how much columns (dq, dv), shape (2n, k), violate the constraints of velocity, shape (m, k)."""
-        rate: NDArray[np.complex128] = self.Phi_q @ seen[self.n :]
-        return rate if self.motion is None else rate + self.motion.Phi_q_dot @ seen[: self.n]
+        rate: NDArray[np.complex128] = self.Phi_q @ velocities[self.n :]
+        return rate if self.motion is None else rate + self.motion.Phi_q_dot @ velocities[: self.n]
 
 
 def _dense(matrix: Matrix) -> FloatArray:

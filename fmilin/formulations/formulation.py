@@ -37,7 +37,7 @@ class RCS:
 
     def __post_init__(self) -> None:
         if self.spurious not in ("infinite", "zero"):
-            raise UsageError(f"Spurious eigenvalues can be put at 'infinite' or 'zero', not at '{self.spurious}'.")
+            raise UsageError(f"Spurious eigenvalues can be at 'infinite' or 'zero', not at '{self.spurious}'.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class UCS:
                     f"The penalty's {name} must be positive and finite, not {value:g}. Try alpha = 1e6, omega = 10."
                 )
         if not (math.isfinite(self.xi) and self.xi >= 0):
-            raise UsageError(f"The penalty's xi is a damping ratio, 0 or more, not {self.xi:g}. Try 1.")
+            raise UsageError(f"The penalty's xi must be a damping ratio, 0 or more, not {self.xi:g}. Try 1.")
 
 
 Formulation = MCS | RCS | UCS
@@ -71,7 +71,7 @@ def formulation_named(formulation: str | Formulation) -> Formulation:
         return formulation
     by_name: dict[str, Formulation] = {"mcs": MCS(), "rcs": RCS(), "ucs": UCS()}
     if formulation not in by_name:
-        raise UsageError(f"'{formulation}' is no formulation. Choose one of: mcs, rcs, ucs.")
+        raise UsageError(f"'{formulation}' is not a formulation. Choose one of: mcs, rcs, ucs.")
     return by_name[formulation]
 
 
@@ -148,7 +148,7 @@ def without_inertia(inertia: float, largest: float, movers: str = "") -> Numeric
     return NumericalError(
         "The mass matrix is not positive definite on the velocities that the constraints leave free: "
         f"{f'the motion of {movers}' if movers else 'some motion'} has the inertia {inertia:.3g} (the largest is "
-        f"{largest:.3g}). Give it a mass, or a constraint that ties it to one.",
+        f"{largest:.3g}). Give it a mass, or a constraint that couples it to one.",
         variable=movers.split(",", maxsplit=1)[0],
     )
 
@@ -157,7 +157,7 @@ def require_tangent_mass(form: ConstrainedForm, basis: Basis) -> None:
     """Raise NumericalError where R' M R is not a mass matrix."""
     M = form.M
     if not np.isfinite(M).all():
-        raise NumericalError("The mass matrix holds values that are no numbers: choose another point.")
+        raise NumericalError("The mass matrix holds values that are not numbers: choose another point.")
     uneven = np.abs(M - M.T)
     if np.max(uneven, initial=0.0) > SYMMETRY_TOLERANCE * np.max(np.abs(M), initial=0.0):
         i, j = np.unravel_index(int(np.argmax(uneven)), M.shape)
@@ -169,34 +169,34 @@ def require_tangent_mass(form: ConstrainedForm, basis: Basis) -> None:
     if not len(Mr):
         return
     # Scaled to a diagonal of ones: the inertias of a long beam and of a small angle may differ by 1e13.
-    own = np.diagonal(Mr)
-    scale = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
+    diagonal = np.diagonal(Mr)
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(scale[:, None] * Mr * scale)
-    if np.min(own) <= 0 or values[0] <= NO_INERTIA * values[-1]:
-        z = np.eye(len(Mr))[int(np.argmin(own))] if np.min(own) <= 0 else scale * vectors[:, 0]
-        raise without_inertia(float(z @ Mr @ z), np.max(own), _movers(basis.R @ z, form.names))
+    if np.min(diagonal) <= 0 or values[0] <= NO_INERTIA * values[-1]:
+        z = np.eye(len(Mr))[int(np.argmin(diagonal))] if np.min(diagonal) <= 0 else scale * vectors[:, 0]
+        raise without_inertia(float(z @ Mr @ z), np.max(diagonal), _movers(basis.R @ z, form.names))
 
 
-def seen_vectors(vectors: ComplexArray, n: int) -> ComplexArray:
+def motion_vectors(vectors: ComplexArray, n: int) -> ComplexArray:
     """Return the (dq, dv) part of eigenvectors, its largest entry 1; zero where it is nothing but rounding."""
-    seen = vectors[: 2 * n]
-    if not seen.size:
-        return seen
-    largest = seen[np.argmax(np.abs(seen), axis=0), np.arange(seen.shape[1])]
+    motion = vectors[: 2 * n]
+    if not motion.size:
+        return motion
+    largest = motion[np.argmax(np.abs(motion), axis=0), np.arange(motion.shape[1])]
     moves = np.abs(largest) > 1e-12 * np.linalg.norm(vectors, axis=0)
-    return np.where(moves, seen / np.where(moves, largest, 1.0), 0.0)
+    return np.where(moves, motion / np.where(moves, largest, 1.0), 0.0)
 
 
-def violations(form: ConstrainedForm, seen: ComplexArray) -> FloatArray:
+def violations(form: ConstrainedForm, motion: ComplexArray) -> FloatArray:
     """Return how far each column (dq, dv) violates the constraints, relative to |Phi_q|; NaN for zero columns."""
-    size, reach = np.linalg.norm(seen, axis=0), 1.0
+    size, reach = np.linalg.norm(motion, axis=0), 1.0
     if form.is_sparse and form.m:
         entries = abs(form.Phi_q)
         reach = float(np.sqrt(entries.sum(axis=0).max() * entries.sum(axis=1).max()))
     elif form.Phi_q.size:
         reach = float(np.linalg.norm(form.Phi_q, 2))
-    rate = form.rate_of(seen)
-    broken = np.hypot(np.linalg.norm(form.Phi_q @ seen[: form.n], axis=0), np.linalg.norm(rate, axis=0))
+    rate = form.constraint_rates(motion)
+    broken = np.hypot(np.linalg.norm(form.Phi_q @ motion[: form.n], axis=0), np.linalg.norm(rate, axis=0))
     return np.where(size > 0, broken / (reach * np.where(size > 0, size, 1.0)), np.nan)
 
 

@@ -10,7 +10,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.form import Basis, ConstrainedForm, ConstraintMotion, independent_rows
 from fmilin.formulations.formulation import ReducedSystem
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, built, point_of
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, build_matrices, name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
@@ -49,26 +49,26 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
     name = model.info.name
     if form is None:
         raise UsageError(
-            f"The model '{name}' does not show its mass matrix and constraints: the formulations mcs, rcs and ucs need "
-            "a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave formulation= out: the "
-            "general procedure takes any model."
+            f"The model '{name}' has no accessible mass matrix and constraints: the formulations mcs, rcs and ucs "
+            "need a native model made of Lagrange's equations (fmilin.models.LagrangeModel). Leave formulation= out: "
+            "the general procedure works for any model."
         )
     rows = model.constraints.rows
     if any(c.level == "velocity" for c in model.constraints.declared):
         speed = next(c.label for c in model.constraints.declared if c.level == "velocity")
         raise UsageError(
             f"The constraint '{speed}' of '{name}' is one on velocities; the formulations mcs, rcs and ucs are for "
-            "constraints on positions, Phi(q, t) = 0. Leave formulation= out: the general procedure takes both."
+            "constraints on positions, Phi(q, t) = 0. Leave formulation= out: the general procedure supports both."
         )
     if len([row for row in rows if row.level == "position"]) != len(form.G):
         raise UsageError(
-            f"The constraints of '{name}' were replaced and no longer belong to its {len(form.G)} multipliers: take "
+            f"The constraints of '{name}' were replaced and no longer belong to its {len(form.G)} multipliers: use "
             "the model with its own constraints."
         )
     if model.constraints.input_structure.any():
         raise UsageError(
-            f"Inputs of '{name}' prescribe a motion; the formulations mcs, rcs and ucs take no such inputs. Leave "
-            "formulation= out: the general procedure does."
+            f"Inputs of '{name}' prescribe a motion; the formulations mcs, rcs and ucs do not support such inputs. "
+            "Leave formulation= out: the general procedure supports them."
         )
     return form
 
@@ -76,11 +76,11 @@ def second_order(model: Model, point: OperatingPoint) -> SecondOrderForm:
 def constraint_values(model: Model, point: OperatingPoint) -> FloatArray:
     """Return Phi, shape (m,)."""
     position = np.array([row.level == "position" for row in model.constraints.rows], dtype=bool)
-    values = residuals_at(model, point)
+    values = compute_residuals(model, point)
     return values[position] if len(values) else values
 
 
-def residuals_at(model: Model, point: OperatingPoint) -> FloatArray:
+def compute_residuals(model: Model, point: OperatingPoint) -> FloatArray:
     """Return the residuals of all constraints, from the states alone where possible: for singular configurations."""
     if model.constraints.observed:
         return model.evaluate(point.time, point.states, point.inputs).residuals
@@ -125,7 +125,7 @@ def numeric_form(
 
 
 def require_consistent(model: Model, point: OperatingPoint, form: SecondOrderForm) -> None:
-    """Refuse a point that violates the constraints or their rates."""
+    """Reject a point that violates the constraints or their rates."""
     pairs = dict(zip(form.positions.tolist(), form.velocities.tolist(), strict=True))
     invariants = Invariants(PointEvaluator(model), point.inputs, pairs, model.states.scales(point.states))
     require_on_manifold(invariants, point.time, point.states, nearer=START_GAP_TOLERANCE, advice=TAKE)
@@ -167,7 +167,7 @@ def linear_model(
     v, a = x[source.second_order.velocities], source.second_order.accelerations
     S = reduced.basis.S
     error = reduced.error
-    residual = residuals_at(model, point)
+    residual = compute_residuals(model, point)
     moving = source.form.motion is not None
     coordinates = IndependentCoordinates(
         _signals(source, reduced.basis),
@@ -179,11 +179,13 @@ def linear_model(
         condition_number=conditioning(S, independent_rows(source.form.Phi_q * sizes) / sizes, sizes),
         residual=float(np.max(np.abs(residual), initial=0.0)),
     )
-    return built(
+    return build_matrices(
         model,
         coordinates,
-        LinearMatrices.known_to(error, (A, B, C, D), np.concatenate((S @ v, S @ a)) if moving else np.zeros(len(A))),
-        point_of(model, point, _outputs_at(model, point)),
+        LinearMatrices.with_relative_error(
+            error, (A, B, C, D), np.concatenate((S @ v, S @ a)) if moving else np.zeros(len(A))
+        ),
+        name_point(model, point, _compute_outputs(model, point)),
         (f"exact, formulation {formulation}", 1, 0),
         warnings,
     )
@@ -221,7 +223,7 @@ def _kind(source: FormulationPoint, basis: Basis) -> str:
     return "partition" if basis.chosen else basis.method
 
 
-def _outputs_at(model: Model, point: OperatingPoint) -> FloatArray | None:
+def _compute_outputs(model: Model, point: OperatingPoint) -> FloatArray | None:
     try:
         return model.evaluate(point.time, point.states, point.inputs).outputs
     except NumericalError:  # the accelerations are not determined at a singular configuration

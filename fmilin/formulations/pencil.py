@@ -17,7 +17,7 @@ from scipy import linalg
 from fmilin.diagnostics import Remark, no_linear_model
 from fmilin.errors import NumericalError
 from fmilin.formulations.form import Basis, ConstrainedForm, Lift
-from fmilin.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, seen_vectors, violations
+from fmilin.formulations.formulation import ComplexArray, ReducedSystem, Spectrum, motion_vectors, violations
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -42,8 +42,8 @@ class Eigenpairs:
 
     values: ComplexArray  # shape (k,)
     # right, left: (k, k), eigenvectors: A x = s E x and y* A = s y* E
-    right: ComplexArray
-    left: ComplexArray
+    right_vectors: ComplexArray
+    left_vectors: ComplexArray
     # (k,), what a backward stable algorithm may make of each eigenvalue: eps (|A| + |s| |E|) |y| |x| / |y* E x|
     errors: FloatArray
     # rows, columns: (k,), the scaling that was used: rows A columns
@@ -54,8 +54,8 @@ class Eigenpairs:
 def eigenpairs(pencil: Pencil) -> Eigenpairs:
     """Return all eigenvalues by QZ (Moler and Stewart) of the balanced pencil."""
     if not (np.isfinite(pencil.A).all() and np.isfinite(pencil.E).all()):
-        raise NumericalError("The linearized equations hold values that are no numbers: choose another point.")
-    rows, columns = _balanced(pencil)
+        raise NumericalError("The linearized equations hold values that are not numbers: choose another point.")
+    rows, columns = _equilibrate_pencil(pencil)
     E, A = rows[:, None] * pencil.E * columns, rows[:, None] * pencil.A * columns
     try:
         result: Any = linalg.eig(A, E, left=True, right=True, homogeneous_eigvals=True)
@@ -73,11 +73,11 @@ def eigenpairs(pencil: Pencil) -> Eigenpairs:
     backward = EPS * (_norm(A) + np.where(is_simple, size, 0.0) * _norm(E))
     errors = np.where(is_simple, backward * lengths / np.where(is_simple, overlap, 1.0), np.nan)
     errors = _of_rigid_motions(errors, size, _frequency(pencil))
-    order = np.lexsort((values.imag, _rounded(size)))
+    order = np.lexsort((values.imag, _round_moduli(size)))
     return Eigenpairs(
         values=values[order].astype(np.complex128),
-        right=(columns[:, None] * x)[:, order].astype(np.complex128),
-        left=(rows[:, None] * y)[:, order].astype(np.complex128),
+        right_vectors=(columns[:, None] * x)[:, order].astype(np.complex128),
+        left_vectors=(rows[:, None] * y)[:, order].astype(np.complex128),
         errors=errors[order],
         rows=rows,
         columns=columns,
@@ -94,28 +94,34 @@ def state_space(
     p = int(np.count_nonzero(chosen))
     if p == 0:
         return np.zeros((0, 0)), np.zeros((0, pencil.B.shape[1])), np.zeros((2 * pencil.n, 0))
-    V, W = _unit(pairs.right[:, chosen], pairs.columns), _unit(pairs.left[:, chosen], pairs.rows)
+    V, W = _unit(pairs.right_vectors[:, chosen], pairs.columns), _unit(pairs.left_vectors[:, chosen], pairs.rows)
     if max(_condition(V, pairs.columns), _condition(W, pairs.rows)) > MAX_EIGENVECTOR_CONDITION_NUMBER:
-        V = _deflating(pencil.A, pencil.E, pairs, pairs.values[chosen])
-        transposed = replace(pairs, right=pairs.left, left=pairs.right, rows=pairs.columns, columns=pairs.rows)
-        W = _deflating(pencil.A.T, pencil.E.T, transposed, pairs.values[chosen])
-    left, seen = W.conj().T, V[: 2 * pencil.n]
+        V = _find_deflating_basis(pencil.A, pencil.E, pairs, pairs.values[chosen])
+        transposed = replace(
+            pairs,
+            right_vectors=pairs.left_vectors,
+            left_vectors=pairs.right_vectors,
+            rows=pairs.columns,
+            columns=pairs.rows,
+        )
+        W = _find_deflating_basis(pencil.A.T, pencil.E.T, transposed, pairs.values[chosen])
+    left_basis, motion = W.conj().T, V[: 2 * pencil.n]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", linalg.LinAlgWarning)
-            back = linalg.inv(S @ seen)
+            back = linalg.inv(S @ motion)
             # A = (S V) (W* E V)^-1 (W* A V) (S V)^-1
-            reduced = linalg.solve(left @ pencil.E @ V, left @ np.hstack((pencil.A @ V, pencil.B)))
+            reduced = linalg.solve(left_basis @ pencil.E @ V, left_basis @ np.hstack((pencil.A @ V, pencil.B)))
     except (linalg.LinAlgError, linalg.LinAlgWarning) as error:
         raise NumericalError(
-            f"No state-space can be made of the true eigenvalues in these coordinates ({error}). Use the formulation "
-            "mcs, or other coordinates."
+            f"The true eigenvalues have no state-space form in these coordinates ({error}). Use the formulation mcs, "
+            "or other coordinates."
         ) from error
-    A, B, T = S @ seen @ reduced[:, :p] @ back, S @ seen @ reduced[:, p:], seen @ back
+    A, B, T = S @ motion @ reduced[:, :p] @ back, S @ motion @ reduced[:, p:], motion @ back
     return A.real.copy(), B.real.copy(), T.real.copy()
 
 
-def labelled(
+def label_modes(
     form: ConstrainedForm,
     basis: Basis,
     pairs: Eigenpairs,
@@ -148,7 +154,7 @@ def solution(
     *,
     advice: str = "",
 ) -> tuple[Spectrum, ReducedSystem | None]:
-    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a remark."""
+    """Return the spectrum, and the state-space of the true eigenvalues where one can be made; else a diagnostic."""
     form, basis, lift, pencil = problem
     reduced = None
     try:
@@ -156,8 +162,8 @@ def solution(
         reduced = ReducedSystem(*state_space(pencil, pairs, is_true, S), basis, error, lift)
     except (NumericalError, linalg.LinAlgError) as singular:
         remarks = [*remarks, no_linear_model(singular, advice)]
-    vectors = seen_vectors(pairs.right, form.n)
-    return labelled(form, basis, pairs, is_true, words, vectors=vectors, remarks=remarks), reduced
+    vectors = motion_vectors(pairs.right_vectors, form.n)
+    return label_modes(form, basis, pairs, is_true, words, vectors=vectors, remarks=remarks), reduced
 
 
 def _norm(matrix: FloatArray) -> float:
@@ -174,27 +180,27 @@ def _of_rigid_motions(errors: FloatArray, size: FloatArray, frequency: float) ->
     return np.where(zero, np.fmin(errors, np.maximum(size, np.sqrt(EPS) * frequency)), errors)
 
 
-def _rounded(size: FloatArray) -> FloatArray:
+def _round_moduli(size: FloatArray) -> FloatArray:
     """Return moduli to nine digits, so that rounding does not part conjugates or order them by chance."""
     exponent = np.floor(np.log10(np.where(np.isfinite(size) & (size > 0), size, 1.0)))
     unit = 10.0 ** (exponent - 8)
     return np.where(np.isfinite(size), np.round(size / unit) * unit, np.inf)
 
 
-def _balanced(pencil: Pencil) -> tuple[FloatArray, FloatArray]:
+def _equilibrate_pencil(pencil: Pencil) -> tuple[FloatArray, FloatArray]:
     """Return powers of two that bring the norms of rows and columns of |A|^2 + w^2 |E|^2 near one."""
     A, E = pencil.A, pencil.E
     X = A**2 + _frequency(pencil) ** 2 * E**2
     rows, columns = np.ones(len(A)), np.ones(len(A))
     for _ in range(10):
-        columns = _normalized(columns, rows**2 @ X * columns**2)
-        rows = _normalized(rows, X @ columns**2 * rows**2)
+        columns = _normalize_scale(columns, rows**2 @ X * columns**2)
+        rows = _normalize_scale(rows, X @ columns**2 * rows**2)
     return np.exp2(np.round(np.log2(rows))), np.exp2(np.round(np.log2(columns)))
 
 
-def _normalized(scale: FloatArray, squares: FloatArray) -> FloatArray:
-    some = squares > 0
-    return np.where(some, scale / np.sqrt(np.where(some, squares, 1.0)), scale)
+def _normalize_scale(scale: FloatArray, squares: FloatArray) -> FloatArray:
+    positive = squares > 0
+    return np.where(positive, scale / np.sqrt(np.where(positive, squares, 1.0)), scale)
 
 
 def _frequency(pencil: Pencil) -> float:
@@ -215,7 +221,7 @@ def _condition(vectors: ComplexArray, scale: FloatArray) -> float:
     return float(np.linalg.cond(vectors / scale[:, None]))
 
 
-def _deflating(A: FloatArray, E: FloatArray, pairs: Eigenpairs, chosen: ComplexArray) -> ComplexArray:
+def _find_deflating_basis(A: FloatArray, E: FloatArray, pairs: Eigenpairs, chosen: ComplexArray) -> ComplexArray:
     """Return a basis of the right deflating subspace of the eigenvalues nearest to ``chosen``, by reordered QZ."""
 
     def nearest(alpha: ComplexArray, beta: ComplexArray) -> NDArray[np.bool_]:
@@ -235,7 +241,7 @@ def _deflating(A: FloatArray, E: FloatArray, pairs: Eigenpairs, chosen: ComplexA
             *_, Z = linalg.ordqz(scaling * A * pairs.columns, scaling * E * pairs.columns, sort=sort, output="real")
     except (linalg.LinAlgError, ValueError, RuntimeWarning) as error:
         raise NumericalError(
-            f"The true and the spurious eigenvalues lie so close together that no state-space can be made of the true "
-            f"ones alone ({error}). Use the formulation mcs."
+            "The true and the spurious eigenvalues are too close for a state-space form of the true ones alone "
+            f"({error}). Use the formulation mcs."
         ) from error
     return np.asarray(pairs.columns[:, None] * Z[:, : len(chosen)], dtype=np.complex128)

@@ -11,7 +11,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.dense import solve_minimal, solve_redundant, solve_unconstrained
 from fmilin.formulations.descriptor import with_descriptor
 from fmilin.formulations.equilibrium import penalized_equilibrium
-from fmilin.formulations.form import Basis, ConstrainedForm, basis_of, rank_of
+from fmilin.formulations.form import Basis, ConstrainedForm, basis_of, find_rank
 from fmilin.formulations.formulation import MCS, UCS, Formulation, ReducedSystem, Spectrum, formulation_named
 from fmilin.formulations.of_model import (
     FormulationPoint,
@@ -21,7 +21,7 @@ from fmilin.formulations.of_model import (
     require_consistent,
     second_order,
 )
-from fmilin.linear_model.builder import chosen_inputs, with_inputs
+from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.rank import explanation, singularity_of
@@ -68,7 +68,7 @@ def spectrum(
         _require_choice(source, options, at_singularity=at_singularity)
     basis = _basis(source, options, independent)
     if isinstance(options, UCS) and options.displaced and source.form.is_equilibrium:
-        bare, reduced = solve_unconstrained(_settled(source, options), basis, options, origin=source.form)
+        bare, reduced = solve_unconstrained(_settle_form(source, options), basis, options, origin=source.form)
     else:
         bare, reduced = _solve(source.form, basis, options)
     bare = replace(bare, remarks=(*bare.remarks, *_remarks(source, bare, reduced, options)))
@@ -76,7 +76,7 @@ def spectrum(
         return bare
     linear = linear_model(source, reduced, f"{bare.formulation} ({bare.method})", bare.remarks)
     if inputs is not None:
-        linear = with_inputs(linear, chosen_inputs(linear.inputs, inputs))
+        linear = with_inputs(linear, find_inputs(linear.inputs, inputs))
     if descriptor and not isinstance(options, UCS):
         linear = with_descriptor(linear, model, point, source.coordinates(reduced.basis.S))
     return replace(bare, linear=linear)
@@ -141,8 +141,8 @@ def spectrum_of_form(
     options = formulation_named(formulation)
     if form.n > MAX_DENSE_COORDINATES:
         raise UsageError(
-            f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Ask for "
-            "a few: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."
+            f"All eigenvalues of {form.n} coordinates would need full matrices of {2 * form.n + form.m} rows. Compute "
+            "a few instead: fmilin.formulations.sparse.eigenvalues_near keeps everything sparse."
         )
     form = form.dense()
     method = options.basis if isinstance(options, MCS) else "coordinates"
@@ -163,12 +163,12 @@ def _source(model: Model, point: OperatingPoint) -> FormulationPoint:
     require_consistent(model, point, taken)
     form = numeric_form(model, point, taken)
     sizes = model.states.scales(point.states)[taken.positions]
-    dependent = rank_of(form.Phi_q * sizes) < form.m
+    dependent = find_rank(form.Phi_q * sizes) < form.m
     return FormulationPoint(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
 
 
 def _require_choice(source: FormulationPoint, options: Formulation, *, at_singularity: bool) -> None:
-    """Refuse plain MCS at a singular configuration, and any formulation there in motion."""
+    """Reject plain MCS at a singular configuration, and any formulation there in motion."""
     text = singularity_of(source.model, source.point)
     if not source.form.is_equilibrium:
         raise NumericalError(
@@ -177,8 +177,8 @@ def _require_choice(source: FormulationPoint, options: Formulation, *, at_singul
         )
     if isinstance(options, MCS) and not at_singularity:
         raise NumericalError(
-            f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
-            "enlarged set as they are.",
+            f"{text} The formulations rcs and ucs need no choice of velocities: they return the spectrum over the "
+            "enlarged set.",
             condition_number=np.inf,
         )
 
@@ -191,7 +191,7 @@ def _basis(source: FormulationPoint, options: Formulation, independent: Sequence
     positions = _positions(source, independent)
     if not positions and method == "coordinates" and not source.singular:
         recommended = [n for n in source.model.independent if n in names]
-        if len(recommended) == form.n - rank_of(form.Phi_q * sizes):
+        if len(recommended) == form.n - find_rank(form.Phi_q * sizes):
             try:
                 return basis_of(form.Phi_q, method, sizes=sizes, names=names, independent=recommended)
             except NumericalError:  # the author's choice does not hold here
@@ -213,7 +213,7 @@ def _positions(source: FormulationPoint, independent: Sequence[str]) -> list[str
     return positions
 
 
-def _settled(source: FormulationPoint, options: UCS) -> ConstrainedForm:
+def _settle_form(source: FormulationPoint, options: UCS) -> ConstrainedForm:
     """Return the equations at the equilibrium of the penalized system."""
     point = penalized_equilibrium(source.model, source.point, options)
     return numeric_form(source.model, point, second_order(source.model, point))
@@ -228,7 +228,7 @@ def _remarks(
         remarks.append(
             off_equilibrium(
                 f"'{fastest.name}' changes at {fastest.rate:.3g} of its size per second",
-                "The static equations of the formulation do not hold here; the general ones were used, with the "
+                "The static equations of the formulation are not valid here; the general ones were used, with the "
                 "motion of the tangent space. f0 keeps the motion; A and its eigenvalues depend on the choice of "
                 "coordinates.",
             )

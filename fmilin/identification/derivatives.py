@@ -92,7 +92,7 @@ class ReadDerivatives(Way):
         if findings.error > OTHER_STEPS_ERROR_TOLERANCE:
             noise = measure_solver_noise(self.experiments, holdout)
             if findings.error <= COARSE_SOLVER_FACTOR * noise:
-                findings.coarse_solver = f"its responses change by {100 * noise:.2g}% when a step is taken as two"
+                findings.coarse_solver = f"its responses change by {100 * noise:.2g}% when a step is divided into two"
 
     def _state_coarse_solver(self) -> None:
         """Trust the derivatives where responses differ from them by no more than a solver of low order explains."""
@@ -100,8 +100,8 @@ class ReadDerivatives(Way):
         is_doubtful = findings.error > OTHER_STEPS_ERROR_TOLERANCE and not findings.coarse_solver
         if is_doubtful and self._can_be_evaluated_elsewhere() and is_coarse_solver(self.experiments, begin):
             findings.coarse_solver = (
-                f"its responses miss what its derivatives say by {100 * findings.error:.2g}%, no farther than Euler's "
-                f"method would in steps of {begin:g} s"
+                f"its responses differ from its derivatives by {100 * findings.error:.2g}%, no more than with Euler's "
+                f"method in steps of {begin:g} s"
             )
         if findings.coarse_solver:
             text = (

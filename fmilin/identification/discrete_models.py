@@ -89,7 +89,7 @@ class Continuous:
         return np.asarray(self.C @ states + self.D, dtype=np.complex128)
 
 
-_ENDLESS = "The model grows beyond all numbers within a few steps, so there is no linear one. Take a smaller step=."
+_ENDLESS = "The model overflows within a few steps, so there is no linear model. Use a smaller step=."
 
 Model = TypeVar("Model", Sampled, Continuous)
 
@@ -109,15 +109,15 @@ def find_continuous_model(model: Sampled) -> Continuous:
     if gone.any():
         raise NumericalError(
             f"{int(gone.sum())} of the {model.order} eigenvalues over one step of {model.step:g} s are zero: a delay, "
-            "a part that settles within one step, or a motion much faster than the step. No continuous model "
-            "follows from that. Take a smaller step=, or the discrete model with lifted=True."
+            "a part that settles within one step, or a motion much faster than the step. Such a model has no "
+            "continuous form. Use a smaller step=, or the discrete model with lifted=True."
         )
     angle = float(np.max(np.abs(np.angle(values)), initial=0.0) / np.pi)
     if angle > MAX_NYQUIST_FRACTION:
         raise NumericalError(
-            f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: "
-            "its true frequency cannot be distinguished from an alias. Take a smaller step=, or the discrete model "
-            "with lifted=True."
+            f"An eigenvalue over one step of {model.step:g} s lies at {angle:.3g} of half the sampling frequency: its "
+            "true frequency cannot be distinguished from an alias. Use a smaller step=, or the discrete model with "
+            "lifted=True."
         )
     M = np.eye(n + k + 1)
     M[:n, :n], M[:n, n : n + k], M[:n, -1] = model.A, model.B, model.drift
@@ -162,7 +162,7 @@ def take_logarithm(M: FloatArray) -> FloatArray:
         and imaginary <= LOGARITHM_TOLERANCE * max(float(np.max(np.abs(L.real))), 1.0)
     ):
         raise NumericalError(
-            "The discrete model has no real logarithm that can be trusted, so there is no continuous model. Take a "
+            "The discrete model has no real logarithm that can be trusted, so there is no continuous model. Use a "
             "smaller step=, or the discrete model with lifted=True."
         )
     return np.ascontiguousarray(L.real, dtype=np.float64)

@@ -82,7 +82,7 @@ class DisplacedStates(MeasuredWay):
         if reason := stepped.why_not_settable(point):
             return reason
         if len(self.model.constraints) and (reason := stepped.why_not_direct(point)):
-            return f"Derivatives are needed to find what constraints mean for velocities. {reason}"
+            return f"Velocity constraints follow only from derivatives. {reason}"
         return ""
 
     def identify(self) -> LinearModel:
@@ -119,7 +119,7 @@ class DisplacedStates(MeasuredWay):
             named = self.model.independent
         if has_expressions(named):
             raise UsageError(
-                "method='step' takes states as coordinates, not expressions. Name states, or use method='direct'."
+                "method='step' accepts states as coordinates, not expressions. Name states, or use method='direct'."
             )
         return frame_at(self.model, self.point, named=named, kind=options.coordinates)
 
@@ -177,9 +177,9 @@ class DisplacedStates(MeasuredWay):
             return explained.model
         if miss > MAX_ENTRY_ERROR:
             raise NumericalError(
-                f"A step of {sampled.step:g} s is not what two steps of {half_step:g} s make: its map differs from "
-                f"theirs by {100 * miss:.3g}%. An event lies within the step, or the motion is not linear over it. "
-                "Take a smaller step=, or move the point."
+                f"One step of {sampled.step:g} s and two steps of {half_step:g} s differ by {100 * miss:.3g}%. An "
+                "event lies within the step, or the motion is not linear over it. Use a smaller step=, or move the "
+                "point."
             )
         return model
 

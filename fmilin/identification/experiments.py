@@ -77,14 +77,14 @@ class Experiments:
         return True
 
     def require(self, runs: int, steps: int, step: float) -> None:
-        """Refuse experiments that do not fit into the budget."""
+        """Reject experiments that do not fit into the budget."""
         if not self.affords("responses", runs, steps, step):
             total, spent, needed = self.seconds_of_all, clock() - self._begun, self.left_out["responses"]
             self.left_out.clear()
             raise NumericalError(
                 f"Experiments have taken {spent:.2g} s of processor time, and would take about {ceil(needed)} s more, "
-                f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are given. "
-                f"Give more (budget={total}), or take fewer inputs (inputs=)."
+                f"for {steps} communication steps of {step:g} s in {runs} runs at least; {self.budget:g} s are "
+                f"allowed. Raise the limit (budget={total}), or choose fewer inputs (inputs=)."
             )
 
     @property
@@ -92,7 +92,7 @@ class Experiments:
         """A message that lists the omitted experiments."""
         return (
             f"Experiments may take {self.budget:g} s of processor time, which left out: {', '.join(self.left_out)}. "
-            f"With these it takes about {self.seconds_of_all} s (budget={self.seconds_of_all})."
+            f"Including them takes about {self.seconds_of_all} s (budget={self.seconds_of_all})."
         )
 
     @property
@@ -106,7 +106,7 @@ class Experiments:
         return ceil(1.2 * (clock() - self._begun + sum(self.left_out.values())))
 
     def _cost(self, step: float) -> tuple[float, float]:
-        """Return the seconds that a run takes and those of a step in it; 0 where such steps are refused."""
+        """Return the seconds that a run takes and those of a step in it; 0 where such steps are rejected."""
         moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL_STEPS, len(self.scales)))
         times = [clock()]
         for count in (1, TRIAL_STEPS):
@@ -123,7 +123,7 @@ class Experiments:
         """Run with inputs at the point's values plus ``deviations`` (K, nu), with another tolerance if one is given."""
         inputs, respond = self.point.inputs + deviations, self.stepped.respond
         if tolerance is not None:
-            respond = partial(self.stepped.respond_within, tolerance)
+            respond = partial(self.stepped.respond_accurately, tolerance)
         if self.takes_whole_steps and self.cadence.internal:
             return respond_in_whole_steps(respond, self.point, inputs, step, self.cadence.internal)
         return respond(self.point, inputs, step)
@@ -261,7 +261,7 @@ class Experiments:
         return amplitudes
 
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
-        """Refuse an input that is answered differently up and down however little it moves."""
+        """Reject an input that is answered differently up and down however little it moves."""
         # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
         still = np.zeros((SHORT_RUN_STEPS, len(amplitudes)))
         base, again = (join(self.run(still, step)) for _ in range(2))
@@ -278,10 +278,10 @@ class Experiments:
             if is_visible and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
                 name = self.model.inputs.names[j]
                 raise NumericalError(
-                    f"The model has a kink or an event at the point: pulses of '{name}' up and down are answered "
-                    f"differently however small they are (tried from {a:.2g} down to {a / 100:.2g}). There is no "
-                    "linear model of both sides: move the point, or stay in the present mode, which model exchange can "
-                    "(interface='me', hold_modes=True).",
+                    f"The model has a kink or an event at the point: pulses of '{name}' up and down have different "
+                    f"responses at every amplitude (tried from {a:.2g} down to {a / 100:.2g}). There is no linear "
+                    "model of both sides: move the point, or keep the present mode in model exchange (interface='me', "
+                    "hold_modes=True).",
                     variable=name,
                 )
 

@@ -15,23 +15,23 @@ from fmilin.tolerances import MAX_PREDICTION_ERROR, PREDICTION_ERROR_TOLERANCE
 
 _METHODS = {
     "direct": "Derivatives were read between two steps of the model, at states that were set there (method direct).",
-    "products": "The model's states cannot be set between two steps: its directional derivatives were taken where it "
-    "stands, and nothing else confirms them (method direct).",
-    "step": "Coordinates and inputs were displaced and one step was taken from each (method step).",
-    "response": "Pulses on the inputs were answered and realized as a linear model (method response): what no input "
-    "moves, or no output shows, is not in it.",
-    "multisine": "The frequency response to multisines was measured and realized as a linear model (method multisine): "
-    "what no input moves, or no output shows, is not in it.",
-    "free motion": "The motion that the model makes by itself was realized as a linear model (method response).",
+    "products": "The model's states cannot be set between two steps: its directional derivatives were computed at its "
+    "present point, without confirmation (method direct).",
+    "step": "Coordinates and inputs were displaced, with one step from each (method step).",
+    "response": "Responses to pulses on the inputs were realized as a linear model (method response), without "
+    "uncontrollable and unobservable parts.",
+    "multisine": "The frequency response to multisines was measured and realized as a linear model (method multisine), "
+    "without uncontrollable and unobservable parts.",
+    "free motion": "The free motion of the model was realized as a linear model (method response).",
 }
 _GAIN = (
-    "Pulses on the inputs are answered at once and never later (method {method}): the model is static, a table of "
-    "gains D with no states."
+    "Responses to pulses on the inputs are immediate (method {method}): the model is static, a matrix of gains D "
+    "without states."
 )
 _READINGS = {
     "at once": "Outputs belong to the moment when the input is set: y[k] = C x[k] + D u[k], before the step.",
     "end of step": "The model calculates its outputs at the end of a step only, or a part of it settles within a step "
-    "(measured: an input shows in them after the step in which it acts, also in a quarter of it).",
+    "(measured: an input appears in them after the step in which it acts, also in a quarter of it).",
 }
 MAX_SINGULAR_VALUES = 6  # that are listed as kept
 MAX_QUIET_NOISE_RATIO = 0.01  # difference of equal runs, in parts of the responses, of which a user is warned
@@ -89,7 +89,7 @@ class Findings:
         return max(doubt, missed) if missed > MAX_PREDICTION_ERROR else doubt
 
     def remarks(self) -> list[Remark]:
-        """Return all findings as remarks."""
+        """Return all findings as diagnostics."""
         remarks = [Remark("sampled", text) for text in self._describe_sampled_parts()]
         exact = (
             self.error <= PREDICTION_ERROR_TOLERANCE
@@ -101,7 +101,7 @@ class Findings:
             return [*remarks, Remark("method", " ".join(w for w in words if w)), *self.extra]
         how = [_METHODS.get(self.method, self.method), *self._describe_step(), self.solver]
         remarks += [Remark("method", " ".join(how).strip())]
-        remarks += [Remark("other-method", f"Another method was left. {text}") for text in self.left_methods]
+        remarks += [Remark("other-method", f"Another method was rejected. {text}") for text in self.left_methods]
         remarks += [Remark("fit", self._describe_fit())]
         if self.singular_values.size:
             remarks.append(Remark("order", self._describe_order()))
@@ -114,8 +114,8 @@ class Findings:
             remarks.append(Remark("noise", text))
         if self.excess > MAX_HELD_OUT_ERROR:
             text = (
-                f"The model misses held-out responses by {100 * self.excess:.3g}% of their size beyond noise: a "
-                "kink, or motion that is not linear. Look at it before you rely on it."
+                f"The model's error for held-out responses exceeds noise by {100 * self.excess:.3g}% of their size: a "
+                "kink, or a nonlinear motion. Check it before you rely on it."
             )
             remarks.append(Remark("poor-fit", text))
         return [*remarks, *self.extra]
@@ -125,9 +125,8 @@ class Findings:
             return []
         what = " ".join(self.cadence.sampled)
         return [
-            f"The model is SAMPLED in part. {what} A continuous model holds these parts as they are: a loop that "
-            "closes through them is open in it. The discrete model over the base period: "
-            "fl.Stepping(lifted=True, step=PERIOD)."
+            f"The model is SAMPLED in part. {what} A continuous model holds these parts constant, so loops through "
+            "them are open. The discrete model over the base period: fl.Stepping(lifted=True, step=PERIOD)."
         ]
 
     def _describe_step(self) -> list[str]:
@@ -148,13 +147,13 @@ class Findings:
             why = "there are no inputs" if not self.inputs else "there are no outputs"
             if self.inputs and self.outputs:
                 why = self.unmeasured
-            return f"How well the model predicts responses was not measured: {why}."
+            return f"The prediction error of the model was not measured: {why}."
         words = f"Held-out responses to random inputs in steps of {self.step:g} s are predicted to {self.error:.1e} of "
         words += f"their size (the worst output: '{self.worst_output}')"
         if not np.isnan(self.half_error):
-            words += f", and in half steps, which the model was not made from, to {self.half_error:.1e}"
+            words += f", and in half steps, which were not used for the model, to {self.half_error:.1e}"
         elif self.method not in ("direct", "products") and not self.lifted and self.takes_halves:
-            words += "; half steps, which would tell an alias, are not taken by the model"
+            words += "; the model does not accept half steps, which would detect an alias"
         if self.noise > REPEATED_RUN_TOLERANCE:
             words += f"; equal runs differ by {self.noise:.1e}"
         return words + "."

@@ -46,7 +46,7 @@ class FreeMotion(MeasuredWay):
 
     def why_not(self) -> str:
         """Return that inputs move outputs, which shows more."""
-        return "The responses of outputs to inputs show more." if self.setting.has_channels else ""
+        return "The responses of outputs to inputs contain more." if self.setting.has_channels else ""
 
     def identify(self) -> LinearModel:
         """Return the linear model."""
@@ -87,9 +87,7 @@ class FreeMotion(MeasuredWay):
         states = np.vstack((self.point.states, run.states[:-1]))
         motion = np.hstack((run.at_once, states))
         if not np.isfinite(motion).all():
-            raise NumericalError(
-                f"The model moves to infinity within {count} steps of {step:g} s. Take a smaller step=."
-            )
+            raise NumericalError(f"The model diverges within {count} steps of {step:g} s. Use a smaller step=.")
         sizes = np.concatenate((self.model.outputs.scales(run.at_once[0]), self.model.states.scales(self.point.states)))
         change = np.diff(motion, axis=0)
         return np.where(np.max(np.abs(change), axis=0) > MOTION_RATE_TOLERANCE * step * sizes, change, 0.0)[:, :, None]
@@ -120,7 +118,7 @@ class FreeMotion(MeasuredWay):
         misfits = np.array([self._compute_misfit(c.model, short_step, changes) for c in candidates])
         best = float(np.min(misfits))
         if not best <= MAX_ENTRY_ERROR:
-            raise _not_linear(f"its motion in half steps is missed by {100 * best:.3g}%")
+            raise _not_linear(f"the error for its motion in half steps is {100 * best:.3g}%")
         number = int(np.flatnonzero(misfits <= max(2.0 * best, PREDICTION_ERROR_TOLERANCE))[0])
         chosen = candidates[number]
         self.findings.half_error = float(misfits[number])
@@ -148,7 +146,7 @@ class FreeMotion(MeasuredWay):
         # Any motion is that of a linear model of sufficient order for a while, a limit cycle without end: by multiples
         # of one frequency. The difference of two motions of a linear model obeys the same A and C.
         if cycle := _find_limit_cycle(np.linalg.eigvals(model.A), step):
-            raise _not_linear(f"a limit cycle of about {cycle:.3g} rad/s, as multiples of that frequency tell")
+            raise _not_linear(f"a limit cycle of about {cycle:.3g} rad/s, as its harmonics show")
         rows, power = [], np.vstack((model.C, model.T))
         for _ in range(4 * LONG_RUN_STEPS):
             rows.append(power)
@@ -159,7 +157,7 @@ class FreeMotion(MeasuredWay):
         except FmilinError:  # it ends, or grows beyond all numbers, before that
             return
         if (late := _find_departure(observed @ model.B[:, 0], changes)) is not None:
-            raise _not_linear(f"after {late * step:.3g} s it goes on otherwise than one of order {model.order}")
+            raise _not_linear(f"after {late * step:.3g} s it differs from one of order {model.order}")
         try:
             base = self.experiments.run(self._hold_inputs(len(observed)), step).at_once
             inputs = np.tile(self.point.inputs, (len(observed), 1))
@@ -175,8 +173,8 @@ class FreeMotion(MeasuredWay):
             )[0]
             if _find_departure(observed @ x, difference) is not None:
                 raise _not_linear(
-                    f"from start values {OTHER_START_FACTOR} times as large it is another one than order {model.order} "
-                    "can make; a limit cycle, or an oscillation whose frequency depends on its size"
+                    f"from start values {OTHER_START_FACTOR} times as large it exceeds order {model.order}: a limit "
+                    "cycle, or an oscillation with a frequency that depends on its amplitude"
                 )
 
     def _describe(self, order: int) -> Remark:
@@ -185,16 +183,16 @@ class FreeMotion(MeasuredWay):
         if not order:
             return Remark(
                 "no-response",
-                f"{why}; it is at rest or shows nothing of its motion, so the linear model has no states (order 0). "
-                f"Export it with inputs and outputs, or for model exchange.{advice}",
+                f"{why}; it is in equilibrium or its outputs do not show its motion, so the linear model has no "
+                f"states (order 0). Export it with inputs and outputs, or for model exchange.{advice}",
             )
         return Remark("no-response", f"{why}: the linear model is that of its free motion from the point.{advice}")
 
 
 def _not_linear(why: str) -> NumericalError:
     return NumericalError(
-        f"The model moves by itself, but not as a linear model does: {why}. Let it come to rest first "
-        "(fl.snapshots(model, times=[T])), or take another point."
+        f"The model moves by itself, but not as a linear model does: {why}. Let it settle first (fl.snapshots(model, "
+        "times=[T])), or choose another point."
     )
 
 

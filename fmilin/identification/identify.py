@@ -70,8 +70,8 @@ def _require_derivatives(model: Model, options: IdentificationOptions) -> None:
     if options.stepping.method not in ("auto", "direct") or options.stepping.lifted:
         names = ", ".join(f"'{model.inputs.names[j]}'" for j in model.constraints.prescribing)
         raise UsageError(
-            f"The inputs {names} prescribe a motion, and steps in which they jump lead away from the constraints. "
-            "Leave out method= and lifted=, so that derivatives are read, or take model exchange (interface='me')."
+            f"The inputs {names} prescribe a motion, and steps in which they jump violate the constraints. Leave out "
+            "method= and lifted=, so that derivatives are read, or take model exchange (interface='me')."
         )
 
 
@@ -116,10 +116,10 @@ def _find_cadence(experiments: Experiments, begin: float) -> tuple[Cadence, str]
     experiments.looked = True
     if len(experiments.scales) and (whole_step := find_whole_step(experiments, first)):
         experiments.takes_whole_steps = True
-        return replace(cadence, internal=whole_step), "takes whole steps, whatever length it is told, of"
+        return replace(cadence, internal=whole_step), "takes whole steps, for any given length, of"
     internal = find_solver_step(experiments, begin)
     if internal:
-        return replace(cadence, internal=internal), "stands still between its own steps of"
+        return replace(cadence, internal=internal), "is constant between its own steps of"
     return cadence, ""
 
 
@@ -186,8 +186,8 @@ def _take_first_that_works(setting: Setting) -> tuple[Way, LinearModel]:
             failures.append(why_not)
         if setting.model.constraints.prescribing:
             raise NumericalError(
-                f"The inputs prescribe a motion, so only derivatives can be read, and they cannot be. {failures[0]} "
-                "Take model exchange (interface='me')."
+                f"The inputs prescribe a motion, which requires derivatives, and these cannot be read. {failures[0]} "
+                "Use model exchange (interface='me')."
             )
     logger.info("trying: responses to pulses on the inputs")
     way = _take_responses(setting)
@@ -231,29 +231,28 @@ def _try(way: Way) -> tuple[LinearModel | None, str]:
 
 
 def _finish(way: Way, linear: LinearModel) -> LinearModel:
-    """Return the linear model with the errors of the solver inside, its integrator, and all findings as remarks."""
+    """Return the linear model with the errors of the solver inside, its integrator, and all findings as diagnostics."""
     experiments, findings, options = way.experiments, way.findings, way.setting.options
     if experiments.reduced:
         text = (
-            f"Inputs were moved by {experiments.reduced:.1g} of their sizes only: more is not answered in proportion, "
-            "as by a limiter. The linear model holds that near the point."
+            f"Inputs were moved by {experiments.reduced:.1g} of their sizes only: larger changes have no proportional "
+            "response, as with a limiter. The linear model is valid near the point."
         )
         findings.extra.append(Remark("narrow", text))
     if dead := experiments.in_dead_zone:
         if has_no_response(linear) and not options.keep_inaccurate:
             raise dead_zone_error(dead)
-        text = f"{dead_zone_text(dead)} The linear model is that of the model as it stands."
+        text = f"{dead_zone_text(dead)} The linear model is that of the model in its present state."
         findings.extra.append(Remark("stuck", text))
     if findings.excess > MAX_PREDICTION_ERROR and options.stepping.method != "direct":
         raise NumericalError(
-            f"The responses belong to no linear model that was found: held-out responses are missed by "
-            f"{100 * findings.excess:.3g}% of their size beyond noise. Take another method= or step=, or another "
-            "operating point."
+            "No linear model reproduces the responses: the error for held-out responses exceeds noise by "
+            f"{100 * findings.excess:.3g}% of their size. Choose another method= or step=, or another operating point."
         )
     if not way.reads_derivatives:
         linear = _with_solver(way, linear)
     if experiments.left_out:
-        findings.extra.append(Remark("accuracy", f"This is a first answer. {experiments.remark}"))
+        findings.extra.append(Remark("accuracy", f"This is a first result. {experiments.remark}"))
     internal = experiments.cadence.internal
     if not way.reads_derivatives and internal and not options.stepping.lifted:
         linear = with_solver_step(

@@ -28,7 +28,7 @@ from fmilin.tolerances import MIN_RELATION_RATIO, RELATION_TOLERANCE
 
 MAX_MARKOV_PARAMETERS = 4  # parameters C A^k B that may vanish
 DIGITS = 4  # of coefficients that people write: by chance one of about 1e6 numbers is as near to such as rounding
-MOST_DIGITS = 8  # of a coefficient: as many are any number
+MAX_DIGITS = 8  # of a coefficient: as many are any number
 VANISHING_COEFFICIENT_TOLERANCE = (
     1e-7  # coefficients of the polynomial, relative, that a multiple zero leaves: they tell nothing
 )
@@ -121,7 +121,7 @@ def _take_integrator(candidates: list[IntegratorCandidate], name: str, errors: F
             return Identified(candidate.integrator, candidate.plant, 0, (), (), (), errors)
     possible = ", ".join(dict.fromkeys(c.integrator.key for c in candidates if c.integrator.key))
     raise NumericalError(
-        f"No plant is stepped as this model is by the integrator '{name}'. Integrators that have one: {possible}."
+        f"No plant reproduces this model with the integrator '{name}'. Integrators that do: {possible}."
     )
 
 
@@ -273,7 +273,7 @@ def _count_all_digits(A: FloatArray, errors: FloatArray | None) -> int:
     """Return how many digits the coefficients of the characteristic polynomial have together."""
     size = float(np.max(np.abs(A), initial=0.0)) or 1.0
     certain = RELATION_TOLERANCE if errors is None else max(RELATION_TOLERANCE, 10.0 * float(np.max(errors)) / size)
-    most = max(1, min(MOST_DIGITS, int(-np.log10(certain)) - 1)) if certain < 1.0 else 1
+    most = max(1, min(MAX_DIGITS, int(-np.log10(certain)) - 1)) if certain < 1.0 else 1
     total = 0
     for coefficient in _compute_coefficients(A).tolist():
         total += next((n for n in range(1, most) if _measure_rounding(coefficient, n) <= certain), most)

@@ -54,10 +54,10 @@ class OneStepMethod:
                 Z = self.plant_matrix(P)
                 back = self.step_matrix(Z)
             except (np.linalg.LinAlgError, ValueError, OverflowError):
-                raise NumericalError(f"No plant is stepped so by {self.name}.") from None
+                raise NumericalError(f"No plant reproduces these steps with {self.name}.") from None
         worst = float(np.max(np.abs(back - P))) if np.isfinite(back).all() else np.inf
         if not worst <= LOGARITHM_TOLERANCE * float(np.max(np.abs(P))):
-            raise NumericalError(f"No plant is stepped so by {self.name}.")
+            raise NumericalError(f"No plant reproduces these steps with {self.name}.")
         return Z / model.step
 
     def compute_step(self, M: FloatArray, step: float, order: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -68,7 +68,7 @@ class MovingPoint(MeasuredWay):
         estimate = self._estimate(change, shortens=shortens)
         findings.step, findings.order = estimate.step, len(estimate.model.A)
         findings.reading = find_reading(experiments, estimate.step, [])
-        findings.unmeasured = "the point moves, and the model holds at its beginning only"
+        findings.unmeasured = "the point moves, and the model is valid at its beginning only"
         sampled = sample_model(estimate.model, estimate.step, findings.reading)
         coordinates, S, _ = self.choose_coordinates(Realized(sampled, sampled, np.empty(0), float("nan")))
         model = estimate.model.in_coordinates(S)
@@ -103,8 +103,8 @@ class MovingPoint(MeasuredWay):
         chosen = order or _find_order(experiments, amplitudes, step, shortens=shortens)
         if not chosen:
             raise NumericalError(
-                "The point moves, and no input moves an output there in a way that tells a model. Choose another "
-                "point, or let it come to rest first (fl.snapshots(model, times=[T]))."
+                "The point moves, and the responses to inputs do not determine a model. Choose another point, or let "
+                "it settle first (fl.snapshots(model, times=[T]))."
             )
         powers = range(MAX_STEP_EXPONENT, MIN_STEP_EXPONENT - 1, -1) if shortens else range(1)
         limit = extrapolate_to_vanishing_steps(experiments, amplitudes, step, chosen, powers)
@@ -195,7 +195,7 @@ def _largest_of_rows(matrix: FloatArray) -> FloatArray:
 def _realize(experiments: Experiments, amplitudes: FloatArray, step: float, order: int, first: int = 0) -> Continuous:
     markov = measure_pulses(experiments, amplitudes, step, 2 * order + 4, first=first)
     if not np.isfinite(markov.Y).all():
-        raise NumericalError(f"The model answers pulses with NaN in steps of {step:g} s.")
+        raise NumericalError(f"The response of the model to pulses is NaN in steps of {step:g} s.")
     realized = realize(markov, len(experiments.model.outputs), None, order, amplitudes)
     return find_continuous_model(realized.model)
 
@@ -205,8 +205,7 @@ def _moves_too_fast(change: float, *, hidden: bool = True) -> NumericalError:
     what = "a time constant: they determine no linear model of hidden states" if hidden else "a few steps"
     advice = ", or as many outputs as there are states" if hidden else ""
     return NumericalError(
-        f"The point moves by itself, and what its responses tell changes{amount} along that motion, within {what}. Let "
-        "it come to rest first (fl.snapshots(model, times=[T])), choose another point, or take model exchange "
-        "(interface='me')"
-        f"{advice}."
+        f"The point moves by itself, and its responses change{amount} along that motion, within {what}. Let it settle "
+        "first (fl.snapshots(model, times=[T])), choose another point, or use model exchange "
+        f"(interface='me'){advice}."
     )

@@ -27,7 +27,7 @@ MIN_PERIODS = 3
 MAX_SETTLING_PERIODS = 6  # periods at most until the motion must be periodic
 PERIODICITY_TOLERANCE = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
 MIN_LOSS_RATIO = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be told
-MOST_NUMBERS = 640  # rows and columns of the wrapped Hankel matrix, about
+MAX_NUMBERS = 640  # rows and columns of the wrapped Hankel matrix, about
 PART = 0.1  # amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted
 
 
@@ -100,10 +100,8 @@ class Multisines(RealizedWay):
             names = (*self.model.outputs.names, *self.model.states.names)
             raise NumericalError(
                 f"'{names[i]}' does not become periodic within {MAX_SETTLING_PERIODS} periods of {LENGTH} steps: the "
-                "model "
-                "is unstable, integrates, or is damped too lightly for a frequency response in steps of this size. "
-                "Take "
-                "method='response', or a larger step=."
+                "model is unstable, integrates, or is damped too lightly for a frequency response in steps of this "
+                "size. Use method='response', or a larger step=."
             )
 
     def _fit(self, frequencies: _Frequencies, step: float, reading: str) -> Realized:
@@ -174,8 +172,8 @@ def _column_space(G: np.ndarray) -> tuple[FloatArray, FloatArray]:
     """Return the left singular vectors and the singular values of the wrapped Hankel matrix."""
     impulse = np.fft.ifft(G, axis=0).real  # (M, ny, nu): h[0] is D and what wraps around
     M, ny, nu = impulse.shape
-    rows = min(M // 2, max(MOST_NUMBERS // ny, 2))
-    columns = min(M - rows, max(MOST_NUMBERS // nu, 2))
+    rows = min(M // 2, max(MAX_NUMBERS // ny, 2))
+    columns = min(M - rows, max(MAX_NUMBERS // nu, 2))
     H = np.array([[impulse[1 + i + j] for j in range(columns - 1)] for i in range(rows)])  # (i, j, ny, nu)
     tall = np.moveaxis(H, 2, 1).reshape(rows * ny, (columns - 1) * nu)
     P, s, _ = np.linalg.svd(tall, full_matrices=False)

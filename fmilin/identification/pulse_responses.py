@@ -51,8 +51,8 @@ class RealizedWay(MeasuredWay):
             findings.note_fit(holdout.errors(realized.model), holdout.step, holdout.noise)
         if realized.significant is not None and realized.model.order > realized.significant:
             text = (
-                f"Of the {realized.model.order} directions that were asked for, only {realized.significant} stand "
-                "above noise and rounding: the other eigenvalues mean nothing. Choose a smaller order=."
+                f"Of the {realized.model.order} requested directions, only {realized.significant} exceed noise and "
+                "rounding: the other eigenvalues are meaningless. Choose a smaller order=."
             )
             findings.extra.append(Remark("order-beyond-noise", text))
 
@@ -100,9 +100,9 @@ class RealizedWay(MeasuredWay):
         slow = int(np.count_nonzero(values * seconds < MIN_RADIANS))
         if slow and seconds and self.findings.doubt > INACCURATE_ENTRY_ERROR:
             text = (
-                f"The runs are {seconds:.3g} s long and show but the beginning of {slow} slower motions: what the "
-                f"model says below {MIN_RADIANS / seconds:.2g} rad/s is not known. Take a longer step= where that "
-                "matters."
+                f"The runs are {seconds:.3g} s long and contain only the beginning of {slow} slower motions: the "
+                f"accuracy of the model below {MIN_RADIANS / seconds:.2g} rad/s is unknown. Use a longer step= if "
+                "that matters."
             )
             self.findings.extra.append(Remark("short-record", text))
         if self.stepping.step is None:
@@ -111,7 +111,7 @@ class RealizedWay(MeasuredWay):
         if fastest * step * LONG_RUN_STEPS < MIN_RECORD_ANGLE:
             text = (
                 f"The {LONG_RUN_STEPS} steps of {step:g} s of a run are far shorter than the fastest motion that was "
-                f"found ({fastest:.3g} rad/s): slower motions may be missing. Take a longer step=, or leave it out."
+                f"found ({fastest:.3g} rad/s): slower motions may be missing. Use a longer step=, or leave it out."
             )
             self.findings.extra.append(Remark("short-record", text))
 
@@ -165,8 +165,8 @@ class PulseResponses(RealizedWay):
             markov = smaller
         if not np.isfinite(markov.Y).all():
             raise NumericalError(
-                f"The model answers pulses of its inputs with NaN within {count} steps of {step:g} s. Choose another "
-                "point, or a smaller step=."
+                f"The response of the model to pulses of its inputs is NaN within {count} steps of {step:g} s. Choose "
+                "another point, or a smaller step=."
             )
         markov = before_growth(markov)
         holdout = run_holdout(experiments, step)

@@ -66,9 +66,9 @@ def require_equal_steps(experiments: Experiments, step: float) -> None:
         change = relative_change(later, first)
         if change > max(INACCURATE_ENTRY_ERROR, 10.0 * relative_change(again, first)):
             raise NumericalError(
-                f"The same pulse of '{experiments.model.inputs.names[j]}' is answered otherwise in the second step of "
-                f"{step:.6g} s than in the first, by {100 * change:.2g}%: the solver inside starts with another method "
-                "(a multistep method), or something happens in a step. Take model exchange (interface='me'), or the "
+                f"The same pulse of '{experiments.model.inputs.names[j]}' has different responses in the first and "
+                f"second step of {step:.6g} s, by {100 * change:.2g}%: the solver inside starts with another method "
+                "(a multistep method), or an event occurs in a step. Use model exchange (interface='me'), or the "
                 "discrete model (fl.Stepping(lifted=True)).",
                 variable=experiments.model.inputs.names[j],
             )
@@ -80,15 +80,15 @@ def _largest(response: FloatArray, size: FloatArray) -> FloatArray:
 
 
 def leave_out_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -> tuple[Model, tuple[Remark, ...]]:
-    """Return the model without outputs that differ between equal runs, with a remark that names them."""
+    """Return the model without outputs that differ between equal runs, with a diagnostic that names them."""
     names = find_unrepeatable(model, point, stepping) if len(model.outputs) > 1 else []
     if not names:
         return model, ()
     repeatable = [name for name in model.outputs.names if name not in names]
     listed = ", ".join(f"'{name}'" for name in names)
     text = (
-        f"Left out of the outputs: {listed}. Equal runs from the same state give other values there, as a clock of the "
-        "computer, a counter or a random number does, and the other outputs repeat."
+        f"Left out of the outputs: {listed}. Equal runs from the same state return other values for them, as from a "
+        "clock, a counter or a random number; the other outputs repeat."
     )
     return model.with_interface(None, repeatable), (Remark("unrepeatable", text),)
 

@@ -28,8 +28,8 @@ def require_events(model: Model) -> Hybrid:
     """Return a model that has events; raise UsageError if it has none, and so no base period."""
     if not isinstance(model, Hybrid):
         raise UsageError(
-            f"'{model.info.name}' has no events and nothing that is sampled, so there is no base period to lift "
-            "it over. Leave out lifted=True; fl.reduction.discretize(linear, T) samples the linear model."
+            f"'{model.info.name}' has no events and no sampled parts, so there is no base period to lift it over. "
+            "Leave out lifted=True; fl.reduction.discretize(linear, T) samples the linear model."
         )
     return model
 
@@ -71,8 +71,8 @@ class SampledModel(Model, Stepped):
         """Run from the start; see :meth:`fmilin.model.stepping.Stepped.respond`."""
         if point.time != self.start.time:
             raise UsageError(
-                f"A model with events is lifted at its start (t = {self.start.time:g} s), where its mode is known, not "
-                f"at {point.time:g} s. Take the co-simulation interface (interface='cs') for later points."
+                f"A model with events is lifted at its start (t = {self.start.time:g} s), where its mode is known, "
+                f"not at {point.time:g} s. Use the co-simulation interface (interface='cs') for later points."
             )
         K, ny = len(inputs), len(self.outputs)
         at_once, after, states = np.empty((K, ny)), np.empty((K, ny)), np.empty((K, len(self.states)))
@@ -92,7 +92,7 @@ class SampledModel(Model, Stepped):
         return Response(at_once, after, states)
 
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:
-        """Refuse: the mode of a later time cannot be restored."""
+        """Reject: the mode of a later time cannot be restored."""
         raise UsageError(f"A model with events is lifted at its start, not at t = {to:g} s.")
 
     def why_not_direct(self, point: OperatingPoint) -> str:
@@ -139,7 +139,7 @@ class SampledModel(Model, Stepped):
             start = float(solver.t)
             message = solver.step()
             if message is not None:
-                raise NumericalError(f"The integration cannot go on at t = {start:g} s: {message}.")
+                raise NumericalError(f"The integration cannot continue at t = {start:g} s: {message}.")
             dense = solver.dense_output()
             crossing = first_crossing(
                 lambda s: read_event_indicators(model, s, dense(s), u),  # noqa: B023 - called at once

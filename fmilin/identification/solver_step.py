@@ -159,9 +159,8 @@ def with_solver_step(
     if moved > MAX_ENTRY_ERROR and not keep:
         raise NumericalError(
             f"The point moves by itself, and A and B change by {100 * moved:.3g}% within a step of {solver_step:.6g} "
-            "s: which of these values belong to the point cannot be determined. Let it come to rest first "
-            "(fl.snapshots(model, times=[T])), choose another point, or take the discrete model "
-            "(fl.Stepping(lifted=True))."
+            "s: so the values at the point cannot be determined. Let it settle first (fl.snapshots(model, "
+            "times=[T])), choose another point, or use the discrete model (fl.Stepping(lifted=True))."
         )
     return replace(_with_plant(linear, identified, solver_step, what, moved), discrete=discrete_model(linear, discrete))
 
@@ -173,7 +172,7 @@ def _ambiguous(identified: Identified, solver_step: float) -> NumericalError:
     one, other = (f"{c.integrator.name} it has {_eigenvalue_words(c)}" for c in (chosen, rival))
     return NumericalError(
         f"The steps of {solver_step:.6g} s belong to more than one plant: by {one}, by {other}. Name the integrator "
-        "that is inside (fl.Stepping(integrator='NAME')), add outputs (speeds beside positions, rates), or take the "
+        "that is inside (fl.Stepping(integrator='NAME')), add outputs (speeds beside positions, rates), or use the "
         "discrete model (fl.Stepping(lifted=True))."
     )
 
@@ -219,9 +218,9 @@ def with_integrator(linear: LinearModel, experiments: Experiments, findings: Fin
     )
     text = (
         f"The solver inside takes each communication step as its own, by {integrator.name}. Its plant predicts "
-        f"responses in steps of {step:g} s and of a half, a fourth and a sixteenth of that to {worst:.1e}, and A and B "
-        f"are those of that plant; a solver without visible error would move it otherwise by {off:.1e} in a step. The "
-        f"discrete model over {step:g} s is lin.discrete (fl.Stepping(lifted=True))."
+        f"responses in steps of {step:g} s and of a half, a fourth and a sixteenth of that to {worst:.1e}, and A and "
+        f"B are those of that plant; an exact solver would differ by {off:.1e} in a step. The discrete model over "
+        f"{step:g} s is lin.discrete (fl.Stepping(lifted=True))."
     )
     remark = Remark("accuracy" if worst > INACCURATE_ENTRY_ERROR else "integrator", text)
     linear = replace(linear, discrete=discrete_model(linear, discrete), warnings=(remark, *linear.warnings))
@@ -255,8 +254,8 @@ def _with_plant(
     text = f"The model {what} {solver_step:.6g} s. {integrator_words(identified, linear)}"
     if moved:
         text += (
-            f" The solver takes rates after the beginning of a step, and A and B change by {moved:.1e} until there "
-            "along the motion of the point: that is a part of the stated error."
+            f" The solver evaluates rates after the beginning of a step, where A and B differ by {moved:.1e} because "
+            "the point moves: this is part of the stated error."
         )
     remark = Remark(kind, text)
     return with_errors(replace(linear, A=plant.A, B=plant.B, f0=plant.f0, warnings=(remark, *linear.warnings)), errors)
@@ -267,9 +266,9 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
     names = " or ".join(dict.fromkeys(rival.integrator.name for rival in identified.rivals))
     if identified.integrator is None:
         return (
-            "Which integrator is inside cannot be told: A and B are the logarithm of the discrete model, inputs held "
-            f"over each step. The plants of {names} differ from that by up to {identified.difference:.1e}. Name the "
-            "integrator that is inside (fl.Stepping(integrator='NAME')) for its plant."
+            "Which integrator is inside cannot be determined: A and B are the logarithm of the discrete model, inputs "
+            f"held over each step. The plants of {names} differ from that by up to {identified.difference:.1e}. Name "
+            "the integrator that is inside (fl.Stepping(integrator='NAME')) for its plant."
         )
     exact = Continuous(linear.A, linear.B, linear.C, linear.D, linear.f0, linear.T, 0.0)
     by_logarithm = max(
@@ -277,17 +276,17 @@ def integrator_words(identified: Identified, linear: LinearModel) -> str:
         / (float(np.max(np.abs(getattr(identified.plant, n)), initial=0.0)) or 1.0)
         for n in "AB"
     )
-    sure = "no other method that was tried meets as many"
+    sure = "no other method that was tried satisfies as many"
     if identified.rivals:
         sure = (
-            f"the steps do not tell it from {names}, whose plant has as many and differs by up to "
+            f"the steps do not distinguish it from {names}, with a plant that satisfies as many and differs by up to "
             f"{identified.difference:.1e} (entries, eigenvalues, transfer functions)"
         )
     statement = (
         f"Its solver is {identified.integrator.name}: with it {identified.relations} exact relations hold in the plant"
     )
     if not identified.relations:
-        statement, sure = f"Its solver was said to be {identified.integrator.name}", "nothing else was compared"
+        statement, sure = f"Its solver is {identified.integrator.name}, as given", "nothing else was compared"
     return (
         f"{statement}, and {sure}. A and B are those of that plant; the logarithm of the discrete model differs by "
         f"{by_logarithm:.1e}. {_unusual_words(identified)}The discrete model is lin.discrete "
@@ -305,14 +304,14 @@ def _unusual_words(identified: Identified) -> str:
     )
     if counted:
         words = (
-            f"Orders of updates that few tools have explain the steps as well: {_plants_words(counted)}, instead of "
+            f"Unusual orders of updates explain the steps equally well: {_plants_words(counted)}, instead of "
             f"{chosen}. Entries and eigenvalues differ by up to {identified.unusual_difference:.1e}, which is the "
             "stated error: name the integrator that is inside (fl.Stepping(integrator='NAME')). "
         )
     if named:
         words += (
-            "Orders of updates that few tools have explain the steps as well, with coefficients of more digits, and "
-            f"are not counted as errors: {_plants_words(named)}, instead of {chosen}. "
+            "Unusual orders of updates explain the steps equally well, but with coefficients of more digits, and are "
+            f"not counted as errors: {_plants_words(named)}, instead of {chosen}. "
         )
     return words
 

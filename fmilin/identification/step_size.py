@@ -64,10 +64,10 @@ def confirm_at_half_step(sampled: Sampled, experiments: Experiments, held_out_er
     )
     if not error <= allowed:
         raise NumericalError(
-            f"The responses in steps of {sampled.step:g} s and of half of that belong to no common continuous model: "
-            f"the prediction is off by {100 * error:.3g}% of the response at half the step. The model is sampled (ask "
-            f"for the discrete model over its base period: fl.Stepping(lifted=True, step=SECONDS)), moves faster than "
-            f"the step shows (take a smaller step=), or limits its inputs (move them less: amplitude=A)."
+            f"The responses in steps of {sampled.step:g} s and of half of that have no common continuous model: the "
+            f"prediction is off by {100 * error:.3g}% of the response at half the step. The model is sampled (use the "
+            "discrete model over its base period: fl.Stepping(lifted=True, step=SECONDS)), moves faster than the step "
+            "resolves (use a smaller step=), or limits its inputs (use a smaller amplitude=)."
         )
     return ConfirmedModel(model, error)
 
@@ -103,7 +103,7 @@ def find_usable_step(experiments: Experiments) -> float:
             reason = reason or error
         else:
             return step
-    raise reason or NumericalError("The model takes no step.")
+    raise reason or NumericalError("The model did not accept any communication step.")
 
 
 def find_fitting_step(
@@ -169,7 +169,7 @@ def read_given_step(stepping: Stepping, experiments: Experiments) -> float | Non
     period = experiments.cadence.period or experiments.cadence.internal or experiments.cadence.step
     if period is None:
         raise UsageError(
-            "The model does not declare the period of its sampled parts, nor a step: say the base period with "
+            "The model does not declare the period of its sampled parts, nor a step: give the base period with "
             "step=SECONDS."
         )
     return period

@@ -107,7 +107,7 @@ class _ResponsesToLaterPulses:
             for first in range(count)
         ]
         if not all(np.isfinite(markov.Y).all() for markov in records):
-            raise NumericalError(f"The model answers pulses with NaN in steps of {step:g} s.")
+            raise NumericalError(f"The response of the model to pulses is NaN in steps of {step:g} s.")
         rows, nu = records[0].Y.shape[1:]
         Z = np.zeros((count + 1, count, rows, nu))
         for j, markov in enumerate(records):
@@ -161,7 +161,7 @@ class _ResponsesToLaterPulses:
                 if np.isfinite(change):
                     candidates.append((change, model, (lower, higher)))
         if not candidates:
-            raise NumericalError(f"No model at the point follows from records in steps of {self.step:g} s.")
+            raise NumericalError(f"Records do not determine a model at the point, in steps of {self.step:g} s.")
         candidates.sort(key=lambda candidate: candidate[0])
         _, model, neighbours = candidates[0]
         # The least of many differences is small by luck: the second best model counts, too.
@@ -221,7 +221,7 @@ def align_models(other: Continuous, model: Continuous, seconds: float) -> Contin
     """Return ``other`` in the coordinates in which its outputs are most like those of ``model``."""
     S = np.linalg.lstsq(_observe(model, seconds), _observe(other, seconds), rcond=None)[0]
     if not np.isfinite(S).all() or np.linalg.matrix_rank(S) < len(S):
-        raise NumericalError("Two records show no common states.")
+        raise NumericalError("Two records do not have common states.")
     return other.in_coordinates(np.asarray(S, dtype=np.float64))
 
 

@@ -170,7 +170,7 @@ def _respond_in_parts(
 
 
 def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearModel:
-    """Return the linear model, no entry more accurate than the responses, with a remark that states both steps."""
+    """Return the linear model, no entry more accurate than the responses, with a diagnostic that states both steps."""
     errors = linear.errors
     sizes = np.abs(np.concatenate((linear.states.scales(linear.y0), linear.inputs.scales())))
 
@@ -190,15 +190,15 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
     )
     text = (
         f"The responses {difference.used}, which the model was identified from, and {difference.compared} differ by "
-        f"{difference.change:.1e} of their size: that is the error of the model's own solver, and no entry is closer "
-        "to the plant than that."
+        f"{difference.change:.1e} of their size: this is the error of the model's own solver, which limits the "
+        "accuracy of all entries."
     )
     remark = Remark("accuracy" if difference.change > INACCURATE_ENTRY_ERROR else "fit", text)
     return with_errors(replace(linear, warnings=(remark, *linear.warnings)), new)
 
 
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
-    """Return the linear model, with a remark on an entry that is doubtful beside others of its row.
+    """Return the linear model, with a diagnostic on an entry that is doubtful beside others of its row.
 
     Raises a NumericalError where it is too inaccurate, unless ``keep``.
     """
@@ -217,5 +217,5 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     part = np.where(largest > 0, E / np.where(largest > 0, largest, 1.0), 0.0)
     reasons = " ".join(str(w) for w in linear.warnings if w.kind == "accuracy")
     option = "FmuOptions(solver_tolerance=...)"
-    advice = f" {reasons} Set a smaller tolerance of the solver inside ({option}), or take another step=."
-    return require_parts(linear, part, lambda *_: advice, keep=keep, said=bool(reasons))
+    advice = f" {reasons} Set a smaller tolerance of the solver inside ({option}), or use another step=."
+    return require_parts(linear, part, lambda *_: advice, keep=keep, is_reported=bool(reasons))

@@ -27,7 +27,7 @@ def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
 
 
 def require_parts(
-    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, said: bool = False
+    linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, is_reported: bool = False
 ) -> LinearModel:
     """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
     doubtful = int(np.count_nonzero(part > INACCURATE_ENTRY_ERROR))
@@ -39,12 +39,16 @@ def require_parts(
     name, (value, error) = f"d {rows[i]} / d {columns[j]}", (float(M[i, j]) for M in matrix_and_errors(linear))
     if part[i, j] > MAX_ENTRY_ERROR and not keep:
         raise NumericalError(
-            f"{name} cannot be told: it is {value:.4g} +- {error:.2g}, more than {MAX_ENTRY_ERROR:.0%} of the largest "
-            f"entry of its row.{advice(i, j)} keep_inaccurate=True returns the linear model all the same.",
+            f"{name} cannot be determined: it is {value:.4g} +- {error:.2g}, more than {MAX_ENTRY_ERROR:.0%} of the "
+            f"largest entry of its row.{advice(i, j)} keep_inaccurate=True returns the linear model anyway.",
             variable=columns[j],
         )
     more = f" So {'is' if doubtful == 2 else 'are'} {doubtful - 1} more." if doubtful > 1 else ""
-    return linear if said else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
+    return (
+        linear
+        if is_reported
+        else replace(linear, warnings=(*linear.warnings, inaccurate_entry(name, value, error, more)))
+    )
 
 
 def comparable_sizes(largest: FloatArray, error: FloatArray, terms: FloatArray) -> FloatArray:

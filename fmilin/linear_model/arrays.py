@@ -128,9 +128,9 @@ class LinearArrays:
         if len(self.zeros) == 1 and not self.pattern.any():
             return self._multiply_factors(matrix, self.zeros[0], ...)
         errors = np.full(values.shape, np.nan)
-        given = self.pattern == ENTRY_ERRORS_CODE
-        if given.any():
-            errors[given] = self.stored[f"error_{matrix}"][given]
+        has_error = self.pattern == ENTRY_ERRORS_CODE
+        if has_error.any():
+            errors[has_error] = self.stored[f"error_{matrix}"][has_error]
         for number, zeros in enumerate(self.zeros):
             points = self.pattern == number
             if points.any():
@@ -195,7 +195,7 @@ class LinearArrays:
         accuracy = self.stored["accuracy"].copy()
         largest = [np.abs(self.stored[name]).max(axis=(1, 2), initial=0.0) for name in errors]
         worst = [each.max(axis=(1, 2), initial=0.0) for each in errors.values()]
-        accuracy[:, : len(errors)] = relative_to(np.array(largest), np.array(worst)).T
+        accuracy[:, : len(errors)] = divide_errors(np.array(largest), np.array(worst)).T
         accuracy[:, len(MATRICES)] = np.where(self.stored["f0"].any(axis=1), EPS, 0.0)
         return np.asarray(accuracy)
 
@@ -242,11 +242,11 @@ class LinearArrays:
         array = self.stored.get(name)
         if array is not None and not _is_shared(array):
             return array
-        own = np.empty((self.count, *shape))
+        filled = np.empty((self.count, *shape))
         if array is not None:
-            own[self.pattern != NOT_WRITTEN_CODE] = array[0]
-        self.stored[name] = own
-        return own
+            filled[self.pattern != NOT_WRITTEN_CODE] = array[0]
+        self.stored[name] = filled
+        return filled
 
     def _share(self, name: str, values: FloatArray) -> bool:
         """Store values that are the same at all points once; return whether they are the same as those before."""
@@ -292,6 +292,6 @@ def _is_shared(values: FloatArray) -> bool:
     return values.ndim > 1 and values.strides[0] == 0
 
 
-def relative_to(largest: FloatArray, worst: FloatArray) -> FloatArray:
+def divide_errors(largest: FloatArray, worst: FloatArray) -> FloatArray:
     """Return the largest error over the largest entry at each point; the error itself where all entries are zero."""
     return np.asarray(np.where(largest > 0, worst / np.where(largest > 0, largest, 1.0), worst))

@@ -64,14 +64,14 @@ class LinearMatrices:
     D_error: FloatArray
 
     @classmethod
-    def known_to(
+    def with_relative_error(
         cls, relative: float, matrices: tuple[FloatArray, FloatArray, FloatArray, FloatArray], f0: FloatArray
     ) -> LinearMatrices:
-        """Return slopes A, B, C, D of which every entry has the same relative error."""
+        """Return derivatives A, B, C, D of which every entry has the same relative error."""
         return cls(*matrices, f0, *(relative * np.abs(matrix) for matrix in matrices))
 
 
-def built(
+def build_matrices(
     interface: Model | Named,
     coordinates: IndependentCoordinates,
     slopes: LinearMatrices,
@@ -81,7 +81,7 @@ def built(
     *,
     sample_time: float = 0.0,
 ) -> LinearModel:
-    """Return the linear model; ``method``: how derivatives were taken, visits to the model, exact products."""
+    """Return the linear model; ``method``: how derivatives were taken, evaluations to the model, exact products."""
     errors = EntryErrors(slopes.A_error, slopes.B_error, slopes.C_error, slopes.D_error, coordinates.T_error)
     matrices = slopes.A, slopes.B, slopes.C, slopes.D, coordinates.T
     derivatives, evaluations, products = method
@@ -94,7 +94,7 @@ def built(
     values = dict(zip("ABCDT", matrices, strict=True)) | {"f0": slopes.f0, "y0": coordinates.y0}
     if coordinates.T_u is not None:
         values["T_u"] = coordinates.T_u
-    return built_of_arrays(
+    return build_from_arrays(
         interface,
         values,
         (errors, accuracy),
@@ -106,7 +106,7 @@ def built(
     )
 
 
-def built_of_arrays(
+def build_from_arrays(
     interface: Model | Named,
     values: Mapping[str, FloatArray],
     certainty: tuple[EntryErrors, Accuracy],
@@ -149,8 +149,8 @@ def built_of_arrays(
 
 def relative_errors(errors: EntryErrors, matrices: Sequence[FloatArray]) -> tuple[float, ...]:
     """Return the largest error over the largest entry of A, B, C, D and T."""
-    every = errors.A, errors.B, errors.C, errors.D, errors.T
-    return tuple(relative_error(error, matrix) for error, matrix in zip(every, matrices, strict=True))
+    all_errors = errors.A, errors.B, errors.C, errors.D, errors.T
+    return tuple(relative_error(error, matrix) for error, matrix in zip(all_errors, matrices, strict=True))
 
 
 def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> LinearModel:
@@ -161,7 +161,7 @@ def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> L
     return replace(linear, errors=errors, accuracy=accuracy, warnings=(*linear.warnings, *remarks))
 
 
-def point_of(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
+def name_point(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
     """Return a point by the names of a model's signals; without outputs where these are not determined."""
     return LinearizationPoint(
         time=point.time,
@@ -183,18 +183,18 @@ def with_parameters_as_inputs(
     model = model.with_interface([*model.inputs.names, *further])
     if shaping := [model.inputs.names[j] for j in model.constraints.prescribing if j >= count]:
         raise UsageError(
-            f"The parameter '{shaping[0]}' stands in a constraint: as an input it would drag the states along, and its "
-            "rate would enter the model. Compare linear models at two of its values instead: "
-            f"fl.load(source, parameters={{{shaping[0]!r}: VALUE}})."
+            f"The parameter '{shaping[0]}' occurs in a constraint: as an input it would move the states directly, and "
+            "its rate would enter the model. Compare linear models at two of its values instead: fl.load(source, "
+            f"parameters={{{shaping[0]!r}: VALUE}})."
         )
     return model, replace(point, inputs=np.concatenate((point.inputs, model.start.inputs[count:])))
 
 
-def chosen_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
+def find_inputs(inputs: Signals, names: Sequence[str]) -> list[int]:
     """Return which inputs are wanted, by number."""
     chosen = [inputs.index_of(name, "an input of the model") for name in names]
     if len(set(chosen)) != len(chosen):
-        raise UsageError(f"An input is named twice in {', '.join(names)}.")
+        raise UsageError(f"An input is named twice in {', '.join(names)}. Name each once.")
     return chosen
 
 

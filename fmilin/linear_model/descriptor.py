@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
 from fmilin.formats import Holds
-from fmilin.linear_model.modes import Complex, eigenvectors, groups_of, on_subspace
+from fmilin.linear_model.modes import Complex, eigenvectors, find_overlapping_groups, on_subspace
 from fmilin.model.equations import DescriptorForm
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
@@ -100,7 +100,7 @@ class LazyDescriptor(Descriptor):
         """Whether its numbers have been used: files hold it then."""
         return "_was_read" in self.__dict__
 
-    def computed(self) -> Descriptor:
+    def compute(self) -> Descriptor:
         """Return the descriptor system with all its numbers, which does not count as reading it."""
         if "_computed" not in self.__dict__:
             object.__setattr__(self, "_computed", self.__dict__["_compute"]())
@@ -110,19 +110,19 @@ class LazyDescriptor(Descriptor):
 
     def __getattribute__(self, name: str) -> Any:
         if name in _FIELDS:
-            system = object.__getattribute__(self, "computed")()
+            system = object.__getattribute__(self, "compute")()
             object.__setattr__(self, "_was_read", True)
             return getattr(system, name)
         return super().__getattribute__(name)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what is computed."""
-        system = self.computed()
+        system = self.compute()
         return _rebuild, tuple(getattr(system, f.name) for f in fields(Descriptor))
 
     def with_interface(self, inputs: Sequence[str], outputs: Sequence[str]) -> Descriptor:
         """Return the same system with some of its inputs and outputs, computed as late."""
-        return LazyDescriptor(lambda: self.computed().with_interface(inputs, outputs))
+        return LazyDescriptor(lambda: self.compute().with_interface(inputs, outputs))
 
 
 _FIELDS = frozenset(f.name for f in fields(Descriptor))
@@ -174,27 +174,27 @@ def eigenvalue_derivatives(A: FloatArray, slopes: list[FloatArray]) -> tuple[Com
     """Return dl/dp, shape (P, k), for sorted eigenvalues and dA/dp, k of them; and the groups that are defective."""
     if not len(A):
         return np.zeros((0, len(slopes)), dtype=np.complex128), []
-    values, left, right = eigenvectors(A)
+    values, left_vectors, right_vectors = eigenvectors(A)
     order = np.lexsort((values.imag, values.real))
-    values, left, right = (a[..., order] for a in (values, left, right))
+    values, left_vectors, right_vectors = (a[..., order] for a in (values, left_vectors, right_vectors))
     with np.errstate(divide="ignore", invalid="ignore"):  # of groups, which follow
-        sizes = np.einsum("ij,ij->j", np.conj(left), right)
-        moved = [np.einsum("ij,ij->j", np.conj(left), slope @ right) / sizes for slope in slopes]
+        sizes = np.einsum("ij,ij->j", np.conj(left_vectors), right_vectors)
+        moved = [np.einsum("ij,ij->j", np.conj(left_vectors), slope @ right_vectors) / sizes for slope in slopes]
     derivatives, defective = np.array(moved, dtype=np.complex128).reshape(len(slopes), len(A)).T.copy(), []
     largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
-    for group in groups_of(values, np.full(len(values), GROUP_DISTANCE * largest / 2)):
+    for group in find_overlapping_groups(values, np.full(len(values), GROUP_DISTANCE * largest / 2)):
         if len(group) == 1:
             continue
-        others = np.delete(values, group)
-        _, V = on_subspace(A, values[group], others)
-        _, W = on_subspace(A.T, values[group].conj(), others.conj())
-        own = np.linalg.solve(np.conj(W).T @ V, np.conj(W).T)
-        block = own @ A @ V
+        other_values = np.delete(values, group)
+        _, V = on_subspace(A, values[group], other_values)
+        _, W = on_subspace(A.T, values[group].conj(), other_values.conj())
+        projection = np.linalg.solve(np.conj(W).T @ V, np.conj(W).T)
+        block = projection @ A @ V
         spread = np.linalg.norm(block - np.trace(block) / len(group) * np.eye(len(group)))
         is_defective = spread > DEFECTIVE_GROUP_TOLERANCE * largest
         if is_defective:
             defective.append(group)
-        for j, block in enumerate(own @ np.reshape(slopes, (-1, *A.shape)) @ V):
+        for j, block in enumerate(projection @ np.reshape(slopes, (-1, *A.shape)) @ V):
             if is_defective:
                 derivatives[group, j] = np.trace(block) / len(group)
             else:

@@ -16,13 +16,13 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import (
     Complex,
     EigenvalueCluster,
+    compute_rate,
+    compute_shape,
     convert_errors_to_rates,
     eigenvectors,
-    groups_of,
+    find_overlapping_groups,
     lyapunov,
     on_subspace,
-    rate_of,
-    shape_of,
 )
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 from fmilin.signals import FloatArray
@@ -39,25 +39,25 @@ def energies(linear: LinearModel, single: Sequence[tuple[complex, bool]]) -> tup
 
     By Gramians of Re z and Im z; NaN for eigenvalues that are not ``single``, infinite where a mode does not decay.
     """
-    values, left, right = eigenvectors(linear.A)
+    values, left_vectors, right_vectors = eigenvectors(linear.A)
     nu, ny = len(linear.inputs), len(linear.outputs)
-    reached, shown = np.full((len(single), nu), np.nan), np.full((len(single), ny), np.nan)
+    input_energies, output_energies = np.full((len(single), nu), np.nan), np.full((len(single), ny), np.nan)
     for row, (value, alone) in enumerate(single):
         if not alone:
             continue
         k = int(np.argmin(np.abs(values - value)))
-        v = right[:, k] / shape_of(linear.T, right[:, k])[1]
-        beta = left[:, k].conj() @ linear.B / (left[:, k].conj() @ v)
+        v = right_vectors[:, k] / compute_shape(linear.T, right_vectors[:, k])[1]
+        beta = left_vectors[:, k].conj() @ linear.B / (left_vectors[:, k].conj() @ v)
         pair = abs(value.imag) > 0
         # Of a pair x is 2 Re(v z), so that z counts twice.
         A = np.array([[value.real, -value.imag], [value.imag, value.real]]) if pair else np.array([[value.real]])
         for j, b in enumerate(beta):
             B = 2 * np.array([[b.real], [b.imag]]) if pair else np.array([[b.real]])
-            reached[row, j] = _largest(A, B, linear.sample_time)
+            input_energies[row, j] = _largest(A, B, linear.sample_time)
         for i, c in enumerate(linear.C @ v):
             C = np.array([[c.real, -c.imag]]) if pair else np.array([[c.real]])
-            shown[row, i] = _largest(A.T, C.T, linear.sample_time)
-    return reached, shown
+            output_energies[row, i] = _largest(A.T, C.T, linear.sample_time)
+    return input_energies, output_energies
 
 
 def _largest(A: FloatArray, B: FloatArray, sample_time: float) -> float:
@@ -162,22 +162,27 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
     twice = np.array([1.0 + s.pair for s in subspaces])
     size = float(np.linalg.norm(A, 2)) or 1.0
 
-    def one_by_one(s: _Subspace, columns: FloatArray, noise: FloatArray, *, seen: bool = False) -> list[int]:
-        return [_missing(s, columns[:, [k]], noise[:, [k]], size, seen=seen) for k in range(columns.shape[1])]
+    def one_by_one(s: _Subspace, columns: FloatArray, noise: FloatArray, *, from_outputs: bool = False) -> list[int]:
+        return [
+            _count_missing_rank(s, columns[:, [k]], noise[:, [k]], size, from_outputs=from_outputs)
+            for k in range(columns.shape[1])
+        ]
 
     shares = diagonal / diagonal.sum(axis=1, keepdims=True)
-    reached, shown = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
+    input_energies, output_energies = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
     return ModalAnalysis(
         groups=_describe_groups(linear, subspaces),
         participation=np.where(shares > PARTICIPATION_TOLERANCE, shares, 0.0),
         controllability=_shares([p @ B for p in projectors], [np.abs(p) @ np.abs(B) for p in projectors], twice),
         observability=_shares([(C @ p).T for p in projectors], [(np.abs(C) @ np.abs(p)).T for p in projectors], twice),
         unmoved=np.array([one_by_one(s, B, noise_B) for s in subspaces], np.intp),
-        unseen=np.array([one_by_one(s, C.T, noise_C.T, seen=True) for s in subspaces], np.intp),
-        uncontrollable=np.array([_missing(s, B, noise_B, size) for s in subspaces], np.intp),
-        unobservable=np.array([_missing(s, C.T, noise_C.T, size, seen=True) for s in subspaces], np.intp),
-        reached=reached,
-        shown=shown,
+        unseen=np.array([one_by_one(s, C.T, noise_C.T, from_outputs=True) for s in subspaces], np.intp),
+        uncontrollable=np.array([_count_missing_rank(s, B, noise_B, size) for s in subspaces], np.intp),
+        unobservable=np.array(
+            [_count_missing_rank(s, C.T, noise_C.T, size, from_outputs=True) for s in subspaces], np.intp
+        ),
+        reached=input_energies,
+        shown=output_energies,
     )
 
 
@@ -194,13 +199,13 @@ def _describe_groups(linear: LinearModel, subspaces: Sequence[_Subspace]) -> tup
         nearest = int(np.argmin(np.abs(values - complex(value.real, abs(value.imag)))))
         kinds[nearest] = max(kinds[nearest], kind, key=ALARM.index)
     return tuple(
-        ModeGroup(rate_of(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair, float(error), kind)
+        ModeGroup(compute_rate(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair, float(error), kind)
         for s, error, kind in zip(subspaces, errors, kinds, strict=True)
     )
 
 
 def _order(subspace: _Subspace, sample_time: float) -> tuple[float, float]:
-    rate = rate_of(subspace.eigenvalue, sample_time)
+    rate = compute_rate(subspace.eigenvalue, sample_time)
     return abs(rate), rate.real
 
 
@@ -208,13 +213,13 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
     """Yield invariant subspaces, by Schur's form, of groups of eigenvalues (pairs once) that errors keep apart."""
     size = float(np.linalg.norm(A, 2)) or 1.0
     relative = min(max(len(A) * EPS, len(A) * float(error.max()) / size), 1.0)
-    values, left, right = eigenvectors(A)
-    sine = np.abs(np.einsum("ki,ki->i", left.conj(), right))
+    values, left_vectors, right_vectors = eigenvectors(A)
+    sine = np.abs(np.einsum("ki,ki->i", left_vectors.conj(), right_vectors))
     worst = np.cbrt(relative) * size
     radius = np.minimum(UNCERTAINTY_FACTOR * relative * size / np.maximum(sine, 1e-300), worst)
     errors = compute_eigenvalue_errors(A, error, values)
     radius = np.maximum(radius, np.where(np.isfinite(errors), errors, size))  # what cannot be told apart is one group
-    for members in groups_of(values, radius):
+    for members in find_overlapping_groups(values, radius):
         mean = complex(values[members].mean())
         uncertainty = float(radius[members].max())
         pair = abs(mean.imag) > uncertainty
@@ -224,11 +229,13 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
             k = members[0]
             one = np.array([[values[k]]])
             known_to = float(errors[k])
-            yield _Subspace(complex(values[k]), pair, left[:, [k]], one, right[:, [k]], one, uncertainty, known_to)
+            yield _Subspace(
+                complex(values[k]), pair, left_vectors[:, [k]], one, right_vectors[:, [k]], one, uncertainty, known_to
+            )
             continue
-        others = np.delete(values, members)
-        on_right, V = on_subspace(A, values[members], others)
-        on_left, U = on_subspace(A.T, values[members].conj(), others.conj())
+        other_values = np.delete(values, members)
+        on_right, V = on_subspace(A, values[members], other_values)
+        on_left, U = on_subspace(A.T, values[members].conj(), other_values.conj())
         mean = mean if pair else complex(mean.real)
         known_to = float(np.max(np.abs(values[members] - mean) + errors[members]))
         yield _Subspace(mean, pair, U, on_left.conj().T, V, on_right, uncertainty, known_to)
@@ -242,9 +249,11 @@ def _shares(parts: list[Complex], terms: list[FloatArray], twice: FloatArray) ->
     return np.asarray(np.where(answers, sizes / np.where(answers, total, 1.0), 0.0).max(axis=1, initial=0.0))
 
 
-def _missing(s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, *, seen: bool = False) -> int:
+def _count_missing_rank(
+    s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, *, from_outputs: bool = False
+) -> int:
     """Return by how much the rank of [A - lambda I, columns] falls short on the subspace of an eigenvalue."""
-    basis, on_it = (s.right, s.on_right.T) if seen else (s.left, s.on_left)
+    basis, on_it = (s.right, s.on_right.T) if from_outputs else (s.left, s.on_left)
     count = int(basis.shape[1])
     lengths, blur = np.abs(columns).max(axis=0, initial=0.0), noise.max(axis=0, initial=0.0)
     used = lengths > blur
@@ -253,7 +262,7 @@ def _missing(s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, 
     unit = columns[:, used] / lengths[used]
     unit = unit / np.linalg.norm(unit, axis=0)
     blurred = float(np.max(blur[used] / lengths[used]))
-    coupling = (basis.T if seen else basis.conj().T) @ unit * size
+    coupling = (basis.T if from_outputs else basis.conj().T) @ unit * size
     block = np.hstack((on_it - s.eigenvalue * np.eye(count), coupling)) if count > 1 else coupling
     return count - _rank(block, max(s.uncertainty, UNCERTAINTY_FACTOR * max(len(basis) * EPS, blurred) * size))
 

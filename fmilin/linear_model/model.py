@@ -1,17 +1,21 @@
-"""The result: a small linear model in independent coordinates, with names, units, point and accuracy."""
+"""The result: a small linear model in independent coordinates, with names, units, point and accuracy.
+
+The file is longer than others because it declares what users can do with a linear model, with and without delays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import UnknownNameError
+from fmilin.errors import UnknownNameError, UsageError, join_first
 from fmilin.formats import Holds
+from fmilin.linear_model.deferred_fields import DeferredFields
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
@@ -25,13 +29,20 @@ if TYPE_CHECKING:
     import control
     from matplotlib.figure import Figure
 
+    from fmilin.linear_model.delay_response_record import TimeResponse
     from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.sparse_matrices import SparseMatrices
     from fmilin.linear_model.stability import Stability
     from fmilin.linear_model.verification import Verification
     from fmilin.linear_model.zeros import ZeroStructure
+    from fmilin.numerics.delay_form import DelayForm
 
+
+WITHOUT_DELAYS = ("A", "B", "C", "D", "errors")  # fields that only a model without delays has
+DEFAULT_EIGENVALUE_COUNT = 20
+DEFAULT_PADE_ORDER = 6
+MAX_DELAYS_IN_WORDS = 6
 
 Result = TypeVar("Result")
 
@@ -106,7 +117,7 @@ class EntryErrors:
 
 
 @dataclass(frozen=True, repr=False)
-class LinearModel(TableRepr):
+class LinearModel(TableRepr, DeferredFields):
     """``x_dot = f0 + A (y - y0) + B (u - u0)``, ``out = g0 + C (y - y0) + D (u - u0)``: P independent coordinates."""
 
     file_kind: ClassVar[Holds] = "linear model"  #: the formats of files that hold it: ``fmilin.formats``
@@ -179,6 +190,29 @@ class LinearModel(TableRepr):
     def plot(self) -> Plots:
         """Pictures: ``plot.eigenvalues()``, ``zeros``, ``modes``, ``participation``, ``bode`` and more."""
         return Plots(self)
+
+    @property
+    def delays(self) -> Mapping[str, float]:
+        """The internal delays in seconds, by the names of the delayed signals; empty unless the model has some."""
+        return {}
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_channels:add_delays")
+    def with_delays(
+        self, *, inputs: Mapping[str, float] | None = None, outputs: Mapping[str, float] | None = None
+    ) -> DelayedLinearModel:
+        """Return the model with dead time before inputs and behind outputs, by name, in seconds.
+
+        Its frequency response, margins, eigenvalues and step responses are exact in the delays. UnknownNameError of
+        other names, UsageError of negative delays, and of sampled models, in which delays are samples.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.frequency_responses:compute_frequency_response")
+    def frequency_response(self, frequencies: FloatArray) -> NDArray[np.complex128]:
+        """Return the transfer matrix at frequencies in rad/s, shape (ny, nu, k), exact in the delays of the model."""
+        ...
 
     @property
     @implemented_in("fmilin.linear_model.no_response:assess_equilibrium")
@@ -320,8 +354,8 @@ class LinearModel(TableRepr):
         u0 = np.array([self.point.inputs[name] for name in names])
         zeros = np.zeros((len(s), len(self.states)))
 
-        def wide(left: FloatArray, right: FloatArray) -> FloatArray:
-            return np.hstack((left, right[:, s]))
+        def wide(first: FloatArray, second: FloatArray) -> FloatArray:
+            return np.hstack((first, second[:, s]))
 
         return replace(
             self,
@@ -356,7 +390,7 @@ class LinearModel(TableRepr):
     def to_control(self) -> control.StateSpace:
         """Return a ``control.StateSpace`` in deviations from the point, with named states, inputs and outputs.
 
-        python-control refuses dots in names: they become slashes, and
+        python-control rejects dots in names: they become slashes, and
         :func:`fmilin.export.python_control.original_name` turns them back.
         """
         ...
@@ -411,7 +445,7 @@ class Pictures(Generic[Result]):
         return "Pictures: " + ", ".join(f"{name}()" for name in dir(self) if not name.startswith("_"))
 
 
-def drawn_result(pictures: Pictures[Result]) -> Result:
+def extract_result(pictures: Pictures[Result]) -> Result:
     """Return the result that pictures are drawn of: implementations of the pictures take it."""
     return pictures._drawn
 
@@ -419,42 +453,42 @@ def drawn_result(pictures: Pictures[Result]) -> Result:
 class Plots(Pictures[LinearModel]):
     """Draws a linear model; every method returns a ``matplotlib.figure.Figure`` with units on its axes."""
 
-    @implemented_in("fmilin.report.linear_pictures:eigenvalue_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:eigenvalue_figure", subject=extract_result)
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the eigenvalues (log(z) / T when sampled) with rays of equal damping, those of ``naive`` in grey."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.zeros:pole_zero_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.zeros:pole_zero_figure", subject=extract_result)
     def zeros(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return the pole-zero map: eigenvalues and transmission zeros, in z with the unit circle when sampled."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.linear_pictures:mode_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:mode_figure", subject=extract_result)
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return shapes of modes as bars with phases, of the six slowest by default; counted from 1 as ``modes()``."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:participation_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:participation_figure", subject=extract_result)
     def participation(self) -> Figure:
         """Return which coordinates take part in which mode, which inputs move it, which outputs show it."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:bode_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.response_plots:bode_figure", subject=extract_result)
     def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Bode diagrams by python-control, of the first four inputs and outputs unless channels are named."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:nyquist_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.response_plots:nyquist_figure", subject=extract_result)
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default."""
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:step_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.response_plots:step_figure", subject=extract_result)
     def step(
         self,
         *,
@@ -471,22 +505,240 @@ class Plots(Pictures[LinearModel]):
         """
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:error_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:error_figure", subject=extract_result)
     def errors(self) -> Figure:
         """Return the estimated error of every entry of A, B, C and D over the largest entry of its matrix."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:sparsity_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:sparsity_figure", subject=extract_result)
     def sparsity(self) -> Figure:
         """Return which entries of A, B, C and D are zero, and how large the others are."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:sensitivity_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:sensitivity_figure", subject=extract_result)
     def sensitivities(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return what each parameter does to the modes (from 1, slowest first; by default those that move most)."""
         ...
 
-    @implemented_in("fmilin.report.linear_pictures:reduction_figure", subject=drawn_result)
+    @implemented_in("fmilin.report.linear_pictures:reduction_figure", subject=extract_result)
     def reduction(self, full: LinearModel, low: float = 0.0, high: float = float("inf")) -> Figure:
         """Return this reduced model beside the ``full`` one: gains, difference, and its bound for these rad/s."""
         ...
+
+
+class DelayedLinearModel(LinearModel):
+    """A linear model with internal delays, of :meth:`LinearModel.with_delays`, or of a connected system with delays.
+
+    >>> import numpy as np, control, fmilin as fl
+    >>> plant = fl.linearize(fl.connect({"plant": control.ss(-1.0, 1.0, 1.0, 0.0)}, []))
+    >>> late = plant.with_delays(inputs={"plant.u[0]": 0.5})
+    >>> late.delays
+    {'plant.u[0]': 0.5}
+    >>> complex(np.round(late.frequency_response([2.0])[0, 0, 0] * (1 + 2j) * np.exp(1j), 12))
+    (1+0j)
+    """
+
+    file_kind: ClassVar[Holds] = "delayed linear model"  #: the formats of files that hold it: ``fmilin.formats``
+    _attributes = ".delays, .eigenvalues(), .frequency_response(w), .step_response(), .pade(order), .core, .form"
+
+    core: LinearModel  #: the linear model between the delays, with inputs (u, w) and outputs (y, z)
+    _channels: tuple[str, ...]
+    _seconds: FloatArray
+
+    @classmethod
+    @implemented_in("fmilin.linear_model.delayed:make_delayed_model")
+    def of_core(cls, core: LinearModel, channels: Sequence[str], delays: Sequence[float]) -> DelayedLinearModel:
+        """Return the model that delays of ``channels`` make of a core, its last inputs w and outputs z.
+
+        Raises
+        ------
+        UsageError
+            When a delay is negative or not finite, the core is sampled, or w prescribes a motion.
+
+        Parameters
+        ----------
+        core : LinearModel
+            Its last inputs are the delayed signals, its last outputs the signals before the delays.
+        channels : sequence of str
+            The names of the delayed signals.
+        delays : sequence of float
+            In seconds.
+        """
+        ...
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in WITHOUT_DELAYS and "core" in self.__dict__:
+                raise UsageError(
+                    f"'{self.model.name}' has delays ({describe_delays(self.delays)}), so there is no matrix {name} of "
+                    "the whole, and this needs one. lin.pade(order) is a linear model without delays that approximates "
+                    "it; lin.form has the matrices between the delays."
+                )
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @implemented_in("fmilin.report.delays:show_delayed_model")
+    def _print_table(self, page: Sheet) -> None: ...
+
+    @property
+    def delays(self) -> Mapping[str, float]:
+        """The delays in seconds, by the names of the signals that are delayed."""
+        return dict(zip(self._channels, self._seconds.tolist(), strict=True))
+
+    @property
+    @implemented_in("fmilin.linear_model.delayed:get_form")
+    def form(self) -> DelayForm:
+        """The matrices of the linear fractional form: A, B1, B2, C1, C2, D11, D12, D21, D22 and the delays."""
+        ...
+
+    @property
+    def is_equilibrium(self) -> bool | None:
+        """Whether the point is an equilibrium, as :attr:`LinearModel.is_equilibrium`."""
+        return self.core.is_equilibrium
+
+    @property
+    def plot(self) -> DelayedPlots:
+        """Pictures: ``plot.eigenvalues()``, ``bode``, ``nyquist`` and ``step``, exact in the delays."""
+        return DelayedPlots(self)
+
+    def with_fields(self, **changes: Any) -> DelayedLinearModel:
+        """Return the same with other values of fields that delays do not concern: ``changes`` of warnings or model."""
+        return DelayedLinearModel.of_core(replace(self.core, **changes), self._channels, self._seconds.tolist())
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delayed:replace_delays")
+    def with_delay_values(self, delays: Mapping[str, float]) -> DelayedLinearModel:
+        """Return the same model with other ``delays``, by name, in seconds: for sweeps.
+
+        Raises
+        ------
+        UnknownNameError
+            When a name is not that of a delayed signal.
+        UsageError
+            When a delay is negative or not finite.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_spectrum:find_eigenvalues")
+    def eigenvalues(self, count: int = DEFAULT_EIGENVALUE_COUNT) -> NDArray[np.complex128]:
+        """Return the ``count`` rightmost eigenvalues in 1/s, shape (count,), sorted by real part, then imaginary part.
+
+        A system with a delay in a loop has infinitely many; one more is returned where a conjugate pair would be split.
+        Where no delay is on a loop, they are all eigenvalues of the system. Spectral discretization of the generator,
+        corrected by Newton's method on the characteristic equation. UsageError for neutral systems, NumericalError
+        where two meshes do not lead to the same eigenvalues.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_spectrum:find_eigenvalue_errors")
+    def eigenvalue_errors(self, count: int = DEFAULT_EIGENVALUE_COUNT) -> FloatArray:
+        """Return how far each of the ``count`` rightmost :meth:`eigenvalues` may be off, shape (count,), in 1/s.
+
+        By the errors of the entries and by rounding. UsageError and NumericalError as there.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_spectrum:count_right_of")
+    def count_eigenvalues_right_of(self, abscissa: float) -> int | None:
+        """Return how many eigenvalues have a real part above ``abscissa`` in 1/s, by the argument principle.
+
+        None where the contour around all of them would be too long. UsageError for neutral systems.
+        """
+        ...
+
+    @implemented_in("fmilin.linear_model.delay_spectrum:judge_model")
+    def stability(self) -> Stability:
+        """Return whether deviations grow, from the rightmost eigenvalues; None where their errors leave it open."""
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_spectrum:make_delayed_modes")
+    def modes(self, count: int | None = None, *, near: complex = 0.0) -> Modes:
+        """Return the modes of the ``count`` rightmost eigenvalues, slowest first.
+
+        The number ``near`` in 1/s has no meaning here: UsageError where it is given, and for neutral systems.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_approximation:approximate_by_pade")
+    def pade(self, order: int = DEFAULT_PADE_ORDER) -> LinearModel:
+        """Return a linear model without delays: Padé approximations [order/order] in their places.
+
+        A warning says up to which frequency each delay is off by less than one percent. UsageError where ``order`` is
+        not positive; NumericalError where the approximations close an algebraic loop without a solution.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_responses:compute_step_response")
+    def step_response(
+        self,
+        input: str | None = None,  # noqa: A002 - the word of python-control and MATLAB
+        *,
+        amplitude: float = 1.0,
+        stop_time: float | None = None,
+        times: FloatArray | None = None,
+    ) -> TimeResponse:
+        """Return the deviations of states and outputs after a step of one input, exact in the delays.
+
+        The ``input`` may be left out where there is one. The step has the ``amplitude`` in the unit of the input.
+        ``stop_time`` in seconds is chosen by the slowest mode by default; ``times``, shape (k,), in seconds, are those
+        of the samples, 401 by default. UsageError for neutral systems, UnknownNameError of other inputs, NumericalError
+        where too many steps are needed.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_responses:compute_time_response")
+    def time_response(
+        self, times: FloatArray, inputs: Mapping[str, FloatArray], *, hold: str = "zero", rate: bool = True
+    ) -> TimeResponse:
+        """Return the deviations for inputs that are constant (``hold="zero"``) or linear ("first") between ``times``.
+
+        The ``times`` have the shape (k,), in seconds. ``inputs`` are deviations from the point at these times, by name,
+        zero before the first one; others stay. Where the point moves, ``rate`` adds its own motion f0. UsageError for
+        neutral systems and inputs of another shape, UnknownNameError of other inputs, NumericalError where too many
+        steps are needed.
+        """
+        ...
+
+    @implemented_in("fmilin.export.python_control:approximate_in_control")
+    def to_control(self) -> control.StateSpace:
+        """Return a ``control.StateSpace`` by :meth:`pade`; a Python warning names the range in which it holds."""
+        ...
+
+
+class DelayedPlots(Plots, Pictures[LinearModel]):
+    """Draws a linear model with delays; the delays are exact in each picture."""
+
+    @implemented_in("fmilin.report.delays:draw_eigenvalues", subject=extract_result)
+    def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
+        """Return the rightmost eigenvalues with rays of equal damping."""
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.report.delays:draw_bode", subject=extract_result)
+    def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
+        """Return Bode diagrams of the first four inputs and outputs unless channels are named."""
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.report.delays:draw_nyquist", subject=extract_result)
+    def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
+        """Return Nyquist diagrams, a panel for each channel; of a loop -L, with the critical point -1."""
+        ...
+
+
+def describe_delays(delays: Mapping[str, float]) -> str:
+    """Return delays in words."""
+    return join_first([f"{name} by {seconds:g} s" for name, seconds in delays.items()], MAX_DELAYS_IN_WORDS)

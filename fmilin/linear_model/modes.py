@@ -61,7 +61,7 @@ class Modes(TableRepr, tuple[Mode, ...]):
     def _print_table(self, page: Sheet) -> None: ...
 
 
-def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArray | None = None) -> Modes:
+def compute_modes(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArray | None = None) -> Modes:
     """Return the modes of dy/dt = A (y - y0), or of samples, seen in x - x0 = T (y - y0), T (N, P), slowest first.
 
     ``E`` has the errors of the entries of A, shape (P, P); without it they count as exact.
@@ -75,10 +75,10 @@ def modes_of(A: FloatArray, T: FloatArray, sample_time: float = 0.0, E: FloatArr
     for value, error, vector in zip(values.tolist(), errors.tolist(), vectors.T, strict=True):
         if value.imag < 0:
             continue
-        shape, largest = shape_of(T, vector)
+        shape, largest = compute_shape(T, vector)
         rate_error = float(convert_errors_to_rates(value, error, sample_time))
         is_alternating = sample_time > 0 and value.imag == 0 and value.real < 0
-        modes.append(Mode(rate_of(value, sample_time), shape / largest, rate_error, is_alternating))
+        modes.append(Mode(compute_rate(value, sample_time), shape / largest, rate_error, is_alternating))
     return Modes(sorted(modes, key=lambda m: slowness(m.eigenvalue)))
 
 
@@ -126,14 +126,14 @@ def slowness(value: complex) -> tuple[float, float]:
     return float(f"{abs(value):.8e}"), value.real
 
 
-def shape_of(T: FloatArray, vector: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], complex]:
+def compute_shape(T: FloatArray, vector: NDArray[np.complex128]) -> tuple[NDArray[np.complex128], complex]:
     """Return an eigenvector seen in all states, and its largest entry (1 where nothing moves)."""
     shape = T @ vector
     largest = complex(shape[np.argmax(np.abs(shape))]) if shape.size else 0.0
     return shape, largest or 1.0
 
 
-def rate_of(value: complex, sample_time: float) -> complex:
+def compute_rate(value: complex, sample_time: float) -> complex:
     """Return an eigenvalue in 1/s: of a sampled motion ``log(z) / sample_time``, -inf for the dead beat 0."""
     return complex(convert_to_rates(value, sample_time))
 
@@ -146,7 +146,7 @@ def eigenvectors(A: FloatArray) -> tuple[Complex, Complex, Complex]:
     return result[0].astype(np.complex128), result[1].astype(np.complex128), result[2].astype(np.complex128)
 
 
-def groups_of(values: Complex, radius: FloatArray) -> list[list[int]]:
+def find_overlapping_groups(values: Complex, radius: FloatArray) -> list[list[int]]:
     """Return the connected groups of eigenvalues whose discs overlap."""
     remaining, groups = set(range(len(values))), []
     while remaining:
@@ -165,10 +165,10 @@ def on_subspace(A: FloatArray, inside: Complex, outside: Complex) -> tuple[Compl
     """Return A on the invariant subspace of some eigenvalues, and an orthonormal basis of it."""
     from scipy.linalg import schur
 
-    def chosen(value: complex) -> bool:
+    def is_inside(value: complex) -> bool:
         return bool(np.abs(inside - value).min() < np.abs(outside - value).min(initial=np.inf))
 
-    result: Any = schur(A.astype(np.complex128), output="complex", sort=chosen)  # type: ignore[call-overload]
+    result: Any = schur(A.astype(np.complex128), output="complex", sort=is_inside)  # type: ignore[call-overload]
     (T, Q), count = result[:2], int(result[2])
     return T[:count, :count], Q[:, :count]
 
@@ -211,8 +211,8 @@ def cluster_modes(modes: Sequence[Mode]) -> list[EigenvalueCluster]:
         if not np.isfinite(m.eigenvalue)
     ]
     finite = [m for m in modes if np.isfinite(m.eigenvalue)]
-    every = [m.eigenvalue for m in finite] + [m.eigenvalue.conjugate() for m in finite if m.is_oscillatory]
-    values = np.array(every, dtype=np.complex128)
+    both_conjugates = [m.eigenvalue for m in finite] + [m.eigenvalue.conjugate() for m in finite if m.is_oscillatory]
+    values = np.array(both_conjugates, dtype=np.complex128)
     errors = np.array([m.error for m in finite] + [m.error for m in finite if m.is_oscillatory])
     conjugates = {i: len(finite) + k for k, i in enumerate(i for i, m in enumerate(finite) if m.is_oscillatory)}
     clusters = []

@@ -17,10 +17,10 @@ from fmilin.linear_model.modes import (
     Complex,
     Mode,
     Modes,
+    compute_modes,
+    compute_rate,
+    compute_shape,
     convert_errors_to_rates,
-    modes_of,
-    rate_of,
-    shape_of,
     slowness,
 )
 from fmilin.signals import FloatArray
@@ -29,22 +29,22 @@ from fmilin.tolerances import EPS
 if TYPE_CHECKING:
     from scipy import sparse
 
-DENSE = 50  # states up to which all modes are computed, and the nearest of them taken
+MAX_DENSE_STATES = 50  # states up to which all modes are computed, and the nearest of them taken
 OFF_EIGENVALUE = 1e-8  # of the norm of A: how far a shift is moved that is an eigenvalue itself
-START = 1913  # seed of the vector with which Arnoldi's method begins
+START_SEED = 1913  # seed of the vector with which Arnoldi's method begins
 
 
 def select_modes(linear: LinearModel, count: int | None = None, *, near: complex = 0.0) -> Modes:
     """Return all modes of a linear model, or those whose ``count`` eigenvalues are nearest to ``near``."""
     if count is None:
-        return modes_of(linear.A, linear.T, linear.sample_time, linear.errors.A)
+        return compute_modes(linear.A, linear.T, linear.sample_time, linear.errors.A)
     if count < 1:
-        raise UsageError(f"count={count} is no number of eigenvalues: take 1 or more, or None for all modes.")
+        raise UsageError(f"count={count} is not a number of eigenvalues: take 1 or more, or None for all modes.")
     P = len(linear.states)
-    if min(DENSE, 2 * count + 2) >= P or count >= P - 2:
-        every = modes_of(linear.A, linear.T, linear.sample_time, linear.errors.A)
-        distances = [min(abs(m.eigenvalue - near), abs(m.eigenvalue.conjugate() - near)) for m in every]
-        return Modes(_take_count([every[i] for i in np.argsort(distances, kind="stable")], count))
+    if min(MAX_DENSE_STATES, 2 * count + 2) >= P or count >= P - 2:
+        all_modes = compute_modes(linear.A, linear.T, linear.sample_time, linear.errors.A)
+        distances = [min(abs(m.eigenvalue - near), abs(m.eigenvalue.conjugate() - near)) for m in all_modes]
+        return Modes(_take_count([all_modes[i] for i in np.argsort(distances, kind="stable")], count))
     values, vectors = _find_nearest(linear.sparse.A, count, complex(near))
     order = np.argsort(-values.imag, kind="stable")  # of a pair the one with positive imaginary part comes first
     values, vectors = values[order], vectors[:, order]
@@ -62,11 +62,11 @@ def _make_mode(linear: LinearModel, value: complex, vector: Complex, error: floa
     """Return the mode of an eigenvalue; of the one of a pair with negative imaginary part that of the other one."""
     upper, along = (value.conjugate(), vector.conj()) if value.imag < 0 else (value, vector)
     T: Any = linear.sparse.T
-    shape, largest = shape_of(T, along)
+    shape, largest = compute_shape(T, along)
     sample_time = linear.sample_time
     rate_error = float(convert_errors_to_rates(upper, error, sample_time))
     is_alternating = sample_time > 0 and upper.imag == 0 and upper.real < 0
-    return Mode(rate_of(upper, sample_time), shape / largest, rate_error, is_alternating)
+    return Mode(compute_rate(upper, sample_time), shape / largest, rate_error, is_alternating)
 
 
 def _take_count(modes: list[Mode], count: int) -> list[Mode]:
@@ -86,19 +86,19 @@ def _find_nearest(A: sparse.csr_array[Any], count: int, near: complex) -> tuple[
     shift: complex = near if near.imag else near.real
     # Of a real matrix the iteration would work with the real part of the inverse, whose eigenvalues are others.
     matrix = A.astype(np.complex128).tocsc() if near.imag else A.tocsc()
-    start = np.random.default_rng(START).uniform(-1.0, 1.0, A.shape[0])
+    start = np.random.default_rng(START_SEED).uniform(-1.0, 1.0, A.shape[0])
     for moved in (0.0, OFF_EIGENVALUE * _norm(A)):
         try:
             _, vectors = eigs(matrix, k=count, sigma=shift + moved, v0=start)
         except RuntimeError as error:
             if isinstance(error, ArpackError):
                 raise NumericalError(
-                    f"Arnoldi's method does not converge to {count} eigenvalues near {near:g}. Ask for fewer, or near "
+                    f"Arnoldi's method does not converge to {count} eigenvalues near {near:g}. Compute fewer, or near "
                     "another number; modes() computes all."
                 ) from None
             continue  # the shift is an eigenvalue, so that the factor is exactly singular
         return _polish(A, np.asarray(vectors))
-    raise NumericalError(f"A - s I is singular for all s near {near:g}. Ask for modes near another number.")
+    raise NumericalError(f"A - s I is singular for all s near {near:g}. Compute modes near another number.")
 
 
 def _polish(A: sparse.csr_array[Any], vectors: Complex) -> tuple[Complex, Complex]:

@@ -63,8 +63,8 @@ def is_sparsely_connected(matrices: SparseMatrices) -> bool:
     inputs = sparse.csr_array(B.sum(axis=1).reshape(1, count))
     graph: Any = sparse.block_array([[A.T, None], [inputs, sparse.csr_array((1, 1))]], format="csr")
     reached = breadth_first_order(graph, count, return_predecessors=False)
-    seen = np.append(C.sum(axis=0) > 0, False)
-    return bool(seen[reached].any())
+    observed = np.append(C.sum(axis=0) > 0, False)
+    return bool(observed[reached].any())
 
 
 def _find_visible(matrix: csr_array[Any], errors: csr_array[Any]) -> csr_array[Any]:
@@ -85,8 +85,8 @@ def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tu
     paths = {i: [("B", i, int(B[i].argmax()))] for i in np.flatnonzero(B.any(axis=1)).tolist()}
     front = list(paths)
     while front:
-        if (seen := C[:, front]).any():
-            row, column = np.argwhere(seen)[0].tolist()
+        if (entries := C[:, front]).any():
+            row, column = np.argwhere(entries)[0].tolist()
             return [*paths[front[column]], ("C", row, front[column])]
         reached = [i for i in np.flatnonzero(A[:, front].any(axis=1)).tolist() if i not in paths]
         for i in reached:
@@ -99,17 +99,17 @@ def path_to_an_output(A: Pattern, B: Pattern, C: Pattern, D: Pattern) -> list[tu
 def dead_zone_text(names: Sequence[str]) -> str:
     """Say that inputs move nothing when they are pushed a little, and something when they are pushed more."""
     return (
-        f"Small pushes of {', '.join(names)} move nothing at all, in neither direction, larger ones do (of about their "
-        "size): friction at rest, or a dead zone."
+        f"Small changes of {', '.join(names)} have no effect in either direction, larger ones (of about their size) "
+        "do: static friction, or a dead zone."
     )
 
 
 def dead_zone_error(names: Sequence[str]) -> NumericalError:
     """Return the error for a model that nothing moves because it is stuck."""
     return NumericalError(
-        f"{dead_zone_text(names)} There is no linear model of both states of affairs: take a point at which it moves, "
-        "or replace the friction by a smooth one. In model exchange hold_modes=True returns the model of the stuck "
-        "mode, keep_inaccurate=True returns it anyhow; nothing moves it.",
+        f"{dead_zone_text(names)} No linear model describes both: choose a point at which it moves, or replace the "
+        "friction by a smooth one. hold_modes=True (in model exchange) and keep_inaccurate=True return the model of "
+        "the stuck mode.",
         variable=names[0],
     )
 
@@ -122,8 +122,8 @@ def with_remark_on_response(linear: LinearModel) -> LinearModel:
         "no-response",
         f"NO INPUT MOVES ANY OUTPUT: none of the {len(linear.inputs)} inputs changes any of the {len(linear.outputs)} "
         "outputs at this point, so the transfer functions are all zero. Usual reasons: outputs that only change at "
-        "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is switched "
-        "off; or other outputs are needed (outputs=). fl.explain_zeros(model) looks for the reason of each.",
+        "events or samples (fl.Stepping(lifted=True)), inputs that are read once at the start, a part that is "
+        "switched off, or unsuitable outputs (outputs=). fl.explain_zeros(model) finds the reason for each channel.",
     )
     return change_fields(linear, warnings=(remark, *linear.warnings))
 
@@ -148,7 +148,7 @@ def is_at_rest(linear: LinearModel) -> bool:
 def _sparse_parts(
     linear: SparseLinearModel,
 ) -> tuple[FloatArray, FloatArray, csr_array[Any], csr_array[Any]]:
-    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u."""
+    """Return rates and sizes (P,), derivatives and their errors (P, P + nu) in sizes of y and u."""
     from scipy import sparse
 
     y, u = linear.states.scales(linear.y0), linear.inputs.scales(linear.u0)
@@ -177,7 +177,7 @@ def assess_equilibrium(linear: LinearModel) -> bool | None:
 
 
 def _parts(linear: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return rates and sizes (P,), slopes and their errors (P, P + nu) in sizes of y and u, all per second."""
+    """Return rates and sizes (P,), derivatives and their errors (P, P + nu) in sizes of y and u, all per second."""
     y = linear.states.scales(linear.y0)
     u = linear.inputs.scales(linear.u0)
     A, seconds = linear.A, 1.0

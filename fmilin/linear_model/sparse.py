@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from fmilin.linear_model.model import EntryErrors, LinearModel, relative_error
+from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel, relative_error
 from fmilin.linear_model.sparse_matrices import MATRICES, SparseErrors, SparseMatrices
 
 
@@ -84,7 +84,9 @@ class SparseLinearModel(LinearModel):
 
 def change_fields(linear: LinearModel, **changes: Any) -> LinearModel:
     """Return a linear model with other values of fields that are not matrices, in the form that it has."""
-    return linear.with_fields(**changes) if isinstance(linear, SparseLinearModel) else replace(linear, **changes)
+    if isinstance(linear, SparseLinearModel | DelayedLinearModel):
+        return linear.with_fields(**changes)
+    return replace(linear, **changes)
 
 
 def extract_sparse_matrices(linear: LinearModel) -> SparseMatrices:

@@ -48,7 +48,7 @@ class Stability:
 
     #: True: no deviation grows (it may stay); False: one certainly does; None: the errors leave it open
     stable: bool | None
-    text: str  #: the verdict in words; begins with "stable", "neutral", "unstable" or "cannot be told"
+    text: str  #: the verdict in words; begins with "stable", "neutral", "unstable" or "cannot be determined"
     eigenvalues: ComplexArray  #: (P,), in 1/s, or multipliers; sorted by real part, then imaginary part
     errors: FloatArray  #: (P,), by what each of them may be off
     groups: tuple[EigenvalueGroup, ...] = field(default=(), repr=False)
@@ -90,12 +90,12 @@ def judge_stability(
     if not len(A):
         nothing = np.empty(0)
         return Stability(
-            stable=True, text="stable: there is no deviation", eigenvalues=nothing.astype(np.complex128), errors=nothing
+            stable=True, text="stable: there are no states", eigenvalues=nothing.astype(np.complex128), errors=nothing
         )
     if not np.isfinite(A).all():
         unknown = np.full(len(A), np.nan)
         return Stability(
-            stable=None, text="cannot be told: the matrix is not finite",
+            stable=None, text="cannot be determined: the matrix is not finite",
             eigenvalues=unknown.astype(np.complex128), errors=unknown,
         )  # fmt: skip
     errors = np.asarray(np.broadcast_to(error, A.shape), dtype=np.float64)
@@ -247,9 +247,9 @@ def _verdict(
         name = value or _format_eigenvalue(
             group.mean, group.mean_error
         )  # a multiplier is named by its value, which is about 1
-        name = f"{name} is known to +- {max(group.growth_error, group.radius):.1g}"
+        name = f"{name} is accurate to +- {max(group.growth_error, group.radius):.1g}"
         kind = "multiplier" if sampled else "eigenvalue"
-        return None, f"cannot be told: the {kind} {name}, and the stability limit is within that"
+        return None, f"cannot be determined: the {kind} {name}, and the stability limit is within that"
     if counts["neutral"]:
         return True, "neutral to first order: no deviation grows, and some do not die out"
     slowest = max(group.growth for group in groups)

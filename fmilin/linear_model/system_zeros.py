@@ -28,10 +28,7 @@ def build_pencil(linear: LinearModel) -> SystemPencil:
     """Return the system pencil of a linear model with the errors of its entries."""
     for kind, signals in (("inputs", linear.inputs), ("outputs", linear.outputs)):
         if not len(signals):
-            raise UsageError(
-                f"This linear model has no {kind}, and zeros are where inputs cannot move outputs. Linearize with "
-                f"{kind}=['NAME']."
-            )
+            raise UsageError(f"This linear model has no {kind}, which zeros require. Linearize with {kind}=['NAME'].")
     matrices, E = (linear.A, linear.B, linear.C, linear.D), linear.errors
     if not all(np.isfinite(matrix).all() for matrix in matrices):
         raise UsageError("A matrix of this linear model has entries that are NaN or infinite: it has no zeros.")

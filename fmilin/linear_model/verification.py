@@ -136,8 +136,19 @@ class Verification(TableRepr):
 
 def _channel(channel: Channel) -> dict[str, Any]:
     validity = channel.validity or Validity(np.nan, motion=np.nan)
-    own = ("kind", "signal", "unit", "frequency", "passed", "slope_error", "tolerance", "order", "amplitude", "worst")
-    document = {"channel": channel.label} | {name: getattr(channel, name) for name in own}
+    fields = (
+        "kind",
+        "signal",
+        "unit",
+        "frequency",
+        "passed",
+        "slope_error",
+        "tolerance",
+        "order",
+        "amplitude",
+        "worst",
+    )
+    document = {"channel": channel.label} | {name: getattr(channel, name) for name in fields}
     document |= {
         "limit": validity.limit,
         "limit_is_lower_bound": validity.at_least,

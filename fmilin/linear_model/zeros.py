@@ -131,16 +131,16 @@ class ZeroStructure(TableRepr):
             count = estimates.unresolved
             yield Remark(
                 "zeros",
-                f"{count} more {'zero is' if count == 1 else 'zeros are'} left out: so far from all others that "
-                "rounding makes them infinite. They belong to couplings that are weak beside others, such as dampers "
-                "beside stiff springs; set these to zero if they do not matter.",
+                f"{count} more {'zero is' if count == 1 else 'zeros are'} left out: their distance from all others is "
+                "due to rounding. They come from relatively weak couplings, such as dampers beside stiff springs; set "
+                "these to zero if they do not matter.",
             )
         elif estimates.is_doubtful or not estimates.is_consistent:
             yield Remark(
                 "zeros",
-                "How many zeros there are cannot be told: couplings between inputs and outputs are so weak that they "
-                "may be zero. Zeros may be missing or be far from all others. Take exact derivatives, or set couplings "
-                "that should be zero to zero.",
+                "The number of zeros cannot be determined: couplings between inputs and outputs are so weak that they "
+                "may be zero. Zeros may be missing or be far from all others. Take exact derivatives, or set "
+                "couplings that should be zero to zero.",
             )
         if estimates.uncertified.any():
             names = _list_values(estimates.values[estimates.uncertified])
@@ -151,8 +151,8 @@ class ZeroStructure(TableRepr):
             names = _list_values(estimates.values[estimates.disagreeing])
             yield Remark(
                 "zeros",
-                f"Two ways differ about the zeros {names}: the system pencil itself corrects what its reduction gave "
-                "by more than the errors of the entries explain. The errors include the difference.",
+                f"Two methods differ for the zeros {names}: the system pencil corrects the result of its reduction by "
+                "more than the errors of the entries explain. The errors include the difference.",
             )
 
 

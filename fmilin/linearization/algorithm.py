@@ -77,6 +77,12 @@ def linearize_point(
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
     require_dense_size(model)
     plan = find_plan(model, request) if previous is None else None
+    repetition = None if plan is None else plan.find_repetition()
+    if plan is not None and repetition is not None:
+        linear = repetition.linearize(point)
+        if linear is not None:
+            plan.remember_success()
+            return linear, repetition.selection
     reference = None if plan is None else plan.find_reference()
     if plan is not None and reference is not None:
         result = linearize_batch(reference, batch_points([point]))

@@ -18,7 +18,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.arrays import LinearArrays, Mask
-from fmilin.linear_model.builder import built_of_arrays, point_of
+from fmilin.linear_model.builder import build_from_arrays, name_point
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
 from fmilin.linear_model.sparse import change_fields
 from fmilin.linearization.context import AssembledPoint
@@ -193,7 +193,7 @@ def find_row_errors(reference: Reference, derivatives: TangentDerivatives, geome
     """
     model, pairs, zeros = reference.model, reference.facts.pairs or {}, reference.zeros
     kept, n, p = geometry.kept, derivatives.rates.shape[1], derivatives.order
-    errors, of_T = derivatives.errors[..., 0], geometry.T_errors[..., 0]
+    errors, of_T = derivatives.errors[..., 0], geometry.T_errors.max(axis=2, initial=0.0)
     along_y, seen_y = errors[:, kept], errors[:, n:].copy()
     along_u, seen_u = along_y.copy(), seen_y.copy()
     for row, i in enumerate(kept):
@@ -219,9 +219,9 @@ def extract_model(
     values = {name: models.stored[name][0] for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0", "out0")}
     errors = models.read_first_errors()
     entries, accuracy = EntryErrors(**errors), Accuracy(*models.summarize_first(errors))
-    signals, at_point = (states, model.states), point_of(model, point, values["out0"])
+    signals, at_point = (states, model.states), name_point(model, point, values["out0"])
     values = {name: value if value.flags.writeable else value.copy() for name, value in values.items()}
-    return built_of_arrays(model, values, (entries, accuracy), signals, at_point, method, remarks=remarks)
+    return build_from_arrays(model, values, (entries, accuracy), signals, at_point, method, remarks=remarks)
 
 
 def assemble_point(

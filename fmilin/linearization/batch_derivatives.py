@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.linearization.reference import Reference
-from fmilin.manifold.comparison import SMALL_STEP, compare_slopes, random_direction
+from fmilin.errors import FmilinError
+from fmilin.linearization.evaluation import evaluate
+from fmilin.linearization.reference import Mask, Reference
+from fmilin.manifold.comparison import (
+    SMALL_STEP,
+    compare_directional_derivatives,
+    confirm_procedure,
+    random_direction,
+)
 from fmilin.manifold.derivatives import TangentDerivatives
+from fmilin.manifold.differentiation import row_sizes
+from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
+from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.points import PointBatch
 from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator
-from fmilin.model.interface import TangentBatch
+from fmilin.model.interface import OperatingPoint, TangentBatch
+from fmilin.numerics.differences.richardson import Slopes
 from fmilin.numerics.rounding import estimate_rounding, move_some_bits
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 DERIVATIVES_AT_ONCE = 2**18  # that are computed together: what fits into the processor's cache
+DIFFERENCES_AT_ONCE = 2**16  # the same of differences, of which arrays have several values each
+LARGEST_DIFFERENCED_BATCH = 64  # points: more take no less time each, and one in doubt stops the others
 POINTS_PER_SAMPLE = 32  # of so many points one shows what rounding changes, and what a difference leaves open
 
 
 def limit_batch(reference: Reference) -> int:
     """Return how many points are linearized together at most."""
     model = reference.model
+    if reference.is_differenced:
+        rows = len(model.states) + len(model.outputs) + len(model.constraints)
+        columns = len(model.states) + len(model.inputs)
+        return max(1, min(LARGEST_DIFFERENCED_BATCH, DIFFERENCES_AT_ONCE // max(1, rows * columns)))
     derivatives = (len(model.states) + len(model.outputs)) * (len(reference.kept) + len(model.inputs))
     return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
 
@@ -45,12 +63,9 @@ class DirectionalDifference:
         """Take ``points``, those with the numbers ``samples`` of the batch of ``tangents`` and ``geometry``."""
         kept = reference.kept
         p, T = len(kept), tangents.T[samples]
-        self._reference, self._tangents, self._samples, self._scales = (
-            reference,
-            tangents,
-            samples,
-            geometry.scales[samples],
-        )
+        self._reference, self._tangents, self._samples = reference, tangents, samples
+        self._points, self._scales = points, geometry.scales[samples]
+        self._relative_errors = geometry.relative_error_of_derivatives[samples]
         direction = random_direction(self._scales.shape[1]) * self._scales
         # Both sides are computed together: compiled code takes hardly longer for some more points.
         displacement = np.concatenate((SMALL_STEP * direction, -SMALL_STEP * direction))
@@ -68,8 +83,39 @@ class DirectionalDifference:
         values, count = np.concatenate(self._evaluation.read(), axis=1), len(samples)
         ahead, behind, is_reached = values[:count], values[count:], self._is_reached[:count] & self._is_reached[count:]
         precision = EPS / SMALL_STEP if reference.facts.precision is None else reference.facts.precision
-        agrees, gaps = compare_slopes(J, self._scales, (ahead, base, behind), precision)
-        return np.where((is_reached & agrees)[:, None], 0.0 if reference.has_exact_procedure else gaps, np.inf)
+        agrees, gaps = compare_directional_derivatives(J, self._scales, (ahead, base, behind), precision)
+        if reference.has_exact_procedure:
+            gaps = np.zeros_like(gaps)
+            if tangents.smooth and not reference.varied:
+                agrees |= is_reached & ~agrees & self._confirm_within_noise(J, is_reached & ~agrees)
+        return np.where((is_reached & agrees)[:, None], gaps, np.inf)
+
+    def _confirm_within_noise(self, J: FloatArray, is_disputed: Mask) -> Mask:
+        """Return at which disputed points noise explains the gap of derivatives J (k, N + ny, P + nu).
+
+        It is judged as at a point that is linearized alone. At the first other one the rest remain in doubt.
+        """
+        is_confirmed = np.zeros_like(is_disputed)
+        for k in np.flatnonzero(is_disputed).tolist():
+            none, error = np.zeros_like(J[k]), self._relative_errors[k] * row_sizes(J[k], self._scales[k])
+            exact = Slopes(J[k], error, none, none)
+            with suppress(FmilinError):
+                is_confirmed[k] = confirm_procedure_at(self._reference, self._points[k : k + 1], exact)
+            if not is_confirmed[k]:
+                break
+        return is_confirmed
+
+
+def confirm_procedure_at(reference: Reference, points: PointBatch, exact: Slopes) -> bool:
+    """Return whether differences confirm exact derivatives at a batch of one point, within their measured noise."""
+    evaluator, selection = PointEvaluator(reference.own), reference.selection
+    point = OperatingPoint(float(points.time[0]), points.states[0], points.inputs[0])
+    manifold = constraint_manifold(evaluator, point, reference.facts, ())
+    frame = choose_coordinates(manifold, CoordinateChoice(kind=reference.request.coordinates, previous=selection))
+    if list(frame.selection.kept or ()) != reference.kept:
+        return False
+    nearby = Neighbourhood(evaluator, frame, point, evaluate(evaluator, point))
+    return confirm_procedure(nearby, exact, is_smooth=True) is not None
 
 
 class DifferentiatedBatch(NamedTuple):
@@ -89,6 +135,8 @@ def differentiate_batch(
     ``tangents`` is what it answers, where that was computed before. The difference at one point is evaluated with the
     next points, those along its motion, say.
     """
+    if reference.is_differenced:
+        return difference_batch(evaluator, reference, points)
     tangents, rounding = differentiate_with_rounding(reference, points, tangents)
     evaluator.evaluations += len(points) + (0 if rounding is None else len(rounding.again.rates))
     if not reference.has_exact_procedure:
@@ -106,6 +154,26 @@ def differentiate_batch(
             gaps, difference = difference.measure_gaps(), None
             errors = np.maximum(errors, _spread_samples(gaps, len(points)) if tangents.smooth else gaps)
     return DifferentiatedBatch(tangents, geometry, derivatives.with_row_errors(errors), difference)
+
+
+def difference_batch(evaluator: PointEvaluator, reference: Reference, points: PointBatch) -> DifferentiatedBatch:
+    """Return differences at points with their errors, which are infinite where a point is to be looked at alone."""
+    measured = reference.measure(evaluator, points)
+    tangents = measured.tangents
+    geometry = LocalParametrization.of_batch(
+        evaluator,
+        points,
+        tangents,
+        reference.rows,
+        H_error=measured.gradient_errors,
+        differencing=reference.differencing,
+    )
+    derivatives = TangentDerivatives.of_batch(tangents, geometry, "differences")
+    errors = (measured.errors * geometry.scales[:, None]).max(axis=2, initial=0.0)
+    if geometry.others:
+        errors = errors + (measured.along_states @ geometry.T_errors).max(axis=2, initial=0.0)
+    errors[measured.is_doubtful] = np.inf
+    return DifferentiatedBatch(tangents, geometry, derivatives.with_row_errors(errors), None)
 
 
 def choose_samples(count: int) -> NDArray[np.intp]:

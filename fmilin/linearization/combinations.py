@@ -25,7 +25,7 @@ CURVATURE_RATIO = 1e-2
 order. A combination that does not stay constant has a rate as large as they are.
 """
 
-MOST_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
+MAX_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
 MIN_SAMPLES = 1_000
 """Random points at which rates are looked at, unless two for each state are fewer: of k combinations a few times k tell
 which are always kept."""
@@ -51,7 +51,7 @@ def examine_combinations(
     candidates = _without(candidates, samples.idle(candidates, influential))
     always = samples.always_conserved(candidates)
     bending = candidates @ null_space((np.linalg.pinv(candidates) @ always).T)
-    if len(samples.sizes) <= MOST_STATES:
+    if len(samples.sizes) <= MAX_STATES:
         bending = samples.conserved_by_bending(bending)
     return np.hstack((_without_totals(always, samples), bending))
 
@@ -64,7 +64,7 @@ class RateSamples:
         self._random = np.random.default_rng(1916)
         n = len(sizes)
         self.reached = np.zeros(n, dtype=bool)
-        slopes = self._find_slopes() if n > MOST_STATES else None
+        slopes = self._find_slopes() if n > MAX_STATES else None
         if slopes is not None:
             # How rates change along each state says at one point what many samples of the rates would.
             self._f = slopes[:, :n].T

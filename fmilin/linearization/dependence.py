@@ -161,7 +161,7 @@ def find_dependence(
         return StateDependence(combinations, free_speeds)
     speeds = find_speeds(linear)
     count = len(speeds)
-    has_few_functions = count >= 2 and count * (count + 7) // 2 <= MOST_FUNCTIONS
+    has_few_functions = count >= 2 and count * (count + 7) // 2 <= MAX_FUNCTIONS
     sizes = linear.states.scales(linear.y0)
     is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM_RATE_TOLERANCE
     if speeds == free_speeds or not is_moving or not has_few_functions:
@@ -183,9 +183,8 @@ def describe_dependence(linear: LinearModel, model: Model, combinations: FloatAr
         f"All {len(linear.states)} states were treated as independent, but {count} "
         f"{'combination of them cannot' if count == 1 else 'combinations of them cannot'} change, to first order, "
         f"whatever the inputs do ({them}). Either momentum or the like is conserved, and zero eigenvalues belong to "
-        "true rigid motions, or states depend on each other, and some of the eigenvalues belong to no motion. "
-        "fl.discover(model) distinguishes these cases and finds the constraints; or declare them: "
-        'constraints=["x^2 + y^2 - L^2"].',
+        "true rigid motions, or states depend on each other, and some eigenvalues are spurious. fl.discover(model) "
+        'distinguishes these cases and finds the constraints; or declare them: constraints=["x^2 + y^2 - L^2"].',
     )
     if model.freedoms_known:
         remark = Remark(
@@ -200,7 +199,7 @@ def describe_dependence(linear: LinearModel, model: Model, combinations: FloatAr
 # Loops that nobody declared, off equilibrium: functions g of positions with g'' = v' D2g v + Dg v' = 0 wherever the
 # states are, of which the linear model shows nothing, as where a mechanism falls from a dead centre.
 
-MOST_FUNCTIONS = 300  # one visit for each is too many for a remark beyond these
+MAX_FUNCTIONS = 300  # one visit for each is too many for a remark beyond these
 
 
 def find_speeds(linear: LinearModel) -> Speeds:

@@ -36,7 +36,7 @@ def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
             continue
         bad = [name for name, fine in zip(signals.names, usable, strict=True) if not fine]
         value = float(values[~usable][0])
-        shown = f"{value:.3g}, more than can be reckoned with," if np.isfinite(value) else "no number"
+        shown = f"{value:.3g}, too large for computation," if np.isfinite(value) else f"{value}".replace("nan", "NaN")
         remaining = count_omitted(len(bad), 1)
         more = f" ({remaining})" if remaining else ""
         raise NumericalError(

@@ -52,10 +52,10 @@ def describe_chattering(model: Model, point: OperatingPoint) -> str:
         simulate_at_times(model, point, np.array([point.time, point.time + ahead]), RunRequest(stabilization="none"))
     except ChatteringError:
         return (
-            f"The model chatters at the point (t = {point.time:g} s): events follow each other without end, because "
-            "the motion on either side of a switch leads back to it. There is no linear model of either side that "
-            "the motion keeps. Move the point away from the switch, stay in the present mode with hold_modes=True, "
-            "or replace the ideal switch by a smooth one in the model."
+            f"The model chatters at the point (t = {point.time:g} s): events repeat without end, because the motion "
+            "on either side of a switch leads back to it. No linear model of one side describes the motion. Move the "
+            "point away from the switch, keep the present mode with hold_modes=True, or replace the ideal switch by a "
+            "smooth one in the model."
         )
     except FmilinError:
         return ""

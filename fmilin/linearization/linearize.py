@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Unpack
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import FmilinError
-from fmilin.linear_model.builder import chosen_inputs, with_inputs, with_parameters_as_inputs
-from fmilin.linear_model.model import LinearModel
+from fmilin.errors import FmilinError, UsageError
+from fmilin.linear_model.builder import find_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linearization.algorithm import compute, describe_choice
 from fmilin.linearization.assembly import assemble_point
 from fmilin.linearization.checks.motion import remarks_along
@@ -20,7 +20,7 @@ from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
-from fmilin.model.capabilities import model_at_input_limits
+from fmilin.model.capabilities import HasDelays, model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
@@ -90,17 +90,50 @@ def linearize(
 def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model that a request describes; see :func:`linearize`."""
     inputs, outputs = request.inputs, request.outputs
+    if request.parameters and isinstance(model, HasDelays):
+        raise UsageError(
+            "Derivatives by parameters are not computed of systems with delays. Leave parameters= out, or linearize "
+            "the system without delays (system.system)."
+        )
     if request.parameters:
         linear = linearize_as(model, point, replace(request, parameters=()))
         return add_parameter_derivatives(model, point, linear, request)
+    if isinstance(model, HasDelays):
+        return linearize_between_delays(model, point, request)
     model = model_at(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
     model = model_at_input_limits(model, point)
-    chosen = None if inputs is None else chosen_inputs(model.inputs, inputs)
+    chosen = None if inputs is None else find_inputs(model.inputs, inputs)
     model = model if outputs is None else with_outputs(model, outputs)
     linear, _ = linearize_by_method(model, point, request)
     return linear if chosen is None else with_inputs(linear, chosen)
+
+
+def linearize_between_delays(model: HasDelays, point: OperatingPoint, request: Request) -> DelayedLinearModel:
+    """Return the linear model of a model with delays: that of the model between them, closed by the delays."""
+    cut = model.cut_delays(point)
+    requested_inputs, requested_outputs = request.inputs, request.outputs
+    m = len(cut.channels)
+    inputs, outputs = cut.model.inputs.names, cut.model.outputs.names
+    count_u, count_y = len(inputs) - m, len(outputs) - m
+    chosen_inputs_before = list(inputs[:count_u] if requested_inputs is None else requested_inputs)
+    chosen_outputs = list(outputs[:count_y] if requested_outputs is None else requested_outputs)
+    between = replace(
+        request,
+        inputs=[*chosen_inputs_before, *inputs[count_u:]],
+        outputs=[*chosen_outputs, *outputs[count_y:]],
+    )
+    core = linearize_as(cut.model, cut.point, between)
+    if core.is_equilibrium is False:
+        text = (
+            "The point is not an equilibrium: delayed signals count as constant before it, which they are not where "
+            "the motion reaches them."
+        )
+        core = replace(core, warnings=(*core.warnings, Remark("delays", text)))
+    linear = DelayedLinearModel.of_core(core, cut.channels, cut.seconds)
+    late = {name: seconds for name, seconds in cut.of_inputs.items() if linear.inputs.has(name)}
+    return linear.with_delays(inputs=late) if late else linear
 
 
 @implemented_in("fmilin.trimming.sensitivity:add_parameter_derivatives")
@@ -132,7 +165,9 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         request = Request()
         at = compute(model, point, request, describe_choice(model, request, None))
         run_checks(at, FRAME_CHECKS).raise_first(FRAME_CHECKS)
-        remarks = remarks_along(model, at.base, at.frame, at.motion, Remark("steady", "The motion goes on as it is."))
+        remarks = remarks_along(
+            model, at.base, at.frame, at.motion, Remark("steady", "The motion continues unchanged.")
+        )
         stays = at.motion.steady[0] or at.motion.change.is_compared[0]
         if not stays or any(remark.kind == "periodic" for remark in remarks):
             return remarks, None

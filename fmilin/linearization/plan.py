@@ -17,12 +17,13 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import extract_model
 from fmilin.linearization.context import BatchResult, LinearizedBatch
 from fmilin.linearization.reference import Reference
+from fmilin.linearization.repeated_point import RepeatedLinearization
 from fmilin.linearization.request import Request
 from fmilin.manifold.rank import independent_rows, scaled
 from fmilin.manifold.selection import Manifold, Selection, select_partition
 from fmilin.model.capabilities import can_be_described, is_quick_in_batches
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER
 
@@ -39,6 +40,7 @@ class LinearizationPlan:
     reference: Reference | None = None  # the last point that was linearized alone
     calls_in_vain: int = 0  # one after the other, at which a batch of one was of no use
     pause: int = 0  # calls from now on at which none is tried
+    _repetition: tuple[Reference, RepeatedLinearization | None] | None = None  # of the reference
 
     def find_reference(self) -> Reference | None:
         """Return the reference of a batch of one; None where the point is to be linearized alone."""
@@ -46,6 +48,15 @@ class LinearizationPlan:
             self.pause -= 1
             return None
         return self.reference
+
+    def find_repetition(self) -> RepeatedLinearization | None:
+        """Return the linearization of points near the reference that takes less than a batch of one; None without."""
+        reference = self.reference
+        if reference is None or self.pause:
+            return None
+        if self._repetition is None or self._repetition[0] is not reference:
+            self._repetition = reference, RepeatedLinearization.of_reference(reference)
+        return self._repetition[1]
 
     def remember_success(self) -> None:
         """Try a batch of one at the next call, too."""
@@ -74,7 +85,7 @@ def find_plan(model: Model, request: Request) -> LinearizationPlan | None:
     """
     if request.checks == "all" or not is_quick_in_batches(model) or can_be_described(model):
         return None
-    plans: list[LinearizationPlan] = memory_of(model).setdefault(LinearizationPlan, [])
+    plans: list[LinearizationPlan] = find_memory(model).setdefault(LinearizationPlan, [])
     for plan in plans:
         if plan.request is request or plan.request == request:
             return plan

@@ -15,29 +15,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
+from fmilin.linear_model.arrays import MATRICES
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import path_to_an_output
 from fmilin.linearization.request import Request
+from fmilin.manifold.differenced_points import DifferencedTangents, ModelDifferencing
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.points import PointBatch
 from fmilin.manifold.rank import choose_regular_columns, independent_rows, scaled
 from fmilin.manifold.selection import Selection, find_linear_states
+from fmilin.manifold.tangent_patterns import find_tangent_pattern
 from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
     HasContacts,
+    HasExactJacobian,
     is_at_input_limits,
+    is_quick_in_batches,
     read_discrete_states,
     read_event_indicators,
     read_exact_slopes,
-    read_remarks_at,
+    read_point_remarks,
     read_sparse_equations,
     read_tangents,
 )
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint, TangentBatch
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
+from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
@@ -45,6 +51,13 @@ Mask = NDArray[np.bool_]
 
 MATRIX_AGREEMENT_TOLERANCE = 1e-9
 """Relative difference of matrices from the two ways that a model answers, beyond which no batch is computed."""
+
+STATED_ERROR_FACTOR = 4.0
+"""Times the errors that are stated with a row of a linear model, what a batch of one may differ from it: an estimate of
+few samples is rough."""
+MEASURED_ERRORS = 10.0  # of a single point's matrices, that those of a batch may differ by
+FEW_COLUMNS = 16  # beside these a batch takes more columns than a single point only up to so many times its groups:
+COLUMNS_PER_GROUP = 3
 
 TRANSFERABLE_KINDS = frozenset(
     {"model", "held", "off-equilibrium", "steady", "periodic", "coordinates-switched", "unchecked"}
@@ -54,7 +67,7 @@ TRANSFERABLE_KINDS = frozenset(
 
 def _require(tangents: TangentBatch | None) -> TangentBatch:
     if tangents is None:
-        raise NumericalError("The model does not differentiate many points at once.")
+        raise NumericalError("The model does not support derivatives at many points at once.")
     return tangents
 
 
@@ -103,23 +116,10 @@ class Reference:
     def is_usable(self) -> bool:
         """Whether the model, the request and the point allow a batch."""
         request, model, point, linear = self.request, self.model, self.point, self.linear
-        if request.checks == "all":
-            return False
-        plain = request.derivatives in ("auto", "exact") and not (
-            request.descriptor or request.at_singularity or request.parameters
-        )
-        if (
-            self.selection is None
-            or self.selection.kept is None
-            or not plain
-            or request.stepping
-            or request.formulation
-        ):
-            return False
-        if not isinstance(model, HasBatchDerivatives) or len(linear.inputs) != len(model.inputs):
+        if not (self._is_request_plain and self._has_batch_derivatives):
             return False
         transferable = TRANSFERABLE_KINDS | {remark.kind for remark in point.remarks}
-        if linear.method.derivatives != "exact" or any(w.kind not in transferable for w in linear.warnings):
+        if len(linear.inputs) != len(model.inputs) or any(w.kind not in transferable for w in linear.warnings):
             return False
         if is_at_input_limits(model) or model.constraints.prescribing:
             return False
@@ -132,7 +132,52 @@ class Reference:
         if facts.moving or (len(model.constraints) and (facts.rank is None or not facts.nothing_conserved)):
             return False
         # Products that did not all agree with differences are compared column by column at every point.
-        return request.derivatives == "exact" or self.facts.precision is not None or self.has_exact_procedure
+        is_verified = self.facts.precision is not None or self.has_exact_procedure
+        return self.is_differenced or request.derivatives == "exact" or is_verified
+
+    @property
+    def _is_request_plain(self) -> bool:
+        """Whether a batch answers what is requested."""
+        request, selection = self.request, self.selection
+        if request.checks == "all" or selection is None or selection.kept is None:
+            return False
+        is_special = request.descriptor or request.at_singularity or request.parameters
+        kinds = ("auto", "differences") if self.is_differenced else ("auto", "exact")
+        return request.derivatives in kinds and not (is_special or request.stepping or request.formulation)
+
+    @property
+    def _has_batch_derivatives(self) -> bool:
+        """Whether the model has exact derivatives at many points, or differences are taken at these at once."""
+        if not isinstance(self.model, HasBatchDerivatives):
+            return False
+        return self.linear.method.derivatives == "exact" or (self.is_differenced and self._are_differences_few)
+
+    @property
+    def is_differenced(self) -> bool:
+        """Whether derivatives are differences, of a model that answers many points together and has no exact ones."""
+        model = self.model
+        is_black_box = is_quick_in_batches(model) and not isinstance(model, (HasExactJacobian, Stepped))
+        return self.linear.method.derivatives == "differences" and is_black_box
+
+    @cached_property
+    def _are_differences_few(self) -> bool:
+        """Whether differences in all columns take hardly longer than in those that a declared structure leaves."""
+        model = self.model
+        if model.constraints.hidden:
+            return False
+        if model.structure is None or len(model.constraints):
+            return True
+        none, x_u = np.zeros((0, len(model.states)), dtype=bool), np.zeros((len(model.states), len(model.inputs)))
+        pattern = find_tangent_pattern(model, none, self.linear.T, x_u)
+        columns = len(model.states) + len(model.inputs)
+        return pattern is None or columns <= FEW_COLUMNS + COLUMNS_PER_GROUP * len(pattern.column_groups)
+
+    @cached_property
+    def differencing(self) -> ModelDifferencing | None:
+        """How derivatives are measured; None where the model has exact ones."""
+        if not self.is_differenced:
+            return None
+        return ModelDifferencing(self.model, self.kept, self.facts.pairs or {}, self.linear.T)
 
     @cached_property
     def facts(self) -> VerifiedFacts:
@@ -154,7 +199,20 @@ class Reference:
     def _tangents_at_point(self) -> TangentBatch | None:
         point = self.point
         parameters = {name: np.array([point.parameters[name]]) for name in self.varied}
-        return self._read(PointBatch(np.array([point.time]), point.states[None], point.inputs[None], parameters))
+        points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None], parameters)
+        if not self.is_differenced:
+            return self._read(points)
+        measured = self._measured_at_point
+        return None if measured is None else measured.tangents
+
+    @cached_property
+    def _measured_at_point(self) -> DifferencedTangents | None:
+        """The derivatives here, measured as those of a batch are; None where they are exact, or not to be had."""
+        if self.differencing is None or self.varied:
+            return None
+        point = self.point
+        points = PointBatch(np.array([point.time]), point.states[None], point.inputs[None])
+        return self.differencing.difference(PointEvaluator(self.model), points)
 
     @cached_property
     def rows(self) -> list[int]:
@@ -188,6 +246,10 @@ class Reference:
         zeros = find_structural_zeros(invariants.evaluator, point, invariants, self.linear.T, x_u).copy()
         # rates and outputs that are states have the rows of T, and their errors
         zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
+        if self.is_differenced:  # those of which the point alone says the same
+            errors = self.linear.errors
+            zeros[self.kept] &= np.hstack((errors.A, errors.B)) == 0
+            zeros[n:] &= np.hstack((errors.C, errors.D)) == 0
         return zeros
 
     @cached_property
@@ -207,21 +269,50 @@ class Reference:
     @cached_property
     def agrees(self) -> bool:
         """Whether a batch of one has the matrices of the linear model."""
-        for name in "ABCDT":
-            matrix, single = getattr(self.tangents_at_point, name)[0], getattr(self.linear, name)
-            if single.shape != matrix.shape:
-                return False
-            if not np.abs(matrix - single).max(initial=0.0) <= MATRIX_AGREEMENT_TOLERANCE * max(
-                np.abs(single).max(initial=0.0), 1e-12
-            ):
-                return False
-        return True
+        measured = self._measured_at_point
+        if measured is not None and measured.is_doubtful[0]:
+            return False
+        return all(self._agrees_in(name) for name in "ABCDT")
+
+    def _agrees_in(self, name: str) -> bool:
+        """Whether a batch of one has the matrix of this name, up to the errors of differences."""
+        matrix, single = getattr(self.tangents_at_point, name)[0], getattr(self.linear, name)
+        if single.shape != matrix.shape:
+            return False
+        gap = np.abs(matrix - single)
+        if self.is_differenced:
+            signals, values = self.linear.states, self.linear.y0
+            if name in "BD":
+                signals, values = self.linear.inputs, self.point.inputs
+            scales = signals.scales(values)
+            sizes = (np.abs(single) * scales).max(axis=1, initial=0.0)[:, None] / scales
+            errors = getattr(self.linear.errors, name)
+            return bool((gap <= MEASURED_ERRORS * errors + MATRIX_AGREEMENT_TOLERANCE * sizes).all())
+        allowed = MATRIX_AGREEMENT_TOLERANCE * max(np.abs(single).max(initial=0.0), 1e-12)
+        if name in MATRICES:
+            # Rounding differs between the two ways; of a long chain of bodies it is seen.
+            allowed = allowed + STATED_ERROR_FACTOR * getattr(self.linear.errors, name).max(axis=1, initial=0.0)
+            gap = gap.T
+        return bool((gap <= allowed).all())
 
     def differentiate(self, points: PointBatch) -> TangentBatch:
         """Return rates, outputs and their derivatives along the coordinates; NumericalError if the model cannot."""
         return _require(self._read(points))
 
+    def measure(self, evaluator: PointEvaluator, points: PointBatch) -> DifferencedTangents:
+        """Return differences with errors; NumericalError if there are none."""
+        measured = None
+        if self.differencing is not None and not points.parameters:
+            measured = self.differencing.difference(evaluator, points)
+        if measured is None:
+            raise NumericalError("The model cannot be differenced at many points at once.")
+        return measured
+
     def _read(self, points: PointBatch) -> TangentBatch | None:
+        if self.differencing is not None:
+            return (
+                None if points.parameters else self.differencing.difference_quickly(PointEvaluator(self.model), points)
+            )
         return read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
 
     def back(self, tangents: TangentBatch) -> FloatArray:
@@ -234,7 +325,7 @@ class Reference:
     @cached_property
     def procedure(self) -> ProcedureTraits | None:
         """The properties of the exact procedure; None without one. Computed once per model because it is slow."""
-        memory, point = memory_of(self.own), self.point
+        memory, point = find_memory(self.own), self.point
         traits: ProcedureTraits | None = memory.get(ProcedureTraits)
         if traits is None:
             slopes = read_exact_slopes(self.own, point.time, point.states, point.inputs)
@@ -253,4 +344,4 @@ class Reference:
         model, point = self.model, self.point
         if isinstance(model, HasContacts) and model.contact_forces(point.time, point.states, point.inputs):
             return True
-        return bool(read_remarks_at(model, model.start))
+        return bool(read_point_remarks(model, model.start))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import point_of
+from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import GivenTangents, assemble_given
 from fmilin.linearization.context import EnlargedPoint
@@ -53,7 +53,7 @@ def require_second_order_form(model: Model, point: OperatingPoint) -> SecondOrde
     form = read_second_order_form(model, point.time, point.states, point.inputs)
     if form is None:
         raise UsageError(
-            f"The model '{model.info.name}' does not show its mass matrix and constraints: at_singularity=True needs "
+            f"The model '{model.info.name}' has no accessible mass matrix and constraints: at_singularity=True needs "
             "a native model made of Lagrange's equations."
         )
     return form
@@ -66,8 +66,8 @@ def compute_at_singularity(model: Model, point: OperatingPoint, request: Request
     form = require_second_order_form(model, point)
     if not is_at_rest(model, point, form):
         raise NumericalError(
-            "With at_singularity=True the point must be an equilibrium at rest: in motion the branches have different "
-            "velocities, and there is no common one to linearize about."
+            "With at_singularity=True the point must be an equilibrium: in motion the branches have different "
+            "velocities, so there is no common point to linearize about."
         )
     K, chosen = _basis(model, form, model.states.scales(point.states), request.independent or ())
     evaluator = PointEvaluator(model)
@@ -135,7 +135,7 @@ def _assemble(
     )
     signals = Signals([model.states[i] for i in kept])
     linear = assemble_given(evaluator, point, derivatives, tangents, signals, "enlarged")
-    return replace(linear, point=point_of(model, point, None))
+    return replace(linear, point=name_point(model, point, None))
 
 
 def _basis(

@@ -23,7 +23,7 @@ from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, RANK, ROUNDING_TOLERAN
 if TYPE_CHECKING:
     from scipy import sparse
 
-MOST_STILL_STATES = 512  # states without a rate, each of which is a column of an array of combinations
+MAX_STILL_STATES = 512  # states without a rate, each of which is a column of an array of combinations
 
 
 def find_sparse_combinations(linear: SparseLinearModel, model: Model, point: OperatingPoint) -> FloatArray | None:
@@ -65,7 +65,7 @@ def find_sparse_unmovable(both: sparse.csr_array[Any]) -> FloatArray | None:
     count = both.shape[0]
     is_moving = np.diff(both.indptr) > 0
     still = np.flatnonzero(~is_moving)
-    if len(still) > MOST_STILL_STATES:
+    if len(still) > MAX_STILL_STATES:
         return None
     alone = np.zeros((count, len(still)))
     alone[still, np.arange(len(still))] = 1.0

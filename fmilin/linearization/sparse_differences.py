@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.model.interface import Model
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.coloring import column_groups
 from fmilin.numerics.differences.differences import Differences
@@ -74,7 +74,7 @@ def find_grouped_pattern(model: Model) -> GroupedPattern | None:
     structure = model.structure
     if structure is None:
         return None
-    memory = memory_of(model).setdefault("grouped pattern", {})
+    memory = find_memory(model).setdefault("grouped pattern", {})
     key = (structure.shape, np.packbits(structure).tobytes())
     if key not in memory:
         memory.clear()

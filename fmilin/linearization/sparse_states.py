@@ -24,7 +24,7 @@ import numpy as np
 
 from fmilin.errors import FmilinError
 from fmilin.linear_model.accuracy import comparable_sizes
-from fmilin.linear_model.builder import point_of
+from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import Accuracy, LinearizationMethod
 from fmilin.linear_model.sparse import SparseLinearModel, find_relative_errors
 from fmilin.linear_model.sparse_matrices import SparseErrors, SparseMatrices
@@ -232,7 +232,7 @@ def assemble_sparsely(
         "inputs": model.inputs,
         "outputs": model.wrapped_outputs,
         "y0": frame.y0.copy(),
-        "point": point_of(model, nearby.point, base.outputs),
+        "point": name_point(model, nearby.point, base.outputs),
         "accuracy": accuracy,
         "method": LinearizationMethod(source, "partition", evaluator.evaluations, evaluator.directions),
         "model": model.info,

@@ -9,7 +9,9 @@ from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 
-CONTINUOUS_MODELS_ONLY = "Derivatives by parameters are of continuous models: what is stepped answers in time only."
+CONTINUOUS_MODELS_ONLY = (
+    "Derivatives by parameters require a continuous model: a stepped model has only responses in time."
+)
 
 
 def require_suitable_model(model: Model, request: Request) -> None:
@@ -32,7 +34,7 @@ def require_suitable_model(model: Model, request: Request) -> None:
         raise UsageError(CONTINUOUS_MODELS_ONLY)
 
 
-MOST_DENSE_STATES = 5_000
+MAX_DENSE_STATES = 5_000
 """States beyond which the general algorithm is not begun: it holds forty matrices with a row and a column for each of
 them, and works a minute for 3,000."""
 MATRICES = 40
@@ -41,12 +43,12 @@ MATRICES = 40
 def require_dense_size(model: Model) -> None:
     """Raise NumericalError if the dense matrices of the general algorithm would be too large."""
     count = len(model.states)
-    if count > MOST_DENSE_STATES:
+    if count > MAX_DENSE_STATES:
         memory = MATRICES * 8 * count**2 / 1e9
         raise NumericalError(
             f"'{model.info.name}' is too large for a linear model of dense matrices: {count:,} states would take "
-            f"{memory:.0f} GB and more than five minutes, {MOST_DENSE_STATES:,} are the limit. Leave out parts that do "
-            "not act on what is asked for (MuJoCo's contacts are left out in any case), and linearize the others."
+            f"{memory:.0f} GB and more than five minutes, and {MAX_DENSE_STATES:,} is the limit. Leave out parts that "
+            "do not affect the result (MuJoCo's contacts are always left out), and linearize the others."
         )
 
 
@@ -56,7 +58,7 @@ def require_options_of_steps(request: Request) -> None:
         raise UsageError("at_singularity=True is for native models, not for models that are stepped. Leave it out.")
     if request.hold_modes:
         raise UsageError(
-            "hold_modes=True is for model exchange: a solver inside a model passes its events itself. Load the model "
+            "hold_modes=True is for model exchange: a solver inside a model handles its events itself. Load the model "
             "with interface='me'."
         )
     _require_checks_of_responses(request)
@@ -82,8 +84,8 @@ def _require_checks_of_responses(request: Request) -> None:
     else:
         return
     raise UsageError(
-        f"checks='none' has no meaning with {cause}: a linear model that is identified from responses counts only "
-        "where other responses confirm it. Leave checks= out, or have derivatives read with method='direct'."
+        f"checks='none' has no meaning with {cause}: a linear model that is identified from responses needs "
+        "confirmation by other responses. Leave checks= out, or read derivatives with method='direct'."
     )
 
 

@@ -26,13 +26,13 @@ class LocatedEquations:
     point: OperatingPoint | None = None
 
     def require_regular(self, spectrum: Spectrum) -> None:
-        """Refuse minimal coordinates where constraints depend on each other at this point only, if that can be told."""
+        """Reject minimal coordinates where constraints depend on each other at this point only, if that can be told."""
         if spectrum.sizes["rank"] == spectrum.sizes["m"] or self.model is None or self.point is None:
             return
         if text := singularity_of(self.model, self.point):
             raise NumericalError(
-                f"{text} The formulations rcs and ucs need no choice of velocities and return the spectrum over the "
-                "enlarged set as they are.",
+                f"{text} The formulations rcs and ucs need no choice of velocities: they return the spectrum over the "
+                "enlarged set.",
                 condition_number=math.inf,
             )
 
@@ -51,8 +51,8 @@ def locate_equations(source: str, values: Mapping[str, float]) -> LocatedEquatio
         return LocatedEquations(source.rpartition(":")[2], target)
     if not isinstance(target, Model):
         raise UsageError(
-            f"'{source}' is a {type(target).__name__}, and not a model of Lagrange's equations: name one, or a "
-            "function that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
+            f"'{source}' is a {type(target).__name__}, not a model of Lagrange's equations: name one, or a function "
+            "that returns one, as in 'fmilin.systems:flexible_double_pendulum(elements=100)'."
         )
     if isinstance(target, HasSparseForm):
         at = operating_point(target, values) if values else None

@@ -11,7 +11,7 @@ from fmilin.adapters.registry import adapter_for, chosen_adapter, load_with, mem
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.request import is_fmu, is_system
@@ -93,7 +93,7 @@ def load(
         When constraints are wrong or name unknown variables.
     """
     if time is not None and not (is_fmu(str(source)) or is_system(str(source))):
-        raise UsageError(f"'{source}' is no FMU: its start time is not set when it is loaded.")
+        raise UsageError(f"'{source}' is not an FMU: its start time is not set when it is loaded.")
     request = Loading(
         constraints=constraints,
         constraints_file=constraints_file,
@@ -102,7 +102,7 @@ def load(
         fmu=fmu,
         options=options or {},
     )
-    with restricted_to(limits):
+    with apply_limits(limits):
         return load_request(source, request, PointRequest(time=time))
 
 
@@ -111,7 +111,7 @@ def load_request(source: str | Path, request: Loading, at: PointRequest | None =
     at = at or PointRequest()
     if request.interface is not None and request.interface not in INTERFACES:
         raise UsageError(
-            f"'{request.interface}' is no interface of an FMU: use me (model exchange) or cs (co-simulation)."
+            f"'{request.interface}' is not an interface of an FMU: use me (model exchange) or cs (co-simulation)."
         )
     text = str(source)
     if "\0" in text:
@@ -128,20 +128,22 @@ def load_request(source: str | Path, request: Loading, at: PointRequest | None =
 
 
 def _require_options(text: str, request: Loading) -> None:
-    """Refuse options that this kind of file does not have."""
+    """Reject options that this kind of file does not have."""
     suffix = Path(text).suffix.lower()
     reader, is_fmu = _READERS.get(suffix), suffix == ".fmu"
     for name in request.options:
         if name not in _OPTIONS:
             raise UnknownNameError.among(name, _OPTIONS, "an option of a file")
         if name == "hold" and (is_fmu or reader is _from_ssp):
-            raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that could be held as feet.")
+            raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that can be held as feet.")
         if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
-            raise UsageError(f"'{text}' is no URDF file read by fmilin: no {what}.")
+            raise UsageError(f"'{text}' is not a URDF file read by fmilin: it has no {what}.")
         if name in ("keyframe", "library") and (reader is not None or is_fmu or _is_python(text)):
-            what = "MJCF file: it has no keyframes" if name == "keyframe" else "Modelica file: it needs no libraries"
-            raise UsageError(f"'{text}' is no {what}.")
+            what = (
+                "an MJCF file: it has no keyframes" if name == "keyframe" else "a Modelica file: it needs no libraries"
+            )
+            raise UsageError(f"'{text}' is not {what}. Leave the option out, or load another file.")
 
 
 def _is_python(text: str) -> bool:
@@ -166,11 +168,13 @@ def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
     if suggestion:
         raise UsageError(suggestion)
     if suffix == ".py":
-        raise UsageError(f"'{text}' may hold several models: say which one, as in '{text}:name'.")
+        raise UsageError(f"'{text}' may contain several models: name one of them, as in '{text}:name'.")
     if path_exists(Path(text)) or not suffix:
         what = f"of the suffix '{suffix}'" if suffix else "without a suffix"
-        raise UsageError(f"'{text}' is no model that fmilin knows, {what}. Understood are {_UNDERSTOOD}.")
-    raise UsageError(f"Nothing reads models with the suffix '{suffix}' ('{text}'). Understood are {_UNDERSTOOD}.")
+        raise UsageError(f"'{text}' is not a model that fmilin can read, {what}. Supported are {_UNDERSTOOD}.")
+    raise UsageError(
+        f"No reader is installed for models with the suffix '{suffix}' ('{text}'). Supported are {_UNDERSTOOD}."
+    )
 
 
 def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
@@ -211,7 +215,7 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
 
 
 def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]) -> None:
-    """Refuse what is fixed, was not set at loading and is nothing that comes out."""
+    """Reject what is fixed, was not set at loading and is nothing that comes out."""
     for name in at.settings.keys() - settings.keys():
         if model.states.find_signed(name) is None and model.inputs.find_signed(name) is None:
             require_variable(model, name)
@@ -223,9 +227,9 @@ def _describe_omitted_constraints(fmu: FmuFile) -> list[str]:
     if file is None or not file.constraints:
         return []
     return [
-        f"The model's states are not independent: {len(file.constraints)} constraints come with it ({where}) and were "
-        "left out. All states are perturbed, so the linear model has more states than the system has freedoms, and "
-        "false eigenvalues."
+        f"The model's states are not independent: {len(file.constraints)} constraints in its file ({where}) were left "
+        "out. All states are perturbed, so the linear model has more states than degrees of freedom, and false "
+        "eigenvalues."
     ]
 
 
@@ -262,7 +266,7 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     if isinstance(item, Constraint):
         return item
     if not isinstance(item, str):
-        raise ConstraintError(f"A constraint is a text or a Constraint, not {item!r}.")
+        raise ConstraintError(f"A constraint must be a text or a Constraint, not {item!r}.")
     # The name of a variable is a constraint too, even one that is no expression.
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
@@ -286,15 +290,15 @@ def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
 
 
 def _from_mechanism_file(path: Path, request: Loading, at: PointRequest) -> Model:
-    from fmilin.models.mechanism.model import mechanism_from
-    from fmilin.models.mechanism.motions import mechanism_of
+    from fmilin.models.mechanism.model import read_mechanism
+    from fmilin.models.mechanism.motions import build_model
 
     floating = bool(request.options.get("floating_base", False))
     fixed = request.options.get("fix_joint", ())
     if isinstance(fixed, str):
-        raise UsageError(f"'fix_joint' is a sequence: write fix_joint=['{fixed}'] even for a single joint.")
+        raise UsageError(f"'fix_joint' must be a sequence: write fix_joint=['{fixed}'] even for a single joint.")
     return _as_requested(
-        lambda: mechanism_from(mechanism_of, path, floating_base=floating, fixed_joints=fixed), request, at
+        lambda: read_mechanism(build_model, path, floating_base=floating, fixed_joints=fixed), request, at
     )
 
 
@@ -331,8 +335,8 @@ def _as_requested(loaded: Callable[[], Model], request: Loading, at: PointReques
         return model
     if not isinstance(model, HasContacts):
         raise UsageError(
-            f"'{model.info.name}' has no bodies that are known by name: {', '.join(contacts)} cannot be held. Feet are "
-            "held in MJCF and URDF files and in mechanisms."
+            f"'{model.info.name}' has no named bodies: {', '.join(contacts)} cannot be held. Feet can be held in MJCF "
+            "and URDF files and in mechanisms."
         )
     return model.with_held(contacts, _where_held(model, at))
 
@@ -341,7 +345,7 @@ def _where_held(model: Model, at: PointRequest) -> OperatingPoint:
     """Return the point at which feet are held where they are: by values, in a file, or the model's start."""
     from fmilin.manifold.operating_points import operating_point
 
-    values, saved = at.values_of(model), at.saved_point
+    values, saved = at.collect_values(model), at.saved_point
     if saved is not None and not any(model.states.has(name) for name in values):
         return saved.on(model)
     return operating_point(model, values) if values else model.start
@@ -352,4 +356,4 @@ def _numbers(parameters: Mapping[str, Value]) -> dict[str, float]:
         return {name: float(value) for name, value in parameters.items()}  # type: ignore[arg-type]
     except (TypeError, ValueError):
         assignments = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-        raise UsageError(f"The parameters of a native model are numbers, not {assignments}.") from None
+        raise UsageError(f"The parameters of a native model must be numbers, not {assignments}.") from None

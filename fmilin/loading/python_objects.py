@@ -54,12 +54,12 @@ def python_object(source: str) -> Any:
         with _explain_errors(match[0]):
             named = named(**arguments)
     elif match["arguments"]:
-        raise UsageError(f"'{where}:{name}' takes no arguments: it is no function but a {type(named).__name__}.")
+        raise UsageError(f"'{where}:{name}' takes no arguments: it is not a function but a {type(named).__name__}.")
     return named
 
 
 def _require_callable(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse keywords that a function does not take, before the blame falls on its file."""
+    """Reject keywords that a function does not take, before the blame falls on its file."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of builtins nothing may be known
@@ -71,7 +71,9 @@ def _require_callable(function: Callable[..., Any], name: str, arguments: Mappin
         keywords = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         if unknown := [argument for argument in arguments if argument not in keywords]:
             raise UnknownNameError.among(unknown[0], keywords, f"a keyword of '{name}'") from None
-        raise UsageError(f"'{name}{signature}' cannot be called as asked: {error}. Give it as NAME=VALUE.") from None
+        raise UsageError(
+            f"'{name}{signature}' cannot be called with these arguments: {error}. Write arguments as NAME=VALUE."
+        ) from None
 
 
 def _arguments(name: str, text: str) -> dict[str, Any]:
@@ -85,7 +87,7 @@ def _arguments(name: str, text: str) -> dict[str, Any]:
         return {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         raise UsageError(
-            f"The arguments of '{name}{text}' are not understood: only keywords with literal values are allowed, as in "
+            f"The arguments of '{name}{text}' cannot be read: only keywords with literal values are allowed, as in "
             f"'{name}(loops=20, damping=0.5)'."
         ) from None
 
@@ -98,7 +100,7 @@ def _file(path: Path) -> Any:
     name = f"fmilin_user_{re.sub(r'[^0-9A-Za-z]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(name, location)
     if spec is None or spec.loader is None:  # pragma: no cover - cannot happen for a file that ends with .py
-        raise ModelError(f"'{path}' cannot be imported.")
+        raise ModelError(f"'{path}' cannot be imported as Python code.")
     module = importlib.util.module_from_spec(spec)
     folder = str(location.resolve().parent)
     sys.modules[name] = module  # dataclasses and pickle look their module up there
@@ -132,7 +134,9 @@ def _explain_errors(source: str, but: type[Exception] = FmilinError) -> Iterator
         last = traceback.format_exception_only(error)[-1].strip()
         where = _where(error)
         what = "that file" if where else "its arguments"
-        raise ModelError(f"'{source}' cannot be loaded: {last}{where}. Correct {what} and try again.") from error
+        raise ModelError(
+            f"'{source}' cannot be loaded: {last}{where}. Correct {what} and try to load it again."
+        ) from error
 
 
 def _where(error: BaseException) -> str:

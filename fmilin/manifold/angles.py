@@ -18,7 +18,7 @@ TURNS_WITHOUT_UNIT = (2 * np.pi, DEGREES)
 FULL_TURN_VALUE = 1.0
 HALF_TURN_TOLERANCE = 1e-9  # by which it may miss that
 # 2 atan2(...) changes by two turns. Multiples of 2 pi are hardly met by chance, those of 360 are.
-MOST_TURNS = {2 * np.pi: 64, 360.0: 2, 1.0: 2}
+MAX_TURNS = {2 * np.pi: 64, 360.0: 2, 1.0: 2}
 MIN_TURN_FRACTION = 0.75  # of the smallest turn, 1 revolution
 NEAR_TURN_FRACTION = (
     0.25  # part of a turn by which a change may miss a turn and still ask for a look close to the point
@@ -110,4 +110,4 @@ def _moves_beyond_turns(change: float) -> bool:
 
 def _is_near_turns(change: float, turn: float, tolerance: float) -> bool:
     count = round(change / turn) if np.isfinite(change) else 0
-    return 0 < abs(count) <= MOST_TURNS[turn] and abs(change - count * turn) <= tolerance * turn
+    return 0 < abs(count) <= MAX_TURNS[turn] and abs(change - count * turn) <= tolerance * turn

@@ -26,7 +26,7 @@ CERTAIN_DIFFERENCE_FACTOR = (
 
 
 def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Differences) -> tuple[Slopes, tuple[Remark, ...]]:
-    """Return one-sided derivatives of one branch, with a remark where the columns were of several.
+    """Return one-sided derivatives of one branch, with a diagnostic where the columns were of several.
 
     The branch is the one in which the model is when all variables move to that side together.
 
@@ -103,7 +103,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
             i = int(np.argmax(np.where(bent, np.abs(far), 0.0)))
             names = ", ".join(f"{'+' if sign > 0 else '-'}{n}" for sign, n in zip(signs, nearby.columns, strict=True))
             raise KinkError(
-                f"The model has a kink at the point that depends on several variables together: the slope of "
+                "The model has a kink at the point that depends on several variables together: the derivative of "
                 f"{nearby.rows[i]} along ({names}) changes by {abs(near[i]):.4g} there. There is no linear model of "
                 "both sides: choose one with one_sided='left' or one_sided='right', or move the point.",
                 variable=nearby.columns[0],
@@ -180,9 +180,9 @@ def _remark_on_branch(nearby: Neighbourhood, measured: Slopes, branch: Slopes, o
     entry = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
     return Remark(
         "kink-branch",
-        f"A kink at the point depends on several variables together. All slopes are those of the branch in which the "
-        f"model is when all variables move to the {options.side} together: {entry} is {branch.J[i, j]:.6g} there, and "
-        f"{measured.J[i, j]:.6g} when '{nearby.columns[j]}' moves alone. The other side has another linear model.",
+        "A kink at the point depends on several variables together. All derivatives are those of the branch that the "
+        f"model takes when all variables move to the {options.side} together: {entry} is {branch.J[i, j]:.6g} there, "
+        f"and {measured.J[i, j]:.6g} when '{nearby.columns[j]}' moves alone. The other side has another linear model.",
     )
 
 
@@ -194,8 +194,8 @@ def _no_branch(
     names = [nearby.columns[j] for j in np.argsort(-moving, kind="stable")[:3].tolist() if moving[j] > 0]
     single = ", ".join(f"{measured.J[i, nearby.columns.index(name)]:.6g} along '{name}'" for name in names)
     return KinkError(
-        f"The model has a kink at the point that depends on several variables together: {nearby.rows[i]} has one-sided "
-        f"slopes {single}, which do not add up along all of them ({along[i]:.6g} for {measured.J[i] @ direction:.6g}). "
-        "No direction leads into one branch: move the point away from the kink.",
+        f"The model has a kink at the point that depends on several variables together: {nearby.rows[i]} has "
+        f"one-sided derivatives {single}, which do not add up along all of them ({along[i]:.6g} for "
+        f"{measured.J[i] @ direction:.6g}). No direction leads into one branch: move the point away from the kink.",
         variable=names[0] if names else None,
     )

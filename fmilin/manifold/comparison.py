@@ -68,19 +68,26 @@ def _compare_procedure(
     point, exact = nearby.point, jacobians.slopes
     procedure = nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     is_smooth = procedure is not None and procedure.smooth
-    precision = np.full(len(exact.J), EPS / SMALL_STEP)
-    floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
-    if compare_along_one_direction(nearby, exact, precision, floor) is not None:
+    shown = confirm_procedure(nearby, exact, is_smooth=is_smooth)
+    if shown is not None:
         request = MoreCareful(nearby.observations, exact.error)
-        return DerivativeComparison(replace(facts, procedure=is_smooth), request, is_complete=False)
-    if is_smooth:
-        shown = confirm_within_noise(nearby, exact, floor)
-        if shown is not None:
-            request = MoreCareful(nearby.observations, exact.error)
-            return DerivativeComparison(replace(facts, procedure=shown), request, is_complete=False)
+        return DerivativeComparison(replace(facts, procedure=shown), request, is_complete=False)
     columns = compare_columns(nearby, jacobians, facts)
     is_verified = columns.facts.precision is not None and is_smooth
     return replace(columns, facts=replace(columns.facts, procedure=is_verified))
+
+
+def confirm_procedure(nearby: Neighbourhood, exact: Slopes, *, is_smooth: bool) -> bool | None:
+    """Return whether differences verify the derivatives of a model's procedure; None where they contradict them.
+
+    False says that they agree at this point only: the equations may have a kink elsewhere (they are not known to be
+    smooth), or noise may hide an error.
+    """
+    precision = np.full(len(exact.J), EPS / SMALL_STEP)
+    floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
+    if compare_along_one_direction(nearby, exact, precision, floor) is not None:
+        return is_smooth
+    return confirm_within_noise(nearby, exact, floor) if is_smooth else None
 
 
 def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> DerivativeComparison:
@@ -121,32 +128,54 @@ def compare_along_one_direction(
     except (ModelError, NumericalError):
         return None
     ahead, base, behind = (value[None] for value in values)
-    agrees, shown = compare_slopes(exact.J[None], nearby.scales[None], (ahead, base, behind), precision, floor)
+    agrees, shown = compare_directional_derivatives(
+        exact.J[None], nearby.scales[None], (ahead, base, behind), precision, floor
+    )
     return replace(exact, error=np.maximum(exact.error, shown[0][:, None] / nearby.scales)) if agrees[0] else None
 
 
-def compare_slopes(
+def compare_directional_derivatives(
     J: FloatArray,
     scales: FloatArray,
     values: tuple[FloatArray, FloatArray, FloatArray],
     precision: FloatArray | float,
     floor: FloatArray | float = 0.0,
 ) -> tuple[NDArray[np.bool_], FloatArray]:
-    """Compare slopes J (k, r, c) with ``values`` (k, r) ahead, here and behind: agreement (k,), visible gaps (k, r)."""
-    # Where a slope vanishes a gap is what the difference leaves out, of the order of the step squared times the
+    """Compare derivatives J (k, r, c) along one direction with ``values`` (k, r) ahead, here and behind.
+
+    Returns where all rows agree (k,), and the gaps that are visible (k, r).
+    """
+    base = values[1]
+    direction = random_direction(scales.shape[1]) * scales
+    products = (J @ direction[..., None])[..., 0]
+    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
+    noise = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
+    agrees, gaps = judge_difference(products, values, sizes, noise, floor)
+    return np.asarray(agrees.all(axis=1)), gaps
+
+
+def judge_difference(
+    products: FloatArray,
+    values: tuple[FloatArray, FloatArray, FloatArray],
+    sizes: FloatArray,
+    noise: FloatArray,
+    floor: FloatArray | float = 0.0,
+) -> tuple[NDArray[np.bool_], FloatArray]:
+    """Judge products along the direction by ``values`` ahead, here and behind: where they agree, and visible gaps.
+
+    The last axis of all arrays is that of the rows. ``sizes`` are their largest entries, ``noise`` that of differences.
+    """
+    # Where a derivative vanishes a gap is what the difference leaves out, of the order of the step squared times the
     # curvature. Where the model bends they do not agree.
     ahead, base, behind = values
-    direction = random_direction(scales.shape[1]) * scales
-    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - (J @ direction[..., None])[..., 0])
+    gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - products)
     bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
-    sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
-    visible = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
     allowed = np.maximum(
-        np.maximum(visible, floor),
+        np.maximum(noise, floor),
         np.maximum(TRUNCATION_ERROR_FACTOR * SMALL_STEP * bend, DERIVATIVE_AGREEMENT_TOLERANCE * sizes),
     )
-    straight = bend <= KINK_TOLERANCE / 4 * sizes.max(axis=1, initial=0.0, keepdims=True)
-    return ((gap <= allowed) & straight).all(axis=1), np.where(gap > visible, gap, 0.0)
+    is_straight = bend <= KINK_TOLERANCE / 4 * sizes.max(axis=-1, initial=0.0, keepdims=True)
+    return (gap <= allowed) & is_straight, np.where(gap > noise, gap, 0.0)
 
 
 def _find_precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> FloatArray | None:

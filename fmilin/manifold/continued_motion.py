@@ -371,8 +371,8 @@ class ContinuedPoint(ContinuedMotion):
         x = self._frame.parametrization.psi(y, time=t + later, near=near)
         f = self._evaluator.evaluate(t + later, x, u).derivatives
         if not np.isfinite(f).all():
-            raise NumericalError("The model is not defined further on.")
+            raise NumericalError("The model is not defined at later times of the motion.")
         if len(self._before) and ((read_event_indicators(self._model, t + later, x, u) > 0) != self._before).any():
-            raise NumericalError("An event lies on the way.")
+            raise NumericalError("An event lies on the path of the motion.")
         rates = self._frame.coordinates.jacobian(x) @ f
         return PointsAhead(np.array([later]), x[None], f[None], rates[None], np.array([True]))

@@ -160,8 +160,10 @@ class TangentDerivatives:
         return np.asarray(np.isfinite(np.concatenate(sums, axis=1)).all(axis=1))
 
     @classmethod
-    def of_batch(cls, tangents: TangentBatch, parametrization: LocalParametrization) -> TangentDerivatives:
-        """Return those that a model gave at many points, which are exact, without errors."""
+    def of_batch(
+        cls, tangents: TangentBatch, parametrization: LocalParametrization, source: Source = "products"
+    ) -> TangentDerivatives:
+        """Return those that a model gave at many points, without errors: exact ones, unless they are differences."""
         k, n, columns = tangents.derivatives.shape
         rows, nu = n + tangents.outputs.shape[1], columns - len(tangents.kept)
         return cls(
@@ -173,8 +175,8 @@ class TangentDerivatives:
             _zeros((k, n, nu)),
             parametrization.scales,
             _zeros((k, rows, 1)),
-            "products",
-            _everywhere((rows, columns)),
+            source,
+            _everywhere((rows, columns)) if source != "differences" else np.zeros((rows, columns), dtype=bool),
         )
 
     def with_row_errors(self, errors: FloatArray) -> TangentDerivatives:

@@ -204,8 +204,8 @@ def require_no_kink(nearby: Neighbourhood, measured: Slopes, columns: list[int])
     )
     if np.isinf(measured.jump[i, c]):
         text = (
-            f"has no value, as {row} jumps as soon as '{column}' moves, however little. There is no linear model: move "
-            f"the point away from the switch, or replace it by a smooth one{output}."
+            f"has no value, because {row} jumps with the smallest change of '{column}'. There is no linear model: "
+            f"move the point away from the switch, or replace it by a smooth one{output}."
         )
     text = f"The model jumps or has a kink at the point: d {row} / d {column} {text}"
     raise KinkError(text, variable=column)
@@ -270,8 +270,8 @@ def _describe_disagreement(
     measured, error = careful.J[entry[0], c], careful.error[entry[0], c]
     return Remark(
         "directional-derivative",
-        f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is said to be "
-        f"{claimed:.9g}, a difference on the manifold gives {measured:.9g} +- {error:.2g}. The difference is used.",
+        f"The model's directional derivative with respect to '{column}' is wrong: d {row} / d {column} is declared as "
+        f"{claimed:.9g}, and a difference on the manifold is {measured:.9g} +- {error:.2g}. The difference is used.",
     )
 
 
@@ -289,8 +289,10 @@ def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Re
     i, j = max(parts, key=lambda entry: parts[entry])
     far, beyond = measured.narrow[i, j]
     name = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
-    text = f"{name} = {measured.J[i, j]:.6g} holds near the point only: steps of {far:.1g} leave it, and farther away "
-    return (Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' see another slope."),)
+    text = f"{name} = {measured.J[i, j]:.6g} is valid near the point only: with steps of {far:.1g} and larger "
+    return (
+        Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' have another derivative."),
+    )
 
 
 def change_coordinates(

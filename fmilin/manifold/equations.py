@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.manifold.differenced_points import ModelDifferencing
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.many_points import constraints_at
 from fmilin.manifold.points import PointBatch
@@ -71,12 +72,24 @@ class PointwiseEquations(ConstraintEquations):
 
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals; None where the model gives residuals and their gradient in one evaluation."""
+        together = self._compute_together(points)
+        if together is not None:
+            return together
         residuals = []
         for t, x, u in _list_points(points):
             if self.evaluator.constraint_gradient(t, x, u) is not None:
                 return None
             residuals.append(self.invariants.values(t, x, u))
         return np.array(residuals)
+
+    def _compute_together(self, points: PointBatch) -> FloatArray | None:
+        """Return the residuals of points that the model itself evaluates together: of an FMU, in one message."""
+        invariants, model = self.invariants, self.model
+        if len(points) < 2 or not model.batches or len(invariants) > invariants.declared:
+            return None
+        if model.constraints.analytic.all() or (points.time != points.time[0]).any():
+            return None
+        return self.evaluator.constraint_residuals(float(points.time[0]), points.states, points.inputs)
 
     def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both, exact or measured."""
@@ -111,8 +124,11 @@ class ExpectedEvaluation:
 class VectorizedEquations(ConstraintEquations):
     """A model at many points at once, with derivatives along P kept states."""
 
-    def __init__(self, evaluator: PointEvaluator, kept: Sequence[int]) -> None:
-        self.evaluator, self.kept = evaluator, list(kept)
+    def __init__(
+        self, evaluator: PointEvaluator, kept: Sequence[int], differencing: ModelDifferencing | None = None
+    ) -> None:
+        """Take exact derivatives of the model; with ``differencing`` differences."""
+        self.evaluator, self.kept, self._differencing = evaluator, list(kept), differencing
         self._expected: ExpectedEvaluation | None = None  # goes along with the next evaluation
 
     def expect(self, points: PointBatch) -> ExpectedEvaluation:
@@ -136,7 +152,7 @@ class VectorizedEquations(ConstraintEquations):
                 return answer
         tangents = self._differentiate(points)
         if tangents is None:
-            raise NumericalError("The model does not answer at one of many points.")
+            raise NumericalError("The model cannot be evaluated at one of many points.")
         return tangents.residuals, tangents.gradient
 
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
@@ -180,4 +196,6 @@ class VectorizedEquations(ConstraintEquations):
         return reach_manifold(self.model, points.time, points.states, points.inputs, self.kept, sizes)
 
     def _differentiate(self, points: PointBatch) -> TangentBatch | None:
+        if self._differencing is not None:
+            return self._differencing.difference_quickly(self.evaluator, points)
         return self.evaluator.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)

@@ -219,7 +219,7 @@ def _invariants_at(
 def _chosen(
     manifold: Manifold, named: Sequence[str], advised: Sequence[str], kind: str, parameters: Mapping[str, float]
 ) -> tuple[Selection, tuple[Remark, ...]]:
-    """Return the coordinates that are named, or advised and regular, or chosen by ``kind``, and remarks."""
+    """Return the coordinates that are named, or advised and regular, or chosen by ``kind``, and diagnostics."""
     if named or not advised:
         return _selected(manifold, named, kind, parameters), ()
     with suppress(NumericalError):
@@ -229,7 +229,7 @@ def _chosen(
     alternative = _selected(manifold, (), kind, parameters)
     text = (
         f"The recommended independent states {', '.join(advised)} do not determine the others well at this point; "
-        f"{', '.join(alternative.signals.names)} were taken instead."
+        f"{', '.join(alternative.signals.names)} are used instead."
     )
     return alternative, (Remark("conditioning", text),)
 
@@ -243,6 +243,6 @@ def _selected(manifold: Manifold, named: Sequence[str], kind: str, parameters: M
 def _switch(previous: Selection, selection: Selection) -> Remark:
     return Remark(
         "coordinates-switched",
-        f"The coordinates {', '.join(previous.signals.names)} of the point before are no longer regular here; "
+        f"The coordinates {', '.join(previous.signals.names)} of the previous point are no longer regular here; "
         f"{', '.join(selection.signals.names)} are used from here on.",
     )

@@ -1,12 +1,12 @@
 """The invariants h(t, x) = 0 of a model: what is declared, closed under the motion.
 
 A position-level constraint g(t, x) = 0 brings a hidden one, L_f g = g_t + g_x f(t, x, u) + g_u u' (Spencer eqs. 2.2 and
-2.7; here for any states). Where the derivative of a state is a state the rate is read off, without a visit. Gradients
-are exact where g is an expression and f has exact products; what remains is differenced, and says so. An input u in a
-constraint (prescribed motion) needs its derivative, the input ``der(u)``.
+2.7; here for any states). Where the derivative of a state is a state the rate is read off, without an evaluation.
+Gradients are exact where g is an expression and f has exact products; what remains is differenced, and says so. An
+input u in a constraint (prescribed motion) needs its derivative, the input ``der(u)``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 
@@ -350,22 +350,34 @@ class Invariants:
         n = len(x)
         exact = self.evaluator.products(t, x, u, np.eye(n), np.zeros((len(u), n)))
         products: FloatArray | None = None if exact is None else getattr(exact, what)
-        return self._completed(products, lambda s: getattr(self.evaluator.evaluate(t, s, u), what), x)
+
+        def evaluate_ahead(points: Sequence[FloatArray]) -> None:
+            self.evaluator.evaluate_ahead([(t, s, u) for s in points])
+
+        def read(s: FloatArray) -> FloatArray:
+            values: FloatArray = getattr(self.evaluator.evaluate(t, s, u), what)
+            return values
+
+        return self._completed(products, read, x, evaluate_ahead if self.model.batches else None)
 
     def _completed(
-        self, exact: FloatArray | None, function: Callable[[FloatArray], FloatArray], x: FloatArray
+        self,
+        exact: FloatArray | None,
+        function: Callable[[FloatArray], FloatArray],
+        x: FloatArray,
+        evaluate_ahead: Callable[[Sequence[FloatArray]], None] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Return a Jacobian and its error: differenced where it is not known exactly, or not finite."""
         if exact is not None and np.isfinite(exact).all():
             return exact, np.zeros_like(exact)
-        measured, error = jacobian_by_differences(function, x, self.scales)
+        measured, error = jacobian_by_differences(function, x, self.scales, evaluate_ahead)
         if exact is None:
             return measured, error
         finite = np.isfinite(exact)
         return np.where(finite, exact, measured), np.where(finite, 0.0, error)
 
     def _require_derivatives(self) -> None:
-        """Refuse a constraint whose rate needs the derivative of an input that the model does not take."""
+        """Reject a constraint whose rate needs the derivative of an input that the model does not take."""
         constraints, names = self.model.constraints, self.model.inputs.names
         for i in self.hidden:
             missing = [j for j in np.flatnonzero(constraints.input_structure[i]) if j not in self.chain]

@@ -64,7 +64,7 @@ def _columns(values: Mapping[str, RealArray | Sequence[float] | float]) -> tuple
     lengths = {name: len(a) for name, a in arrays.items() if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays.values()) or len(set(lengths.values())) > 1:
         given = ", ".join(f"'{name}' {a.shape}" for name, a in arrays.items())
-        raise UsageError(f"The values of many points are arrays of one length, or numbers, not {given}.")
+        raise UsageError(f"The values of many points must be arrays of one length, or numbers, not {given}.")
     count = next(iter(lengths.values()), 1)
     return count, {name: np.broadcast_to(a, (count,)) for name, a in arrays.items()}
 
@@ -167,7 +167,7 @@ class _Batch:
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         answer = constraints_at(PointEvaluator(self.model), self.t, x, u)
         if answer is None:
-            raise NumericalError("The model does not answer at one of many points.")
+            raise NumericalError("The model cannot be evaluated at one of many points.")
         return answer
 
     def _least(self, both: tuple[FloatArray, FloatArray], D: FloatArray, moved: FloatArray | None = None) -> FloatArray:
@@ -185,9 +185,9 @@ class _Batch:
         These are full steps of the Gauss-Newton method: the shortest ones that the constraints ask for, which are fewer
         than the states. :func:`fmilin.numerics.newton.find_zeros` solves for all unknowns and has no such choice.
         :func:`fmilin.manifold.projection.project` searches from anywhere: it halves steps, leaves constraints out that
-        the noise of measured slopes makes redundant, and starts anew nearby. Here the constraints that are independent
-        at the start are taken all along, by normal equations, a tenth of the time of singular values. A point where
-        that is not enough is not reached, and is left to ``project``.
+        the noise of measured derivatives makes redundant, and starts anew nearby. Here the constraints that are
+        independent at the start are taken all along, by normal equations, a tenth of the time of singular values. A
+        point where that is not enough is not reached, and is left to ``project``.
         """
         size, direct = np.full(len(x), np.inf), np.ones(len(x), dtype=bool)
         h, H = self._constraints(x, u)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import field, replace
 from functools import cached_property, partial
@@ -18,14 +19,14 @@ from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.numerics.differences.differences import Differences, EventCrossingError, Slopes, slopes
-from fmilin.numerics.differences.directional import Surroundings, direction_of
+from fmilin.numerics.differences.directional import Surroundings, choose_direction
 from fmilin.numerics.differences.richardson import (
     DifferenceSetting,
     difference_at_step,
     list_first_steps,
     truncation_error,
 )  # fmt: skip
-from fmilin.numerics.differences.sweep import finite_values
+from fmilin.numerics.differences.sweep import are_numbers, finite_values
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import GROUP_AGREEMENT_TOLERANCE
@@ -155,12 +156,12 @@ class Neighbourhood:
         return np.concatenate((again.derivatives, again.outputs))
 
     def _revisit(self, direction: FloatArray | None = None) -> tuple[FloatArray, Mapping[float, FloatArray]]:
-        """Return by how much rates and outputs differ when the point is visited again, from either side and twice.
+        """Return by how much rates and outputs differ when the point is evaluated again, from either side and twice.
 
         The second are values beside it, by their step along ``direction`` (P + nu,), or one through all columns.
         """
         observations = self.observations
-        d = direction_of(self.scales) if direction is None else direction
+        d = choose_direction(self.scales) if direction is None else direction
         if observations.change_on_return is not None:
             if direction is not None and not np.array_equal(d, observations.revisited_direction):
                 # Columns that are moved in groups have another direction: they are compared with values along theirs.
@@ -168,6 +169,11 @@ class Neighbourhood:
                 observations.revisits = {step: visits[0] for step, visits in visits_beside if visits}
                 observations.revisited_direction = d
             return observations.change_on_return, observations.revisits
+        together = self._revisit_together(d)
+        if together is not None:
+            observations.change_on_return, observations.revisits = together
+            observations.revisited_direction = d
+            return together
         change, values = np.zeros(len(self.base)), {}
         for step, times in (
             (FAR_STEP_SIZE, 1),
@@ -186,6 +192,35 @@ class Neighbourhood:
         observations.revisited_direction = d
         return change, values
 
+    def _revisit_together(self, d: FloatArray) -> tuple[FloatArray, Mapping[float, FloatArray]] | None:
+        """Return the same from one batch of evaluations, which a model carries out in their order.
+
+        Returns None where it takes no batches, or has no values at one of the points.
+        """
+        takes_batches = self.model.batches and not len(self._indicators) and not self._is_repeatable
+        if not takes_batches or self.observations.border < np.inf:
+            return None
+        far = FAR_STEP_SIZE
+        steps = (far, -FARTHER_FACTOR * far, 0.0, -far, -far, 0.0)
+        try:
+            with np.errstate(all="ignore"):
+                u = self.point.inputs + np.multiply.outer(steps, d[self.p :])
+                x = np.array(
+                    [
+                        self._displace(s * d, inputs) if s else self.point.states
+                        for s, inputs in zip(steps, u, strict=True)
+                    ]
+                )
+                visits = self.evaluator.evaluate_points(np.full(len(steps), self.point.time), x, u)
+                outputs = [self._unwrap(y, s * d) if s else y for s, y in zip(steps, visits.outputs, strict=True)]
+        except (ModelError, NumericalError):
+            return None
+        values = np.concatenate((visits.derivatives, np.array(outputs)), axis=1)
+        if not are_numbers(values):
+            return None
+        returned = np.array([values[2] - self.base, values[4] - values[3], values[5] - self.base])
+        return np.abs(returned).max(axis=0, initial=0.0), {far: values[0], -far: values[3]}
+
     def _evaluate_near_point(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
         """Return a step along d, a smaller one where the model has no values at this, and the values of each visit."""
         for part in (1.0, 1 / 64):
@@ -197,13 +232,13 @@ class Neighbourhood:
         return step, []
 
     def lag(self) -> FloatArray:
-        """Return by how much rates and outputs at the point lag behind visits beside it, shape (r,)."""
+        """Return by how much rates and outputs at the point lag behind evaluations beside it, shape (r,)."""
         # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
         # well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
         change, values = self._revisit()
         lag, d, again, step = (
             np.zeros(len(self.base)),
-            direction_of(self.scales),
+            choose_direction(self.scales),
             partial(self.at, again=True),
             MIN_STEP_SIZE,
         )
@@ -240,13 +275,13 @@ class Neighbourhood:
         return (*(f"der({name})" for name in self.model.states.names), *self.model.outputs.names)
 
     def at(self, displacement: FloatArray, *, again: bool = False, unwrapped: bool = True) -> FloatArray:
-        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` visits the model anew.
+        """Return rates and outputs at a displacement (P + nu,) on the manifold; ``again`` evaluations the model anew.
 
         Outputs that are angles and wrap at the point are continued beyond it where ``unwrapped``.
         """
         border = self.observations.border
         if border < np.inf and self._sizes(displacement).max() >= border:
-            raise ModelError("The model is not asked so far from the point: it could not be evaluated there before.")
+            raise ModelError("The model is not evaluated so far from the point: an earlier evaluation there failed.")
         try:
             t, x = self.point.time, self.point.states
             u = self.point.inputs + displacement[self.p :]
@@ -261,22 +296,25 @@ class Neighbourhood:
                     self.observations.crossed_events.update(crossed)
                 else:
                     raise EventCrossingError(f"event indicator {crossed[0] + 1} changes sign")
-            outputs = visit.outputs
-            if unwrapped:
-                part = min(NEAR_STEP_SIZE / max(float(self._sizes(displacement).max(initial=0.0)), NEAR_STEP_SIZE), 1.0)
-                close = partial(self.at, part * displacement, unwrapped=False)
-                outputs = self.observations.angles.unwrap(outputs.copy(), lambda: close()[self.n :])
+            outputs = self._unwrap(visit.outputs, displacement) if unwrapped else visit.outputs
             return np.concatenate((visit.derivatives, outputs))
         except ModelError as error:
             if error.costs_start and (size := float(self._sizes(displacement).max())) >= MAX_UNTRIED_STEP_SIZE:
                 self.observations.border = min(border, size)
             raise
 
+    def _unwrap(self, outputs: FloatArray, displacement: FloatArray) -> FloatArray:
+        """Return outputs at a displacement; those that are angles and wrap at the point are continued beyond it."""
+        part = min(NEAR_STEP_SIZE / max(float(self._sizes(displacement).max(initial=0.0)), NEAR_STEP_SIZE), 1.0)
+        close = partial(self.at, part * displacement, unwrapped=False)
+        return self.observations.angles.unwrap(outputs.copy(), lambda: close()[self.n :])
+
     def evaluate_ahead(self, displacements: Sequence[FloatArray]) -> None:
         """Evaluate the model at displacements that :meth:`at` is asked for next, together where that is faster."""
         # Event indicators are read where the model stands: it would have to return to each point.
         if not self.model.batches or len(self._indicators) or self.observations.border < np.inf:
             return
+        self._displace_ahead(displacements)
         points: list[tuple[float, FloatArray, FloatArray]] = []
         for displacement in displacements:
             u = self.point.inputs + displacement[self.p :]
@@ -292,6 +330,20 @@ class Neighbourhood:
                     self._solved[key] = x
             points.append((self.point.time, x, u))
         self.evaluator.evaluate_ahead(points)
+
+    def _displace_ahead(self, displacements: Sequence[FloatArray]) -> None:
+        """Solve for the states at displacements together where the model evaluates its constraints together."""
+        parametrization, p = self.frame.parametrization, self.p
+        if not parametrization.rows or self.model.constraints.analytic.all():
+            return
+        new = {d.tobytes(): d for d in displacements if d[:p].any() and d.tobytes() not in self._solved}
+        if self._moves or len(new) < 2:
+            return
+        together = np.array(list(new.values()))
+        with suppress(ModelError, NumericalError, np.linalg.LinAlgError):
+            x = parametrization.psi_together(self.frame.y0 + together[:, :p], self.point.inputs + together[:, p:])
+            if x is not None:
+                self._solved.update(zip(new, x, strict=True))
 
     def _displace(self, displacement: FloatArray, u: FloatArray) -> FloatArray:
         """Return the states (N,) on the manifold at a displacement, with inputs u."""
@@ -432,7 +484,7 @@ class Neighbourhood:
             sizes_moved = directions.sum(axis=0)
             at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            far = self._revisit(direction_of(sizes) @ directions)
+            far = self._revisit(choose_direction(sizes) @ directions)
             around = Surroundings(lambda s: self.at(s @ directions), values, *far, self.lag)
         try:
             return slopes(line, self.base, sizes, options, self.terms, around, announce)
@@ -464,10 +516,10 @@ class Neighbourhood:
 
 def _way_out(side: str | None, free: list[str]) -> str:
     """Return how a sentence ends that says where an event is: which ``side`` was asked for, and which are free."""
-    hold = "stay in the present mode with hold_modes=True"
+    hold = "keep the present mode with hold_modes=True"
     if not free:
         return f". Events lie on both sides of the point: {hold}, or move the point."
     other = " or ".join(f"one_sided={side!r}" for side in free)
     if side is not None:
-        return f", the side that was asked for. Ask for the other one with {other}, {hold}, or move the point."
-    return f". The model has two slopes there: ask for one with {other}, {hold}, or move the point."
+        return f", the requested side. Use the other one with {other}, {hold}, or move the point."
+    return f". The model has two derivatives there: choose one with {other}, {hold}, or move the point."

@@ -1,8 +1,8 @@
 """Exact derivatives compared with differences that rounding makes inaccurate.
 
 The accelerations of a long chain of bodies solve M v' = F with a matrix M of condition 1e8 and more. Rounding changes
-them by 1e-9, and a difference over a step of 1e-5 by 1e-4, where the slopes of a recursion are right to 1e-11. So the
-noise of the evaluations is measured, and what it makes of a difference is no contradiction.
+them by 1e-9, and a difference over a step of 1e-5 by 1e-4, where the derivatives of a recursion are right to 1e-11. So
+the noise of the evaluations is measured, and what it makes of a difference is no contradiction.
 
 Two things keep such a comparison from passing everything. M times the accelerations, along the motions that constraints
 leave free, are forces: the rounding of the solution nearly cancels in them, while an error of a slope does not. And

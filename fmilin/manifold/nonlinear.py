@@ -53,8 +53,8 @@ def select_expressions(manifold: Manifold, named: Sequence[str], parameters: Map
     if condition > MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
             f"The coordinates {', '.join(names)} are not one-to-one on the manifold at this point: different motions "
-            f"give them the same change (condition number {condition:.3g}). "
-            f"{', '.join(select_partition(manifold).signals.names)} would do.",
+            f"give them the same change (condition number {condition:.3g}). Use "
+            f"{', '.join(select_partition(manifold).signals.names)}.",
             condition_number=condition,
         )
     texts = [text.partition("=")[2].strip() for text in named] + [""] * (len(chosen) - len(named))
@@ -91,7 +91,7 @@ def _coordinate(text: str, states: Signals, parameters: Mapping[str, float]) -> 
             candidates = [*states.positions_of_own_names, *parameters]
             raise UnknownNameError.among(variable, candidates, f"a state or parameter (in the coordinate '{name}')")
     if states.has(name):
-        raise UsageError(f"The coordinate '{name}' has the name of a state: call it something else.")
+        raise UsageError(f"The coordinate '{name}' has the name of a state: give it another name.")
     return _Coordinate(name, "", expression)
 
 

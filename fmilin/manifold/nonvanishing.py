@@ -97,9 +97,9 @@ def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> Non
         return
     names = quote_first((invariants.model.constraints.names[i] for i in empty), 6)
     raise ConstraintError(
-        f"{names} {'vanishes' if len(empty) == 1 else 'vanish'} identically: it is zero wherever the states are, as "
-        "'x - x' is, and so it says nothing about the motion, and all states would count as independent. Write what "
-        "holds the states together, such as a loop's gap; or leave it out.",
+        f"{names} {'vanishes' if len(empty) == 1 else 'vanish'} identically for all states, as 'x - x' does, so all "
+        "states would count as independent. Write the relation between the states, such as the gap of a loop, or "
+        "leave it out.",
         residuals={invariants.model.constraints.names[i]: 0.0 for i in empty},
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,12 +17,12 @@ from fmilin.manifold.position import position_remarks
 from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import find_kinematic_pairs
-from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations
+from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations, remove_delays
 from fmilin.model.equations import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.signals import FloatArray, Signals, as_numbers
 from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER, START_GAP_TOLERANCE
 
@@ -31,9 +32,8 @@ STEP_OF_MOTION = 0.1  # how far a prescribed input goes at once, in its size
 STEPS = 1000
 
 START = (
-    "Either a constraint is wrong (a typo, a wrong parameter), or the start values are: name the states to keep with "
-    "fl.operating_point(model, {'NAME': VALUE}) and the others are solved for, or take the nearest consistent point "
-    "with project=True."
+    "If the constraints are right, change the start values: name the states to keep with fl.operating_point(model, "
+    "{'NAME': VALUE}) and the others are solved for, or use the nearest consistent point with project=True."
 )
 
 
@@ -64,7 +64,7 @@ def operating_point(
         When the start values violate the constraints, no point satisfies them with the named states held, or a
         constraint vanishes everywhere.
     """
-    return assemble_point(PointEvaluator(model), values or {}, time=time, project=project)
+    return assemble_point(PointEvaluator(remove_delays(model)), values or {}, time=time, project=project)
 
 
 def assemble_point(
@@ -134,9 +134,9 @@ def _advice(model: Model) -> str:
     if not changed:
         return START
     return (
-        f"{', '.join(changed)} was set, and the start values of the states stayed as they were. Take the nearest "
-        "consistent point with project=True, or name states to keep with fl.operating_point(model, {'NAME': VALUE}) "
-        "and the others are solved for."
+        f"{', '.join(changed)} was set without changing the start values of the states. Use the nearest consistent "
+        "point with project=True, or name states to keep with fl.operating_point(model, {'NAME': VALUE}) and the "
+        "others are solved for."
     )
 
 
@@ -249,7 +249,7 @@ def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
 def _describe_moved_states(
     model: Model, given: FloatArray, became: FloatArray, states: Sequence[int], why: str = "To keep what was set"
 ) -> tuple[Remark, ...]:
-    """Return the remark on states that were given and moved."""
+    """Return the diagnostic on states that were given and moved."""
     sizes = model.states.scales(given)
     moved = [i for i in states if abs(became[i] - given[i]) > START_VALUE_TOLERANCE * sizes[i]]
     listed = "; ".join(f"given {model.states.names[i]} = {given[i]:.6g}, became {became[i]:.6g}" for i in moved)
@@ -257,18 +257,18 @@ def _describe_moved_states(
 
 
 def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
-    """Return the remark where the branch of the start values was left."""
+    """Return the diagnostic where the branch of the start values was left."""
     i = held[0]
     names = ", ".join(states.names[k] for k in held)
     if reached == 0.0:
-        how = f"the start values are a turning point of {names}, which leads on in more than one way: one was taken"
+        how = f"the start values are a turning point of {names}, which continues in more than one way: one was chosen"
     else:
         value = origin[i] + reached * (x[i] - origin[i])
         how = (
-            f"the start values could be followed to {states.names[i]} = {value:.6g}, and from there not to {x[i]:.6g} "
-            "without a jump: the point may be assembled another way round"
+            f"the start values could be followed to {states.names[i]} = {value:.6g}, but not on to {x[i]:.6g} without "
+            "a jump: the point may be assembled in another way"
         )
-    choose = "Hold more states to choose another: fl.operating_point(model, {'NAME': VALUE})."
+    choose = "Fix more states to choose another: fl.operating_point(model, {'NAME': VALUE})."
     return Remark("branch", f"Assembling the point, {how}. {choose}")
 
 
@@ -312,7 +312,7 @@ def consistent_states(
 
 def start_of(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
-    mode, start, memory = dict(read_discrete_states(model)), model.start, memory_of(model)
+    mode, start, memory = dict(read_discrete_states(model)), model.start, find_memory(model)
     assembled_from = (start.time, start.states.tobytes(), start.inputs.tobytes()), mode
     remembered: tuple[object, OperatingPoint] | None = memory.get(start_of)
     if remembered is None or remembered[0] != assembled_from:
@@ -327,17 +327,29 @@ def model_at(model: Model, point: OperatingPoint) -> Model:
     return model.with_parameters(changed) if changed else model
 
 
+def _is_plain(point: OperatingPoint, model: Model) -> bool:
+    """Whether a point is as fmilin makes it, of numbers for this model: loops of calls have no time for more."""
+    states, inputs = point.states, point.inputs
+    if type(states) is not np.ndarray or type(inputs) is not np.ndarray or type(point.parameters) is not dict:
+        return False
+    if states.dtype != np.float64 or inputs.dtype != np.float64 or type(point.time) is not float:
+        return False
+    is_of_model = states.shape == (len(model.states),) and inputs.shape == (len(model.inputs),)
+    return is_of_model and not (math.isnan(point.time) or np.isnan(states).any() or np.isnan(inputs).any())
+
+
 def require_sizes(model: Model, point: OperatingPoint) -> None:
-    """Refuse a point of another model, and what is none."""
+    """Reject a point of another model, and what is none."""
     if not isinstance(point, OperatingPoint):
         raise UsageError(
-            f"A point is made by fl.operating_point(model, {{name: value}}), not of the type '{type(point).__name__}'."
+            "The point must be made by fl.operating_point(model, {name: value}), not of the type "
+            f"'{type(point).__name__}'."
         )
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs"), ([point.time], "The time")):
         is_array = isinstance(values, np.ndarray) and values.dtype == np.float64
         numbers = np.asarray(values) if is_array else as_numbers(values, f"{what} of the point")
         if numbers.ndim != 1 or np.isnan(numbers).any():
-            raise UsageError(f"{what} of the point: one number each is needed, and {values!r} was given.")
+            raise UsageError(f"{what} of the point: it needs one number each, and {values!r} was given.")
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs")):
         if not isinstance(values, np.ndarray):
             raise UsageError(f"{what} of the point are of the type '{type(values).__name__}': give an array of numpy.")
@@ -348,5 +360,5 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
     if given != wanted:
         raise UsageError(
             f"The point has {given[0]} states and {given[1]} inputs, but '{model.info.name}' has {wanted[0]} and "
-            f"{wanted[1]}: let fmilin.operating_point make it from values by name."
+            f"{wanted[1]}: create it with fl.operating_point from values by name."
         )

@@ -23,12 +23,13 @@ from fmilin.manifold.coordinates import (
     compute_condition_numbers,
     conditioning,
 )
+from fmilin.manifold.differenced_points import ModelDifferencing
 from fmilin.manifold.equations import ConstraintEquations, VectorizedEquations
 from fmilin.manifold.points import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray
-from fmilin.tolerances import EPS
+from fmilin.tolerances import EPS, INVARIANT_TOLERANCE, MEASURED_INVARIANT_TOLERANCE
 
 VANISHING_ROW_TOLERANCE = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
 MAX_NEWTON_ITERATIONS = 30
@@ -89,17 +90,37 @@ class LocalParametrization:
 
     @classmethod
     def of_batch(
-        cls, evaluator: PointEvaluator, points: PointBatch, tangents: TangentBatch, rows: Sequence[int]
+        cls,
+        evaluator: PointEvaluator,
+        points: PointBatch,
+        tangents: TangentBatch,
+        rows: Sequence[int],
+        *,
+        H_error: FloatArray | None = None,
+        differencing: ModelDifferencing | None = None,
     ) -> LocalParametrization:
-        """Return that of points in kept states, with the derivatives that the model gave there."""
+        """Return that of points in kept states, with the derivatives that the model gave there.
+
+        Those of other points nearby are measured with ``differencing`` where the model has no exact ones.
+        """
         sizes = evaluator.model.states.scales(points.states)
         coordinates = StateCoordinates(tangents.kept, sizes.shape[1])
-        equations = VectorizedEquations(evaluator, tangents.kept)
+        equations = VectorizedEquations(evaluator, tangents.kept, differencing)
         H, residuals = tangents.gradient, tangents.residuals
-        return cls(equations, points, coordinates, rows, H, sizes, T=tangents.T, residuals=residuals)
+        return cls(equations, points, coordinates, rows, H, sizes, T=tangents.T, H_error=H_error, residuals=residuals)
 
     def __len__(self) -> int:
         return len(self.points)
+
+    @property
+    def H_errors(self) -> FloatArray:
+        """The errors of the gradient, shape (k, m, N): zeros unless it was measured."""
+        return np.zeros_like(self.H) if self._H_error is None else self._H_error
+
+    @property
+    def invariant_tolerance(self) -> float:
+        """The size of H f and H f_u, relative to their terms, that counts as zero."""
+        return INVARIANT_TOLERANCE if self._H_error is None else MEASURED_INVARIANT_TOLERANCE
 
     @property
     def kept(self) -> list[int]:

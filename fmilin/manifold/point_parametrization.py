@@ -76,7 +76,7 @@ class PointParametrization:
         if self._is_identity:
             return y.copy()
         coordinates = self.coordinates
-        start = self.x0 + self.derivative @ (y - self.y0) if near is None else near.copy()
+        start = self._follow_tangent(y) if near is None else near.copy()
         if coordinates.kept is not None and near is None:
             start[coordinates.kept] = y
         elif coordinates.is_linear:
@@ -89,6 +89,23 @@ class PointParametrization:
         if not solved.is_reached[0]:
             raise self._explain_failure(solved)
         return np.asarray(solved.points.states[0])
+
+    def psi_together(self, y: FloatArray, inputs: FloatArray) -> FloatArray | None:
+        """Return the states (j, N) with coordinates y (j, P) and inputs (j, nu), all sought from the tangent.
+
+        Returns None where one of them is not found, or where each has to be sought alone.
+        """
+        kept = self.coordinates.kept
+        if kept is None:
+            return None
+        start = np.array([self._follow_tangent(each) for each in y])
+        start[:, kept] = y
+        points = PointBatch(np.full(len(y), self.time), start, inputs)
+        solved = self.batch.solve(points, np.zeros(len(y), dtype=np.intp), y)
+        return solved.points.states if solved.is_reached.all() else None
+
+    def _follow_tangent(self, y: FloatArray) -> FloatArray:
+        return np.asarray(self.x0 + self.derivative @ (y - self.y0))
 
     def dpsi(self, x: FloatArray) -> FloatArray:
         """Return DPsi at any point x of the manifold, shape (N, P)."""
@@ -114,6 +131,6 @@ class PointParametrization:
             name = self.invariants.names[self.rows[int(np.argmax(np.where(np.isfinite(h), h, np.inf)))]]
             worst = f" (constraint '{name}')"
         return NumericalError(
-            f"No point of the manifold was found with the wanted coordinates: {solved.failure}{worst}. The coordinates "
-            "may be close to singular here; choose others with independent= or coordinates='tangent'."
+            f"No point of the manifold was found with the requested coordinates: {solved.failure}{worst}. The "
+            "coordinates may be close to singular here; choose others with independent= or coordinates='tangent'."
         )

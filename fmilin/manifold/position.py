@@ -23,7 +23,7 @@ NEWTON_SINGULAR_VALUE_TOLERANCE = 1e-12
 other equations: below, rounding of redundant constraints would move the point."""
 ERRORS = 10.0  # times the stated error of a measured gradient, which a singular value must exceed to be more than that
 MIN_NAMED_FRACTION = 0.1  # part of the largest component from which a constraint or a state is named
-MOST_STEPS = 20
+MAX_STEPS = 20
 MAX_CONTRACTION_RATIO = 0.7  # ratio of two steps of a Newton iteration that converges, the second of which counts
 MAX_STEP_SIZE = 1.0  # step, in sizes of the states, beyond which another configuration would be found
 
@@ -90,7 +90,7 @@ def solve_weak_directions(invariants: Invariants, t: float, x: FloatArray, D: Fl
     Returns x itself where rounding determines no more, or where the iteration leads away instead of converging.
     """
     start, first, previous = x, 0.0, np.inf
-    for count in range(MOST_STEPS):
+    for count in range(MAX_STEPS):
         position = locate(
             invariants.gradient(t, x), invariants.values(t, x), x, D, least=NEWTON_SINGULAR_VALUE_TOLERANCE
         )
@@ -116,7 +116,7 @@ def _polish(invariants: Invariants, t: float, x: FloatArray, D: FloatArray) -> F
 
 
 def position_remarks(invariants: Invariants, t: float, x: FloatArray) -> tuple[Remark, ...]:
-    """Return a remark where a point that satisfies all constraints may be far from the one that is meant."""
+    """Return a diagnostic where a point that satisfies all constraints may be far from the one that is meant."""
     gradient = invariants.gradient(t, x)
     position = locate(gradient, invariants.values(t, x), x, invariants.scales, least=GRADIENT_ROUNDING_TOLERANCE)
     if position is None or position.distance <= POSITION_KNOWN:
@@ -128,7 +128,7 @@ def position_remarks(invariants: Invariants, t: float, x: FloatArray) -> tuple[R
     moved = [states[i] for i in np.flatnonzero(size > MIN_NAMED_FRACTION * size.max())][:6]
     # One number for each state, in its own unit.
     listed = ", ".join(
-        f"{name} is known to +-{size[i] * invariants.scales[i]:.2g} only"
+        f"{name} is accurate to +-{size[i] * invariants.scales[i]:.2g} only"
         for name in moved
         for i in [invariants.model.states.positions[name]]
     )

@@ -46,7 +46,7 @@ def project(
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: "
             + join_first((f"'{n}' is off by {r:.6g}" for n, r in bad.items()), 6, "; ")
-            + ". Check the constraints and the values that were given for states and parameters.",
+            + ". Check the constraints and the given values of states and parameters.",
             residuals=bad,
         )
     # Where the last step has left rounding only, nothing can be parallel enough to make a distance of it.
@@ -73,7 +73,7 @@ def pseudo_inverse(matrix: FloatArray, threshold: float) -> FloatArray:
         return np.zeros(matrix.T.shape)
     U, sigma, Vt, failed = lapack.dgesdd(matrix, full_matrices=0)
     if failed:
-        raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
+        raise np.linalg.LinAlgError("The singular values of a matrix do not exist, because it is not finite.")
     nonzero = sigma > threshold * sigma[0]
     return np.asarray((Vt[nonzero].T / sigma[nonzero]) @ U[:, nonzero].T)
 
@@ -167,7 +167,7 @@ def require_on_manifold(
     otherwise: str = OFF,
     advice: str = ASSEMBLE,
 ) -> float:
-    """Return the distance of a point from the manifold, in sizes of the states; refuse one that is not ``nearer``."""
+    """Return the distance of a point from the manifold, in sizes of the states; reject one that is not ``nearer``."""
     distance, noise = _distance(invariants, t, x)
     far = ~(distance - noise <= nearer)
     if far.any():
@@ -178,7 +178,7 @@ def require_on_manifold(
 
 
 def not_on_manifold(residuals: Mapping[str, float], *, otherwise: str = OFF, advice: str = ASSEMBLE) -> ConstraintError:
-    """Return the refusal of a point that is not on the manifold, with its residuals by name."""
+    """Return the error of a point that is not on the manifold, with its residuals by name."""
     listed = join_first((f"'{name}' is {value:.6g} instead of 0" for name, value in residuals.items()), 6, "; ")
     return ConstraintError(f"{otherwise}: {listed}. {advice}", residuals=residuals)
 
@@ -215,7 +215,7 @@ def _damped(
 
 
 def _values(invariants: Invariants, t: float, x: FloatArray) -> FloatArray:
-    """Return h, NaN where the model refuses to be evaluated, as FMUs do far away from where they were made for."""
+    """Return h, NaN where the model cannot be evaluated, as FMUs do far away from where they were made for."""
     try:
         invariants.evaluator.constraint_gradient(t, x, invariants.inputs)  # where it is cheap, both are computed then
         return invariants.values(t, x)

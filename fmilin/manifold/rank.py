@@ -97,7 +97,7 @@ def singular_values(matrix: FloatArray) -> FloatArray:
     """Return the singular values of a finite matrix, largest first."""
     _, sigma, _, failed = lapack.dgesdd(matrix, compute_uv=0)  # what numpy.linalg.svd does, without its checks
     if failed:
-        raise np.linalg.LinAlgError("The singular values of a matrix were not found: it is not finite.")
+        raise np.linalg.LinAlgError("The singular values of a matrix do not exist, because it is not finite.")
     return np.asarray(sigma)
 
 
@@ -165,10 +165,10 @@ def singularity_of(model: Model, point: OperatingPoint) -> str:
     if rank >= nearby:
         return ""
     return (
-        f"The point is a singular configuration: {rank} constraints are independent here, {nearby} beside it. "
-        f"Branches of motion cross{'' if branch_frequencies(form) else ', or a motion is free to first order only'}: "
-        "the feasible motions form no vector space, so there is no linear model of them. Choose a point beside it: "
-        "fl.operating_point(model, {'NAME': VALUE}), or take the enlarged set of velocities: at_singularity=True."
+        f"The point is a singular configuration: {rank} constraints are independent here, {nearby} near it. Branches "
+        f"of motion cross{'' if branch_frequencies(form) else ', or a motion is free to first order only'}: the "
+        "feasible motions form no vector space, so there is no linear model of them. Choose a point near it: "
+        "fl.operating_point(model, {'NAME': VALUE}), or use the enlarged set of velocities: at_singularity=True."
     )
 
 
@@ -200,8 +200,9 @@ def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
     rank = _rank(form.G)
     text = (
         f"Singular configuration: {rank} of {len(form.G)} constraints are independent here, which leaves {p} "
-        "instantaneous freedoms. These eigenvalues belong to the enlarged set of velocities with the multipliers of "
-        "least norm; they are not intrinsic, since the self-stress of the dependent constraints is undetermined."
+        "instantaneous degrees of freedom. These eigenvalues belong to the enlarged set of velocities with the "
+        "multipliers of least norm; they are not intrinsic, since the self-stress of the dependent constraints is "
+        "undetermined."
     )
     branches = branch_frequencies(form)
     names = [model.states.names[i] for i in form.positions]

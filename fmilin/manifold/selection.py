@@ -135,21 +135,21 @@ class Selection:
 
 
 def require_kind(kind: str) -> None:
-    """Refuse a word that is no kind of coordinates."""
+    """Reject a word that is no kind of coordinates."""
     if kind not in ("partition", "tangent"):
-        raise UsageError(f"'{kind}' is no way to choose coordinates: use partition or tangent.")
+        raise UsageError(f"'{kind}' is not a way to choose coordinates: use partition or tangent.")
 
 
 def selected(manifold: Manifold, named: Sequence[str], kind: str) -> Selection:
-    """Return the coordinates that are named, or chosen by ``kind``; refuse what is singular."""
+    """Return the coordinates that are named, or chosen by ``kind``; reject what is singular."""
     if named:
         return select_named(manifold, named)
     selection = select_tangent(manifold) if kind == "tangent" else select_partition(manifold)
     if selection.condition_number > MAX_COORDINATE_CONDITION_NUMBER:
         raise NumericalError(
-            "No choice of coordinates is regular at this point (condition number "
-            f"{selection.condition_number:.3g}): the configuration is singular or very nearly so. "
-            "Choose a point beside it: fl.operating_point(model, {'NAME': VALUE}).",
+            f"No choice of coordinates is regular at this point (condition number {selection.condition_number:.3g}): "
+            "the configuration is singular or very nearly so. Choose a point near it: fl.operating_point(model, "
+            "{'NAME': VALUE}).",
             condition_number=selection.condition_number,
         )
     return selection
@@ -173,8 +173,8 @@ def select_named(manifold: Manifold, names: Sequence[str]) -> Selection:
         better = select_partition(manifold)
         raise NumericalError(
             f"The coordinates {', '.join(names)} do not determine the other states at this point (condition number "
-            f"{_figure(selection.condition_number)}). {', '.join(better.signals.names)} would "
-            f"(condition number {_figure(better.condition_number)}).",
+            f"{_figure(selection.condition_number)}). Use {', '.join(better.signals.names)} (condition number "
+            f"{_figure(better.condition_number)}).",
             condition_number=selection.condition_number,
         )
     return selection
@@ -187,7 +187,7 @@ def _state_called(name: str, states: Signals) -> int:
         return states.index_of(name, "a state of the model")
     except UnknownNameError as error:
         a, b = (*states.names, "x", "y")[:2]
-        own = f'{error} A coordinate of your own is written with its expression, as in "{name}=atan2({a}, {b})".'
+        own = f'{error} Write a new coordinate with its expression, as in "{name}=atan2({a}, {b})".'
         raise UnknownNameError(own, name=error.name, suggestions=error.suggestions) from None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.model.interface import Model
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.numerics.differences.coloring import column_groups, list_entries, tangent_pattern
 from fmilin.numerics.differences.richardson import Slopes
 from fmilin.signals import FloatArray
@@ -79,7 +79,7 @@ def find_tangent_pattern(
     structure = model.structure
     if structure is None:
         return None
-    patterns: dict[object, TangentPattern] = memory_of(model).setdefault("tangent patterns", {})
+    patterns: dict[object, TangentPattern] = find_memory(model).setdefault("tangent patterns", {})
     key = (T.shape, *(np.packbits(part).tobytes() for part in (structure, connections, T != 0, x_u != 0)))
     if key not in patterns:
         if len(patterns) >= MAX_PATTERNS:

@@ -35,6 +35,7 @@ COMPARISON_TIME = 0.3
 """How far further on the motion is compared, in times that its fastest state takes to move by its size; three times
 that of the slowest state."""
 
+COMPARISON_SEED = 1851  # of the direction in which A is compared
 SLOWEST_RATE = 1e-3  # below this fraction of the fastest rate a state is not waited for
 OFFSET_SIZE = 0.3  # sizes by which states that nothing depends on are moved, less than a quaternion's components
 DISPLACEMENT_SIGNS = (1.0, -1.0, 1.0)  # of the motion, to which it is displaced at three moments
@@ -301,12 +302,12 @@ def may_turn(at: MovingBatch, kept: Sequence[int], leading: Mask, units: Sequenc
     """Return where the speed in each unit stays, (k,): vectors that turn keep their lengths, x' x'' = 0."""
     power = at.rates * at.accelerations
     power[:, list(kept)] = np.where(leading, power[:, list(kept)], 0.0)
-    of_units = _sort_by_unit(tuple(units))
+    of_units = sort_by_unit(tuple(units))
     return np.asarray((np.abs(power @ of_units) <= TURNING_POWER_TOLERANCE * (np.abs(power) @ of_units)).all(axis=1))
 
 
 @cache
-def _sort_by_unit(units: tuple[str, ...]) -> FloatArray:
+def sort_by_unit(units: tuple[str, ...]) -> FloatArray:
     """Return which of the states has which unit, (N, number of units), not to be written to."""
     return np.array([[unit == other for unit in dict.fromkeys(units)] for other in units], dtype=np.float64)
 
@@ -381,4 +382,4 @@ def is_straight(curvature: FloatArray, leading: Mask) -> Mask:
 
 def _direction(sizes: FloatArray) -> FloatArray:
     """Return a direction (k, P) in which A is compared, the same at every call."""
-    return fixed_direction(1851, 0.5, sizes.shape[1]) * sizes
+    return fixed_direction(COMPARISON_SEED, 0.5, sizes.shape[1]) * sizes

@@ -11,7 +11,7 @@ from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.rank import decide_rank
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.numerics.differences.differences import jacobian_by_differences
 from fmilin.numerics.differences.sweep import noise_level
 from fmilin.signals import FloatArray
@@ -53,7 +53,7 @@ def recall_facts(model: Model, point: OperatingPoint, base: Evaluation, *, trust
     has_events = bool(len(read_event_indicators(model, point.time, point.states, point.inputs)))
     if has_events or not trusted:
         return VerifiedFacts(mode, is_transferable=False)
-    facts: VerifiedFacts | None = memory_of(model).get(VerifiedFacts)
+    facts: VerifiedFacts | None = find_memory(model).get(VerifiedFacts)
     pairs = {} if facts is None else facts.pairs or {}
     are_paired = np.array_equal(base.derivatives[list(pairs)], point.states[list(pairs.values())])
     return VerifiedFacts(mode) if facts is None or facts.mode != mode or not are_paired else facts
@@ -62,7 +62,7 @@ def recall_facts(model: Model, point: OperatingPoint, base: Evaluation, *, trust
 def remember_facts(model: Model, facts: VerifiedFacts) -> None:
     """Keep what was verified of a model for its other points."""
     if facts.is_transferable:
-        memory_of(model)[VerifiedFacts] = facts
+        find_memory(model)[VerifiedFacts] = facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
 
         noise = np.max([noise_level(rates, s.x, invariants.scales) for s in samples], axis=0)
         violation = _violation(samples, invariants.scales, noise)
-    is_sampled = len(samples) > SAMPLES and not measured
+    is_sampled = len(samples) > SAMPLES
     largest = np.max([np.abs(s.f) for s in samples], axis=0) if is_sampled else None
     return Invariance(violation, tolerance, ranks[0], max(ranks), largest)
 
@@ -197,17 +197,16 @@ def _sample(parametrization: PointParametrization, x: FloatArray, u: FloatArray)
 
 
 def require_invariants(names: Sequence[str], violation: FloatArray, tolerance: float) -> None:
-    """Refuse constraints that change along the motion by more than ``tolerance`` of the size of their terms."""
+    """Reject constraints that change along the motion by more than ``tolerance`` of the size of their terms."""
     bad = {n: float(v) for n, v in zip(names, violation, strict=True) if not v <= tolerance}
     if not bad:
         return
     worst = sorted(bad.items(), key=lambda item: -item[1])[:4]
     listed = "; ".join(f"'{name}' changes at {value:.3g} of the size of its terms" for name, value in worst)
     raise ConstraintError(
-        f"The model's motion does not keep these constraints: {listed} (a constraint would stay below {tolerance:g}). "
-        "They are no invariants of this model, and held to them it would move in another way: look for a typo, a "
-        "wrong parameter, or a quantity that is conserved only in special cases; a velocity-level constraint needs "
-        'level = "velocity".',
+        f"The model's motion does not keep these constraints: {listed} (the limit is {tolerance:g}). They are not "
+        "invariants of this model, and imposing them would change its motion: look for a typo, a wrong parameter, or "
+        'a quantity that is conserved only in special cases; a velocity-level constraint needs level = "velocity".',
         residuals=bad,
     )
 
@@ -216,11 +215,10 @@ def _refuse_singular(parametrization: PointParametrization, rank: int, rank_near
     names = parametrization.invariants.names
     others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
-        f"The point is a singular configuration: here only {rank} constraints are independent, beside it {rank_nearby} "
-        f"(dependent here: {join_first(others, 4)}). Branches of motion cross, or a motion that is free to first order "
-        "is blocked at second order, as the roll of a body on feet whose legs move in planes: what is feasible is no "
-        "vector space, so there is no linear model of it. Choose a point beside it: "
-        "fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."
+        f"The point is a singular configuration: here only {rank} constraints are independent, near it {rank_nearby} "
+        f"(dependent here: {join_first(others, 4)}). Branches of motion cross, or a motion that is free to first "
+        "order is blocked at second order: the feasible motions form no vector space, so they have no linear model. "
+        "Choose a point near it: fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."
     )
 
 
@@ -248,8 +246,8 @@ def verify_inputs(parametrization: PointParametrization, f_u: FloatArray, error:
         name = invariants.names[rows[i]]
         raise ConstraintError(
             f"The input '{invariants.model.inputs.names[j]}' moves the model off the constraint '{name}' (at "
-            f"{relative[i, j]:.3g} of the size of its terms): either this is a conserved quantity or no constraint at "
-            "all, or the input prescribes a motion and belongs into the constraint.",
+            f"{relative[i, j]:.3g} of the size of its terms): either this is not a constraint but a conserved "
+            "quantity, or the input prescribes a motion and belongs in the constraint.",
             residuals={name: float(relative[i, j])},
         )
 

@@ -1,8 +1,8 @@
 """Which derivatives are zero at every point, so that no rounding error belongs to them.
 
-The structure that a model declares says it. Exact slopes of a model that declares none are evaluated at one more point,
-in general position: a sum of products that is exactly zero there and at the point itself has no term that could be
-anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
+The structure that a model declares says it. Exact derivatives of a model that declares none are evaluated at one more
+point, in general position: a sum of products that is exactly zero there and at the point itself has no term that could
+be anything else. An entry that vanishes at the point alone, such as a speed that is zero, is not one of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fmilin.manifold.tangent_patterns import find_tangent_pattern
 from fmilin.model.capabilities import read_discrete_states, read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.numerics.differences.coloring import tangent_pattern
 from fmilin.signals import FloatArray
 
@@ -47,7 +47,7 @@ def find_structural_zeros(
     if len(read_event_indicators(model, point.time, point.states, point.inputs)):
         return nothing
     # Where derivatives were zero in general position, by the mode of a model and the directions: other points share it.
-    patterns: dict[object, Pattern] = memory_of(model).setdefault("structural zeros", {})
+    patterns: dict[object, Pattern] = find_memory(model).setdefault("structural zeros", {})
     key = (tuple(read_discrete_states(model).items()), directions.tobytes())
     if key not in patterns:
         slopes = _evaluate_in_general_position(evaluator, point, directions)

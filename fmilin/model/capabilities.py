@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
     from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
     from fmilin.model.sparse_derivatives import SparseJacobian
-    from fmilin.signals import FloatArray
+    from fmilin.signals import FloatArray, Signal
 
 
 class _CapabilityType(type(Protocol)):  # type: ignore[misc]
@@ -41,6 +41,34 @@ class _CapabilityType(type(Protocol)):  # type: ignore[misc]
 
     def __instancecheck__(cls, instance: object) -> bool:
         return ABCMeta.__subclasscheck__(cls, type(instance))
+
+
+class CutDelays(NamedTuple):
+    """A model with delays in which each delayed signal has become an input, and what is delayed an output."""
+
+    model: Model  # its last inputs are the delayed signals w, its last outputs z, which they were a delay ago
+    point: OperatingPoint
+    channels: Sequence[str]  # the names of the delayed signals
+    seconds: Sequence[float]
+    of_inputs: Mapping[str, float]  # delays of inputs of the model, in seconds, by name
+
+
+@runtime_checkable
+class HasDelays(Protocol, metaclass=_CapabilityType):
+    """A model with delays: it cannot be evaluated as it is, and has the equilibria of the model without them."""
+
+    @abstractmethod
+    def without_delays(self) -> Model:
+        """Return the model in which everything arrives at once."""
+
+    @abstractmethod
+    def cut_delays(self, point: OperatingPoint) -> CutDelays:
+        """Return the model between the delays at a point."""
+
+
+def remove_delays(model: Model) -> Model:
+    """Return a model with the same equilibria and constraints that has no delays."""
+    return model.without_delays() if isinstance(model, HasDelays) else model
 
 
 @runtime_checkable
@@ -205,7 +233,7 @@ class HasBaumgarteStabilization(Protocol, metaclass=_CapabilityType):
     """A model with equations into which Baumgarte's stabilization can be written."""
 
     @abstractmethod
-    def stabilized(self, alpha: float, beta: float) -> Model | None:
+    def with_stabilization(self, alpha: float, beta: float) -> Model | None:
         """Return the model with 0 = g'' + 2 alpha g' + beta^2 g, both in 1/s.
 
         Returns None if a part of the model has constraints and no equations for that.
@@ -228,7 +256,7 @@ class HasRemarksAtPoints(Protocol, metaclass=_CapabilityType):
     """A model that holds at a point only if something else is true there."""
 
     @abstractmethod
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return what a user should know about the model at a point, such as inputs outside of their tables."""
 
 
@@ -322,7 +350,7 @@ class HasCompiledEvaluation(Protocol, metaclass=_CapabilityType):
     """A model that compiled code can evaluate."""
 
     @abstractmethod
-    def compiled_for(self, evaluations: int) -> Model:
+    def compile_for_evaluations(self, evaluations: int) -> Model:
         """Return the model for so many ``evaluations``: compiled as soon as that pays, else itself; same numbers."""
 
 
@@ -344,16 +372,25 @@ class HasInputLimits(Protocol, metaclass=_CapabilityType):
     """A model whose inputs may stand at limits, beyond which they move nothing."""
 
     @abstractmethod
-    def seen_at(self, point: OperatingPoint) -> Model:
+    def resolve_limits(self, point: OperatingPoint) -> Model:
         """Return the model as it is to be linearized at a point; itself where no input is at a limit.
 
-        Inputs that stand at their limits may cross these, so that slopes are those of the inner side. The notes of the
-        returned model name these inputs, and those which are beyond their limits and move nothing.
+        Inputs that stand at their limits may cross these, so that derivatives are those of the inner side. The notes
+        of the returned model name these inputs, and those which are beyond their limits and move nothing.
         """
 
     @abstractmethod
     def is_at_input_limits(self) -> bool:
         """Return whether :meth:`seen_at` made this model for a point with inputs at limits."""
+
+
+@runtime_checkable
+class HasParameterSignals(Protocol, metaclass=_CapabilityType):
+    """A model with units and descriptions of parameters."""
+
+    @abstractmethod
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return unit and description of parameters, by name."""
 
 
 @runtime_checkable
@@ -438,9 +475,9 @@ def read_discrete_states(model: Model) -> Mapping[str, str]:
     return model.discrete_states() if isinstance(model, HasDiscreteStates) else {}
 
 
-def read_remarks_at(model: Model, point: OperatingPoint) -> tuple[Remark, ...]:
+def read_point_remarks(model: Model, point: OperatingPoint) -> tuple[Remark, ...]:
     """Return what a user should know about a model at a point; empty for most."""
-    return model.remarks_at(point) if isinstance(model, HasRemarksAtPoints) else ()
+    return model.list_point_remarks(point) if isinstance(model, HasRemarksAtPoints) else ()
 
 
 def read_second_order_form(model: Model, t: float, x: FloatArray, u: FloatArray) -> SecondOrderForm | None:
@@ -468,14 +505,14 @@ def read_graph(model: Model) -> ImplicitSystem | None:
     return model.in_graph() if isinstance(model, HasGraph) else None
 
 
-def compile_for(model: Model, evaluations: int) -> Model:
+def compile_model(model: Model, evaluations: int) -> Model:
     """Return a model for so many evaluations: compiled as soon as that pays, else itself; same numbers."""
-    return model.compiled_for(evaluations) if isinstance(model, HasCompiledEvaluation) else model
+    return model.compile_for_evaluations(evaluations) if isinstance(model, HasCompiledEvaluation) else model
 
 
 def model_at_input_limits(model: Model, point: OperatingPoint) -> Model:
     """Return the model to linearize at a point; itself unless inputs stand at limits there."""
-    return model.seen_at(point) if isinstance(model, HasInputLimits) else model
+    return model.resolve_limits(point) if isinstance(model, HasInputLimits) else model
 
 
 def is_at_input_limits(model: Model) -> bool:

@@ -48,10 +48,10 @@ class Laws:
         moving = ca.vertcat(time, q, graph.column(self.driven))
         along = ca.vertcat(1, v, graph.column(self.driven.values()))
         holonomic = [k for k, (_, level) in enumerate(self.laws) if level == "position"]
-        others = [k for k, (_, level) in enumerate(self.laws) if level != "position"]
-        g, a = (graph.column(self.laws[k][0] for k in some) for some in (holonomic, others))
+        other_laws = [k for k, (_, level) in enumerate(self.laws) if level != "position"]
+        g, a = (graph.column(self.laws[k][0] for k in laws) for laws in (holonomic, other_laws))
         rates = ca.vertcat(ca.jtimes(g, moving, along), a)
-        order = np.argsort([*holonomic, *others]).tolist()
+        order = np.argsort([*holonomic, *other_laws]).tolist()
         G: SX = ca.vertcat(jacobian(g, q), jacobian(a, v))
         Gdot_v: SX = ca.jtimes(rates, moving, along)
         return G[order, :], Gdot_v[order]

@@ -29,7 +29,7 @@ class ConstraintsFile:
 def read_constraints(source: Path | str | bytes, source_name: str = "") -> ConstraintsFile:
     r"""Read a constraints file, given by its path or as its content with a ``source_name`` for messages."""
     name = source_name or (str(source) if not isinstance(source, bytes) else "constraints")
-    entries, independent = _validated(_table(source, name), name)
+    entries, independent = _validate_entries(_table(source, name), name)
     constraints = tuple(_constraint(entry, f"{name}, entry {i}") for i, entry in enumerate(entries, 1))
     return ConstraintsFile(constraints, tuple(independent))
 
@@ -39,15 +39,18 @@ def _table(source: Path | str | bytes, name: str) -> dict[str, Any]:
         content = source if isinstance(source, bytes) else read_file(source)
         return read_toml(content)
     except OSError as error:
-        raise ConstraintError(f"The constraints file '{name}' cannot be read: {error.strerror or error}.") from None
+        raise ConstraintError(
+            f"The constraints file '{name}' cannot be read: {error.strerror or error}. Check the path and its "
+            "permissions."
+        ) from None
     except DocumentError as error:
-        raise ConstraintError(f"The constraints file '{name}' is no TOML: {error}.") from None
+        raise ConstraintError(f"The constraints file '{name}' is not TOML: {error}. Correct it at this line.") from None
 
 
 _ENTRY = ("expression", "variable", "rate", "name", "level")
 
 
-def _validated(table: dict[str, Any], name: str) -> tuple[list[dict[str, Any]], list[str]]:
+def _validate_entries(table: dict[str, Any], name: str) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the entries, and the recommended coordinates, after making sure that nothing else stands there."""
     entries, coordinates = table.get("constraint", []), table.get("coordinates", {})
     problems = [f"{key}: Extra inputs are not permitted" for key in table if key not in ("constraint", "coordinates")]
@@ -79,7 +82,7 @@ def _problems(entry: object, where: str) -> Iterator[str]:
     if ("expression" in entry) == ("variable" in entry):
         yield f"{where}: it needs either 'expression' or 'variable'"
     if "rate" in entry and entry.get("level") == "velocity":
-        yield f"{where}: a 'rate' belongs to a constraint of level \"position\" only"
+        yield f"{where}: only a constraint of level \"position\" has a 'rate'"
 
 
 def _problems_of_coordinates(table: object) -> Iterator[str]:
@@ -157,7 +160,7 @@ class SavedPoint:
 
 
 def check_point_file(path: str | Path) -> None:
-    """Refuse a name that says no format of points."""
+    """Reject a name that says no format of points."""
     _suffix(path, "write")
 
 
@@ -192,18 +195,26 @@ def load_point(path: str | Path) -> SavedPoint:
         content = read_file(path)
         document: dict[str, Any] = read_json(content) if suffix == ".json" else read_toml(content)
     except OSError as error:
-        raise ModelError(f"Cannot read the point '{path}': {error.strerror or error}.") from None
+        raise ModelError(
+            f"Cannot read the point '{path}': {error.strerror or error}. Check the path and its permissions."
+        ) from None
     except DocumentError as error:
-        raise ModelError(f"'{path}' is no {suffix[1:].upper()} file: {error}.") from None
+        raise ModelError(
+            f"'{path}' is not a {suffix[1:].upper()} file: {error}. Save the operating point again."
+        ) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelError(f"'{path}' is no operating point that fmilin reads: it lacks the line format = \"{FORMAT}\".")
+        raise ModelError(
+            f"'{path}' is not an operating point that fmilin reads: it lacks the line format = \"{FORMAT}\"."
+        )
     try:
         info = document.get("model", {})
         groups = {g: {str(n): _read_finite_number(v) for n, v in document.get(g, {}).items()} for g in _GROUPS}
         name, guid = str(info.get("name", "")), str(info.get("guid", ""))
         return SavedPoint(_read_finite_number(document["time"]), model=ModelInfo(name, guid), **groups)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelError(f"The operating point in '{path}' is damaged: {error}. Save it again.") from None
+        raise ModelError(
+            f"The operating point in '{path}' is damaged: {error}. Save it again with fmilin trim -o."
+        ) from None
 
 
 def _suffix(path: str | Path, action: str) -> str:
@@ -215,7 +226,7 @@ def _suffix(path: str | Path, action: str) -> str:
 
 def _read_finite_number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise TypeError(f"{value!r} stands where a finite number should be")
+        raise TypeError(f"{value!r} should be a finite number")
     return float(value)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError
 from fmilin.model.capabilities import HasSparseDerivatives, read_exact_slopes, read_products, read_sparse_derivatives
 from fmilin.model.interface import Model
-from fmilin.model.memory import memory_of
+from fmilin.model.memory import find_memory
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.numerics.differences.sparse_coloring import find_full_rows, sparse_column_groups
 from fmilin.signals import FloatArray
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 COLUMNS_AT_ONCE = 128  # that are computed together while the structure is learned
 MAX_DENSITY = 0.1  # part of the entries; of fuller matrices dense arrays take less time
-GENERAL = 2.0**-7  # how far the other point is, in sizes of the variables
+GENERAL_POINT_DISTANCE = 2.0**-7  # how far the other point is, in sizes of the variables
 HAS_PROCEDURE = "procedure of its own"  # under which a model remembers that it has one, which is used instead
-MOST_GROUPS = 0.25  # part of the columns: with more groups little is saved
+MAX_GROUPS = 0.25  # part of the columns: with more groups little is saved
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def compute_sparse_derivatives(model: Model, t: float, x: FloatArray, u: FloatAr
     """Return the derivatives of a model at a point in a sparse matrix, its own or by what was learned; None without."""
     if isinstance(model, HasSparseDerivatives):
         return read_sparse_derivatives(model, t, x, u)
-    memory = memory_of(model)
+    memory = find_memory(model)
     structure: LearnedStructure | None = memory.get(LearnedStructure)
     if memory.get(HAS_PROCEDURE):
         return None
@@ -86,9 +86,9 @@ def _learn(
     thin = np.ones(union.shape[0], dtype=bool)
     thin[find_full_rows(union)] = False
     groups = sparse_column_groups(union[thin].tocsc()) if thin.all() else []
-    is_sparse = union.nnz <= MAX_DENSITY * np.prod(union.shape) and 0 < len(groups) <= MOST_GROUPS * union.shape[1]
+    is_sparse = union.nnz <= MAX_DENSITY * np.prod(union.shape) and 0 < len(groups) <= MAX_GROUPS * union.shape[1]
     structure = LearnedStructure(union, groups, bool(is_sparse))
-    memory_of(model)[LearnedStructure] = structure
+    find_memory(model)[LearnedStructure] = structure
     return structure
 
 
@@ -139,5 +139,5 @@ def _ask(model: Model, t: float, x: FloatArray, u: FloatArray, structure: Learne
 
 def _move(values: FloatArray, sizes: FloatArray, random: np.random.Generator) -> NDArray[np.float64]:
     signs = random.choice([-1.0, 1.0], len(values))
-    distances = GENERAL * np.maximum(sizes, np.abs(values)) * random.uniform(0.5, 1.0, len(values))
+    distances = GENERAL_POINT_DISTANCE * np.maximum(sizes, np.abs(values)) * random.uniform(0.5, 1.0, len(values))
     return np.asarray(values + signs * distances)

@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_alone)
 
 
-def lock_of(thing: object) -> threading.RLock:
+def find_lock(thing: object) -> threading.RLock:
     """Return the lock of what is used by one thread at a time."""
     with _Held.guard:
         return _Held.locks.setdefault(thing, threading.RLock())
@@ -41,22 +41,22 @@ def lock_of(thing: object) -> threading.RLock:
 def held(model: Model) -> AbstractContextManager[object]:
     """Wait until no other thread works with a model or with what it is made of, and let others wait meanwhile."""
     things = model.used_alone
-    return lock_of(things[0]) if len(things) == 1 else _hold_several(model)
+    return find_lock(things[0]) if len(things) == 1 else _hold_several(model)
 
 
 @contextmanager
 def _hold_several(model: Model) -> Iterator[None]:
     with ExitStack() as stack:
         for thing in sorted(model.used_alone, key=id):  # always in one order: two threads never wait for each other
-            stack.enter_context(lock_of(thing))
+            stack.enter_context(find_lock(thing))
         yield
 
 
 def no_model(caller: str, thing: object) -> UsageError:
     """Return what to say where something else is given for a model."""
     return UsageError(
-        f"{caller}() takes a model, and was given something of the type '{type(thing).__name__}'. Files are opened by "
-        "fl.load; fl.connect({'plant': linear}, []) makes a model of a linear one."
+        f"{caller}() needs a model, not an object of the type '{type(thing).__name__}'. Open files with fl.load; "
+        "fl.connect({'plant': linear}, []) makes a model of a linear one."
     )
 
 
@@ -65,7 +65,7 @@ def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
     first = function.__code__.co_varnames[0]
 
     @wraps(function)
-    def waiting(*arguments: P.args, **options: P.kwargs) -> R:
+    def call_locked(*arguments: P.args, **options: P.kwargs) -> R:
         model = arguments[0] if arguments else options.get(first)
         if not isinstance(model, Model):
             raise no_model(getattr(function, "__name__", "this"), model)
@@ -73,4 +73,4 @@ def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
         with held(model):
             return function(*arguments, **options)
 
-    return waiting
+    return call_locked

@@ -20,7 +20,7 @@ class ModelMemory(dict[object, Any]):
         super().__init__()
         self._owner = None if owner is None else ref(owner)
 
-    def belongs_to(self, model: Model) -> bool:
+    def is_memory_of(self, model: Model) -> bool:
         """Whether it is the memory of this model, not of the one that it was copied from."""
         return self._owner is not None and self._owner() is model
 
@@ -28,10 +28,10 @@ class ModelMemory(dict[object, Any]):
         return ModelMemory, ()  # a stored model remembers nothing
 
 
-def memory_of(model: Model) -> ModelMemory:
+def find_memory(model: Model) -> ModelMemory:
     """Return the memory of a model; an empty one that is not kept where the object takes no attributes."""
     memory = getattr(model, _ATTRIBUTE, None)
-    if isinstance(memory, ModelMemory) and memory.belongs_to(model):
+    if isinstance(memory, ModelMemory) and memory.is_memory_of(model):
         return memory
     memory = ModelMemory(model)
     with suppress(AttributeError):
@@ -46,7 +46,7 @@ def with_outputs(model: Model, outputs: Sequence[str]) -> Model:
     """Return a model with chosen outputs: of FMUs and equations the same object at every call, with its memory."""
     if not (model.views_are_stable or has_graph(model)):
         return model.with_interface(None, outputs)
-    views: dict[tuple[str, ...], Model] = memory_of(model).setdefault("outputs", {})
+    views: dict[tuple[str, ...], Model] = find_memory(model).setdefault("outputs", {})
     key = tuple(outputs)
     if key not in views:
         if len(views) >= MAX_VIEWS:

@@ -63,9 +63,9 @@ class Stepped(ABC):
         """Return the relative tolerance that the solver inside works to; None where it cannot be read."""
         return None
 
-    def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+    def respond_accurately(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run as :meth:`respond` does, the solver inside set to another relative tolerance this once."""
-        raise UsageError(f"The solver inside cannot be asked for a tolerance of {tolerance:g}.")
+        raise UsageError(f"The solver inside has no tolerance that could be set to {tolerance:g}.")
 
     def respond_elsewhere(self, factor: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run as :meth:`respond` does, from start values times ``factor`` this once."""
@@ -95,8 +95,8 @@ def respond_in_whole_steps(
     count = round(step / internal)
     if count < 1 or abs(count * internal - step) > WHOLE_STEP_TOLERANCE * step:
         raise NumericalError(
-            f"The model takes whole steps of {internal:g} s only, whatever step it is given. A step of {step:g} s is "
-            f"not a multiple of that. Take one that is: fl.Stepping(step={internal:g})."
+            f"The model takes whole steps of {internal:g} s only. A step of {step:g} s is not a multiple of that. Use "
+            f"one that is: fl.Stepping(step={internal:g})."
         )
     response = respond(point, np.repeat(inputs, count, axis=0), internal)
     ends = slice(count - 1, None, count)

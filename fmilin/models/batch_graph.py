@@ -1,14 +1,14 @@
 """A model with a graph, evaluated and differentiated at many points at once; and how its slopes change in a direction.
 
-With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has slopes
-(f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
+With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has
+derivatives (f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
 
-With q = (f, c, h) over (x, u, p, w), W w = r and e = r - W w, w held, the slopes along s = (x, u) are q_s + q_w w_s,
-w_s = W^-1 e_s. Along d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
+With q = (f, c, h) over (x, u, p, w), W w = r and e = r - W w, w held, the derivatives along s = (x, u) are q_s + q_w
+w_s, w_s = W^-1 e_s. Along d = (dx, du, dp) w moves by W^-1 (e_d), each of q_s, q_w, e_s and W by its own directional
 derivative, and w_s by W^-1 (de_s - dW w_s).
 
-The module is longer than others because both parts use the same graph and the same derivations; the second, slopes that
-change along a direction, may become a module of its own.
+The module is longer than others because both parts use the same graph and the same derivations; the second,
+derivatives that change along a direction, may become a module of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from fmilin.signals import FloatArray
 
 SX = Any  # casadi.SX: casadi ships no types
 
-MAX_DEPENDENT_SLOPE = (
+MAX_DEPENDENT_DERIVATIVE = (
     1e6  # derivatives of dependent states beyond this are doubtful: the rows of h that give them are nearly dependent
 )
 
@@ -54,7 +54,7 @@ _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second 
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class BatchArguments:
     """Values and derivatives at k points; columns of the derivatives are all states, then all inputs."""
 
     f: FloatArray  # (k, N), rates
@@ -69,7 +69,7 @@ def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
     """Return the functions of a model; None where it has no graph, or its constraints are not in it."""
     graph = _graphs.get(model)
     if graph is None:
-        system = equations_of(model)
+        system = read_implicit_system(model)
         if system is None:
             return None
         graph = _graphs[model] = BatchGraph(model, system)
@@ -85,7 +85,7 @@ def is_compiled(model: Model) -> bool:
     return graph is not None and graph.stacks.kind == "c"
 
 
-def equations_of(model: Model) -> ImplicitSystem | None:
+def read_implicit_system(model: Model) -> ImplicitSystem | None:
     """Return the graph of a model that is not sparse, whose constraints are in it and free of inputs; else None."""
     if not has_graph(model) or read_sparse_equations(model) is not None:
         return None
@@ -96,7 +96,7 @@ def equations_of(model: Model) -> ImplicitSystem | None:
     return None if names & set(model.inputs.names) or model.states.names != system.state_signals.names else system
 
 
-def invariants_in(model: Model, system: ImplicitSystem, parameters: Mapping[str, SX] | None = None) -> SX:
+def build_invariants(model: Model, system: ImplicitSystem, parameters: Mapping[str, SX] | None = None) -> SX:
     """Return h: the residuals of the model's constraints, then the rates of those that need one, inputs held."""
     s = system
     observed = ca.vertcat(ca.SX(0, 1), *(s.further[name] for name in model.constraints.observed))
@@ -110,7 +110,7 @@ class BatchGraph:
     """The functions of a model; see :func:`batch_graph`."""
 
     def __init__(self, model: Model, system: ImplicitSystem) -> None:
-        s, h = system, invariants_in(model, system)
+        s, h = system, build_invariants(model, system)
         self.names = s.parameter_signals.names
         self.values = s.parameter_values
         ends = np.cumsum([0, s.derivatives.numel(), s.outputs.numel(), h.numel()]).tolist()
@@ -125,21 +125,21 @@ class BatchGraph:
         """Whether no operation of the equations can have a kink."""
         return self.stacks.smooth
 
-    def parameters(self, count: int, given: Mapping[str, FloatArray]) -> FloatArray:
+    def parameters(self, count: int, parameter_values: Mapping[str, FloatArray]) -> FloatArray:
         """Return the parameters of every point, shape (count, np), not to be written to."""
-        if not given:
+        if not parameter_values:
             return np.broadcast_to(self.values, (count, len(self.values)))
         p = np.tile(self.values, (count, 1))
-        for name, values in given.items():
+        for name, values in parameter_values.items():
             p[:, self.names.index(name)] = values
         return p
 
     def __call__(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray, *, threads: int = 1
-    ) -> Stack:
+    ) -> BatchArguments:
         """Return everything at points x (k, N), u (k, nu), p (k, np); t is a number or of shape (k, 1)."""
         z, slopes = self.stacks(t, x, u, p, threads=threads)
-        return Stack(*(z[:, part] for part in self.parts), *(slopes[:, part] for part in self.parts))
+        return BatchArguments(*(z[:, part] for part in self.parts), *(slopes[:, part] for part in self.parts))
 
     def compute_values(self, t: FloatArray | float, x: FloatArray, u: FloatArray, p: FloatArray) -> Evaluation | None:
         """Return values without derivatives at points; None without compiled code, or where it is not good at one."""
@@ -151,118 +151,121 @@ class BatchGraph:
 
 
 @dataclass(frozen=True)
-class PartitionedSlopes:
+class PartitionedDerivatives:
     """Values and derivatives at k points."""
 
-    stack: Stack
-    kept: list[int]  # the states by number
-    others: list[int]  # the states by number
-    bend: FloatArray  # (k, N - P, P), dz/dy
+    stack: BatchArguments
+    independent: list[int]  # the states by number
+    dependent: list[int]  # the states by number
+    dependent_gradient: FloatArray  # (k, N - P, P), dz/dy
     unit: FloatArray  # (N, P), dx/dy with zeros for the others
 
     @property
     def T(self) -> FloatArray:
         """dx/dy, shape (k, N, P); not to be written to where all states are kept."""
-        if not self.others:
-            return np.broadcast_to(self.unit, (len(self.bend), *self.unit.shape))
-        T = np.empty((len(self.bend), *self.unit.shape))
+        if not self.dependent:
+            return np.broadcast_to(self.unit, (len(self.dependent_gradient), *self.unit.shape))
+        T = np.empty((len(self.dependent_gradient), *self.unit.shape))
         T[...] = self.unit
-        T[:, self.others] = self.bend
+        T[:, self.dependent] = self.dependent_gradient
         return T
 
     def along(self, slopes: FloatArray) -> FloatArray:
         """Return derivatives by (x, u), shape (k, r, N + nu), as derivatives by (y, u), shape (k, r, P + nu)."""
-        n = len(self.kept) + len(self.others)
-        if not self.others and self.kept == list(range(n)):
+        n = len(self.independent) + len(self.dependent)
+        if not self.dependent and self.independent == list(range(n)):
             return slopes
-        columns = [*self.kept, *range(n, slopes.shape[-1])]
+        columns = [*self.independent, *range(n, slopes.shape[-1])]
         reduced = slopes[..., columns]
-        if self.others:
-            reduced[..., : len(self.kept)] += slopes[..., self.others] @ self.bend
+        if self.dependent:
+            reduced[..., : len(self.independent)] += slopes[..., self.dependent] @ self.dependent_gradient
         return reduced
 
     @property
     def tangents(self) -> TangentBatch:
         """The same as any model answers it."""
-        s, n = self.stack, len(self.kept) + len(self.others)
+        s, n = self.stack, len(self.independent) + len(self.dependent)
         f_y, c_y = self.along(s.f_z), self.along(s.c_z)
-        return TangentBatch(tuple(self.kept), s.f, s.c, s.h, s.h_z[..., :n], self.T, f_y, c_y)
+        return TangentBatch(tuple(self.independent), s.f, s.c, s.h, s.h_z[..., :n], self.T, f_y, c_y)
 
     @property
     def size(self) -> FloatArray:
         """The largest entry of dz/dy at each point, shape (k,); NaN where there is none."""
-        return np.asarray(np.abs(self.bend).max(axis=(1, 2), initial=0.0))
+        return np.asarray(np.abs(self.dependent_gradient).max(axis=(1, 2), initial=0.0))
 
 
 class StatePartition:
     """Which states are kept, and which invariants, independent at ``point``, give the others."""
 
-    def __init__(self, graph: BatchGraph, model: Model, kept: Sequence[int], point: OperatingPoint) -> None:
+    def __init__(self, graph: BatchGraph, model: Model, independent: Sequence[int], point: OperatingPoint) -> None:
         n = len(model.states)
         self._graph, self._states = graph, model.states
-        self.kept = list(kept)
-        self.others = sorted(set(range(n)).difference(self.kept))
-        self._unit = np.zeros((n, len(self.kept)))
-        self._unit[self.kept, range(len(self.kept))] = 1.0
+        self.independent = list(independent)
+        self.dependent = sorted(set(range(n)).difference(self.independent))
+        self._unit = np.zeros((n, len(self.independent)))
+        self._unit[self.independent, range(len(self.independent))] = 1.0
         self._rows: list[int] = []
-        if self.others:
-            own = {name: np.array([value]) for name, value in point.parameters.items() if name in graph.names}
-            here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, own))
+        if self.dependent:
+            point_parameters = {
+                name: np.array([value]) for name, value in point.parameters.items() if name in graph.names
+            }
+            here = graph(point.time, point.states[None], point.inputs[None], graph.parameters(1, point_parameters))
             H = here.h_z[0, :, :n] * model.states.scales(point.states)
             sizes = row_sizes(H, row_terms(model, point))
-            self._rows = independent_rows(H / sizes[:, None], len(self.others), len(H))
-            if len(self._rows) != len(self.others):
+            self._rows = independent_rows(H / sizes[:, None], len(self.dependent), len(H))
+            if len(self._rows) != len(self.dependent):
                 raise NumericalError(
-                    f"{len(self.kept)} states of {n} are to be kept, but {len(self._rows)} invariants are independent "
-                    "at the first point: choose another number of states, or a point that is not singular."
+                    f"{len(self.independent)} of {n} states were requested as independent, but {len(self._rows)} "
+                    "invariants are independent at the first point: choose another number of states, or a point that "
+                    "is not singular."
                 )
 
     def at(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
-    ) -> PartitionedSlopes:
+    ) -> PartitionedDerivatives:
         """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
         stack = self.stack(t, x, u, changes, threads=threads)
-        if not self.others:
-            nothing = np.zeros((len(x), 0, len(self.kept)))
-            return PartitionedSlopes(stack, self.kept, self.others, nothing, self._unit)
+        if not self.dependent:
+            nothing = np.zeros((len(x), 0, len(self.independent)))
+            return PartitionedDerivatives(stack, self.independent, self.dependent, nothing, self._unit)
         H = stack.h_z[:, self._rows]
-        square, right = H[..., self.others], -H[..., self.kept]
-        return PartitionedSlopes(stack, self.kept, self.others, solved(square, right), self._unit)
+        square, right = H[..., self.dependent], -H[..., self.independent]
+        return PartitionedDerivatives(stack, self.independent, self.dependent, solve_batch(square, right), self._unit)
 
     def tangents(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> tuple[TangentBatch, NDArray[np.bool_] | None]:
         """Return the model at points along the kept states, and where dz/dy is doubtful; None where it is nowhere."""
         p = self._graph.parameters(len(x), changes) if changes else self._graph.values
-        compiled = self._graph.stacks.along((t, x, u, p), self.reduction, MAX_DEPENDENT_SLOPE, threads=threads)
+        compiled = self._graph.stacks.along((t, x, u, p), self.reduction, MAX_DEPENDENT_DERIVATIVE, threads=threads)
         if compiled is None:
             slopes = self.at(t, x, u, changes, threads=threads)
-            is_far = ~(slopes.size <= MAX_DEPENDENT_SLOPE)
+            is_far = ~(slopes.size <= MAX_DEPENDENT_DERIVATIVE)
             return slopes.tangents, is_far if is_far.any() else None
         f, c, h = (compiled.z[:, part] for part in self._graph.parts)
         tangents = TangentBatch(
-            self.reduction.kept, f, c, h, compiled.gradient, compiled.T, compiled.rates, compiled.outputs
+            self.reduction.independent, f, c, h, compiled.gradient, compiled.T, compiled.rates, compiled.outputs
         )
         if compiled.doubtful is None:
             return tangents, None
         doubtful = np.flatnonzero(compiled.doubtful)
-        some = {name: values[doubtful] for name, values in changes.items()}
+        doubtful_changes = {name: values[doubtful] for name, values in changes.items()}
         time = t[doubtful] if isinstance(t, np.ndarray) else t
-        slopes = self.at(time, x[doubtful], u[doubtful], some)
+        slopes = self.at(time, x[doubtful], u[doubtful], doubtful_changes)
         is_far = np.zeros(len(x), dtype=bool)
-        is_far[doubtful] = ~(slopes.size <= MAX_DEPENDENT_SLOPE)
+        is_far[doubtful] = ~(slopes.size <= MAX_DEPENDENT_DERIVATIVE)
         return tangents.corrected(doubtful, slopes.tangents), is_far if is_far.any() else None
 
     @cached_property
     def reduction(self) -> Reduction:
         """The kept states, the others, and the rows that determine them, as compiled code takes them."""
         _, c, h = (part.stop - part.start for part in self._graph.parts)
-        n = len(self.kept) + len(self.others)
-        return Reduction(n, c, h, tuple(self.kept), tuple(self.others), tuple(self._rows))
+        n = len(self.independent) + len(self.dependent)
+        return Reduction(n, c, h, tuple(self.independent), tuple(self.dependent), tuple(self._rows))
 
     def stack(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
-    ) -> Stack:
+    ) -> BatchArguments:
         """Return values and derivatives at points x (k, N), u (k, nu), whether these are on the manifold or not."""
         p = self._graph.parameters(len(x), changes)
         try:
@@ -270,7 +273,7 @@ class StatePartition:
         except np.linalg.LinAlgError:
             raise NumericalError(
                 "The rates are not determined at one of the points: the matrix that multiplies accelerations and "
-                "multipliers is singular there. Leave out the point, or start from others.",
+                "multipliers is singular there. Leave out the point, or start elsewhere.",
                 condition_number=float("inf"),
             ) from None
 
@@ -278,7 +281,7 @@ class StatePartition:
 def partition_tangents(
     graph: BatchGraph,
     model: Model,
-    kept: Sequence[int],
+    independent: Sequence[int],
     points: tuple[FloatArray | float, FloatArray, FloatArray],
     changes: Changes = UNCHANGED,
     *,
@@ -289,7 +292,7 @@ def partition_tangents(
     The rows of h that served before are used as long as they are good: which are independent takes longer to find out
     than the derivatives at a point.
     """
-    key, (t, x, u) = tuple(kept), points
+    key, (t, x, u) = tuple(independent), points
     partition = graph.partitions.get(key)
     if partition is not None:
         tangents, doubtful = partition.tangents(t, x, u, changes, threads=threads)
@@ -297,19 +300,24 @@ def partition_tangents(
             return tangents, None
     first = {name: float(values[0]) for name, values in changes.items()}
     time = float(np.ravel(t)[0])
-    partition = StatePartition(graph, model, kept, OperatingPoint(time, x[0], u[0], first))
+    partition = StatePartition(graph, model, independent, OperatingPoint(time, x[0], u[0], first))
     graph.partitions[key] = partition
     return partition.tangents(t, x, u, changes, threads=threads)
 
 
 def tangents_of_graph(
-    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Mapping[str, FloatArray]
+    model: Model,
+    t: FloatArray,
+    x: FloatArray,
+    u: FloatArray,
+    independent: Sequence[int],
+    parameters: Mapping[str, FloatArray],
 ) -> TangentBatch | None:
     """Return what ``HasBatchDerivatives.tangents`` asks for; None where the model, or what differs, is in no graph."""
     graph = batch_graph(model, tuple(parameters))
     if graph is None:
         return None
-    tangents, _ = partition_tangents(graph, model, kept, (t[:, None], x, u), parameters)
+    tangents, _ = partition_tangents(graph, model, independent, (t[:, None], x, u), parameters)
     return tangents if graph.smooth else replace(tangents, smooth=False)
 
 
@@ -335,31 +343,31 @@ def derivatives_of_graph(model: Model, t: FloatArray, x: FloatArray, u: FloatArr
 
 
 def reach_by_graph(
-    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], sizes: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
     """Return what ``HasCompiledDerivatives.reach_manifold`` asks for."""
     graph = _graphs.get(model)
-    partition = None if graph is None else graph.partitions.get(tuple(kept))
+    partition = None if graph is None else graph.partitions.get(tuple(independent))
     if graph is None or partition is None:
         return None
     points = t[:, None], x, u, graph.values
     return graph.stacks.reach(points, partition.reduction, sizes, LAST_STEP, MAX_NEWTON_ITERATIONS)
 
 
-def solved(square: FloatArray, right: FloatArray) -> FloatArray:
+def solve_batch(square: FloatArray, right: FloatArray) -> FloatArray:
     """Return the solutions of many systems, shape (k, m, p); NaN where one is singular."""
     try:
         return np.asarray(np.linalg.solve(square, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         if len(square) == 1:
             return np.full(right.shape, np.nan)
-    return np.concatenate([solved(square[i : i + 1], right[i : i + 1]) for i in range(len(square))])
+    return np.concatenate([solve_batch(square[i : i + 1], right[i : i + 1]) for i in range(len(square))])
 
 
-def arrays_of(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArray, FloatArray, FloatArray]:
+def stack_points(model: Model, points: Sequence[OperatingPoint]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return times (k, 1), states (k, N) and inputs (k, nu) of points."""
     if not len(points):
-        raise UsageError("There is no point: give at least one operating point.")
+        raise UsageError("No operating point was given: give at least one.")
     sizes = len(model.states), len(model.inputs)
     # A check of each point takes longer than its linear model by compiled code: only doubtful points are examined.
     for point in points:
@@ -392,7 +400,7 @@ def states_to_keep(model: Model, point: OperatingPoint, independent: Sequence[st
     return kept_states(model, point, model.independent if named is None else named, by_default=by_default)
 
 
-def checked_threads(threads: int) -> int:
+def check_threads(threads: int) -> int:
     """Return how many threads compute."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads={threads!r}: give a positive whole number.")
@@ -411,7 +419,7 @@ def graph_derivatives(model: Model, outputs: Sequence[str]) -> GraphDerivatives 
 
 
 def _of(model: Model) -> GraphDerivatives | None:
-    system = equations_of(model)
+    system = read_implicit_system(model)
     if system is None or not len(system.parameter_signals):
         return None
     functions = GraphDerivatives(model, system)
@@ -425,7 +433,7 @@ class GraphDerivatives:
         s, w = system, system.unknowns
         self.names, self.values = s.parameter_signals.names, s.parameter_values
         nodes = dict(zip(self.names, s.parameters.elements(), strict=True))
-        q = ca.densify(ca.vertcat(s.derivatives, s.outputs, invariants_in(model, s, nodes)))
+        q = ca.densify(ca.vertcat(s.derivatives, s.outputs, build_invariants(model, s, nodes)))
         self._ends = np.cumsum([s.derivatives.numel(), s.outputs.numel()])
         parts = [s.matrix, jacobian(q, s.motion), jacobian(q, w), s.motion_slopes]
         directions = [ca.SX.sym(name, a.numel()) for name, a in zip("xupw", (*s.arguments[1:], w), strict=True)]
@@ -436,8 +444,8 @@ class GraphDerivatives:
         d, dense = ca.vertcat(*directions), [ca.densify(part) for part in parts]
         slopes = [ca.reshape(ca.jtimes(ca.vec(part), along, d), part.shape) for part in dense]
         self._moved = Evaluator([*arguments, *directions], slopes)
-        held = s.right_hand_side if s.guess is not None else s.right_hand_side - ca.mtimes(s.matrix, w)
-        self._by_parameters = Evaluator(arguments, [ca.densify(ca.jacobian(a, s.parameters)) for a in (held, q)])
+        residual = s.right_hand_side if s.guess is not None else s.right_hand_side - ca.mtimes(s.matrix, w)
+        self._by_parameters = Evaluator(arguments, [ca.densify(ca.jacobian(a, s.parameters)) for a in (residual, q)])
 
     @property
     def smooth(self) -> bool:
@@ -457,13 +465,13 @@ class AtPoint:
         self._functions, self._point = functions, point
         self._w = functions.solving.unknowns(*point)
         self._W, q_s, self._q_w, e_s = functions._parts(*point, self._w)
-        self._w_s = self._solved(e_s)
+        self._w_s = self._solve(e_s)
         e_p, q_p = functions._by_parameters(*point, self._w)
-        self._w_p = self._solved(e_p)
+        self._w_p = self._solve(e_p)
         self._fixed = q_p + self._q_w @ self._w_p
         self.slopes = tuple(np.split(q_s + self._q_w @ self._w_s, functions._ends))
 
-    def fixed(self, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def differentiate_by_parameters(self, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return how rates (N,), outputs (ny,) and invariants (m,) change with the parameters while the point stays."""
         return tuple(np.split(self._fixed @ dp, self._functions._ends))  # type: ignore[return-value]
 
@@ -471,9 +479,9 @@ class AtPoint:
         """Return how the slopes by (x, u), shapes (N, N + nu), (ny, N + nu), (m, N + nu), change along a direction."""
         dw = self._w_p @ dp + self._w_s @ np.concatenate((dx, du))
         dW, dq_s, dq_w, de_s = self._functions._moved(*self._point, self._w, dx, du, dp, dw)
-        dw_s = self._solved(de_s - dW @ self._w_s)
+        dw_s = self._solve(de_s - dW @ self._w_s)
         slopes = dq_s + dq_w @ self._w_s + self._q_w @ dw_s
         return tuple(np.split(slopes, self._functions._ends))  # type: ignore[return-value]
 
-    def _solved(self, right: FloatArray) -> FloatArray:
+    def _solve(self, right: FloatArray) -> FloatArray:
         return np.asarray(np.linalg.solve(self._W, right), dtype=np.float64) if len(self._w) else right

@@ -31,10 +31,10 @@ class GraphCompilation:
 
     def pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be used for them, and prepare what pays."""
-        is_spent = self._budget.is_spent_by(points)
+        is_spent = self._budget.count_toward_compilation(points)
         while is_spent and (price := next(self._prices, None)) is not None:
             self._budget.add(price)
-            is_spent = self._budget.is_spent_by(0)
+            is_spent = self._budget.count_toward_compilation(0)
         return is_spent
 
     def count_linearization(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
 
 
-class CompiledVisits:
+class CompiledEvaluations:
     """Evaluations of a system by compiled code, once that pays; near singular points it gives none.
 
     Parameters
@@ -80,21 +80,21 @@ class CompiledVisits:
 
     def _prepare(self, points: int, ahead: int = 0) -> None:
         """Go on towards compiled code as far as it pays: first the equations are printed, then they are compiled."""
-        if self._is_settled or not self._budget.is_spent_by(points, ahead=ahead):
+        if self._is_settled or not self._budget.count_toward_compilation(points, ahead=ahead):
             return
         try:
             if self._code is None:
-                self._code = self._printed()
+                self._code = self._generate_code()
                 self._budget.add(self._code.price)
-                if not self._budget.is_spent_by(0, ahead=ahead):
+                if not self._budget.count_toward_compilation(0, ahead=ahead):
                     return
-            self._values = self._code.compiled()
+            self._values = self._code.compile()
         except (ModelError, OSError) as error:  # no compiler, or equations that are not for it
             logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
             self._gradient = None
         self._is_settled, self._code = True, None
 
-    def _printed(self) -> PointCode:
+    def _generate_code(self) -> PointCode:
         import casadi as ca
 
         from fmilin.codegen.c99 import PointCode

@@ -34,14 +34,14 @@ class Foot:
     at: HeldPoint = "contact"  # which point of its geometry is held
 
 
-def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
+def parse_feet(texts: Sequence[str]) -> tuple[Foot, ...]:
     """Return the feet that ``NAME``, ``NAME:point``, ``NAME:flat``, ``NAME:center`` and ``NAME:lowest`` ask for."""
     if isinstance(texts, str):
-        raise UsageError(f"'hold' is a sequence: write hold=['{texts}'] even for a single foot.")
+        raise UsageError(f"'hold' must be a sequence: write hold=['{texts}'] even for a single foot.")
     feet = []
     for text in texts:
         if not isinstance(text, str):
-            raise UsageError(f"'hold' takes names of feet, not {text!r}.")
+            raise UsageError(f"'hold' must contain names of feet, not {text!r}.")
         name, colon, how = text.rpartition(":")
         if not colon or how not in WAYS:
             name, how = text, "point"
@@ -50,17 +50,17 @@ def feet_from(texts: Sequence[str]) -> tuple[Foot, ...]:
         feet.append(Foot(name, how == "flat", POINTS.get(how, "contact")))
     names = [foot.name for foot in feet]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UsageError(f"The foot '{twice[0]}' is to be held twice. Name each foot once.")
+        raise UsageError(f"The foot '{twice[0]}' is named twice. Name each foot once.")
     return tuple(feet)
 
 
-def unknown_foot(name: str, names: Iterable[str], what: str) -> UsageError:
+def unknown_foot_error(name: str, names: Iterable[str], what: str) -> UsageError:
     """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt."""
     names = list(names)
     foot, colon, _ = name.rpartition(":")
     if colon and foot in names:
         ways = ", ".join(f"'{foot}:{way}'" for way in WAYS)
-        return UsageError(f"'{name}' is no way to hold a foot: write {ways}.")
+        return UsageError(f"'{name}' is not a way to hold a foot: write {ways}.")
     return UnknownNameError.among(name, names, what)
 
 
@@ -94,9 +94,9 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
         along = float(np.linalg.norm(force[:3] - pushes * contact.normal))
         if pushes < -CONTACT_FORCE_TOLERANCE * largest:
             problems.append(
-                f"The ground would have to pull the foot '{name}' down with {-pushes:.4g} N at this point: a foot that "
-                "only stands lifts off there, and the linear model does not hold for it. Take another posture or other "
-                "torques, or do not hold this foot."
+                f"The ground would have to pull the foot '{name}' down with {-pushes:.4g} N at this point: a standing "
+                "foot lifts off there, and the linear model is not valid for it. Choose another configuration or "
+                "other torques, or do not hold this foot."
             )
         elif pushes <= CONTACT_FORCE_TOLERANCE * largest:
             loads.append(f"{name} carries nothing")
@@ -110,8 +110,10 @@ def contact_remarks(contacts: Sequence[Contact], forces: Mapping[str, FloatArray
     undetermined = [c.foot.name for c in contacts if not np.isfinite(forces[c.foot.name]).all()]
     if undetermined:
         loads.append(f"how {', '.join(undetermined)} share their load is not determined")
-    valid = "the linear model is that of the stance, as long as every foot pushes and none slides"
-    standing = Remark("standing", f"Held on the ground: {'; '.join(loads)}. So far {valid}.") if loads else None
+    valid = "the linear model is valid while every foot is pressed to the ground and none slides"
+    standing = (
+        Remark("standing", f"Held on the ground: {'; '.join(loads)}. With these loads {valid}.") if loads else None
+    )
     return (*(Remark("contact", problem) for problem in problems), *([] if standing is None else [standing]))
 
 
@@ -119,10 +121,11 @@ def _slides(contact: Contact, pushes: float, along: float) -> list[str]:
     needed, has = along / pushes, contact.friction
     if needed <= (MAX_COMMON_FRICTION_RATIO if has is None else has):
         return []
-    ground = "few grounds have that" if has is None else f"the contact has {has:.3g}"
+    ground = "few surfaces have that" if has is None else f"the contact has {has:.3g}"
     return [
-        f"The foot '{contact.foot.name}' needs a friction of {needed:.3g} to stay where it is ({along:.4g} N along the "
-        f"ground, {pushes:.4g} N across it), and {ground}: it slides there, and the linear model does not hold for it."
+        f"The foot '{contact.foot.name}' needs a friction of {needed:.3g} to stay where it is ({along:.4g} N along "
+        f"the ground, {pushes:.4g} N across it), and {ground}: it slides there, and the linear model is not valid for "
+        "it."
     ]
 
 
@@ -138,7 +141,7 @@ def _tips(contact: Contact, pushes: float, force: FloatArray) -> list[str]:
         return []
     return [
         f"The foot '{contact.foot.name}' tips over at this point: its centre of pressure would have to be "
-        f"{np.array2string(r, precision=3)} m from its anchor, beside its sole, and the linear model does not hold "
+        f"{np.array2string(r, precision=3)} m from its anchor, outside its sole, and the linear model is not valid "
         "for it."
     ]
 

@@ -55,7 +55,7 @@ class Declaration:
 
     def __init__(self, model: str) -> None:
         if not isinstance(model, str):
-            raise UsageError(f"The name of a model is a text, not {model!r}.")
+            raise UsageError(f"The name of a model must be a text, not {model!r}.")
         self.model = model
         self.problems: list[str] = []
         self.symbols: dict[str, Symbol] = {TIME: sympy.Symbol(TIME, real=True)}
@@ -87,7 +87,7 @@ class Declaration:
             try:
                 result[name] = float(value)
             except (TypeError, ValueError, OverflowError):
-                self.problems.append(f"the {what} of '{name}', {repr(value)[:MAX_VALUE_CHARACTERS]}, is no number")
+                self.problems.append(f"the {what} of '{name}', {repr(value)[:MAX_VALUE_CHARACTERS]}, is not a number")
                 continue
             if not math.isfinite(result[name]):
                 self.problems.append(f"the {what} of '{name}' is {value}")
@@ -108,23 +108,25 @@ class Declaration:
         except (ExpressionError, sympy.SympifyError, TypeError, AttributeError, OverflowError) as error:
             self.problems.append(f"{where} cannot be read: {str(error)[:LONGEST_REASON]}")
             return sympy.S.Zero
-        if problem := self._problem_of(expression, derived=derived):
+        if problem := self._describe_problem(expression, derived=derived):
             self.problems.append(f"{where} {problem}")
             return sympy.S.Zero
         exact: dict[Any, Any] = {number: sympy.Float(float(number), 17) for number in expression.atoms(sympy.Float)}
-        exact |= {s: own for s in expression.free_symbols if (own := self._meaning(str(s), derived=derived)) != s}
+        exact |= {
+            s: meaning for s in expression.free_symbols if (meaning := self._meaning(str(s), derived=derived)) != s
+        }
         return expression.xreplace(exact) if exact else expression
 
     def entries(self, source: Any, size: int, where: str) -> Entries:
         """Return the entries of a square matrix that are not zero; none, and a problem, for another shape."""
         if isinstance(source, Mapping):
-            given = dict(source)
-            if other := [position for position in given if not _is_position(position)]:
+            entries = dict(source)
+            if other := [position for position in entries if not _is_position(position)]:
                 self.problems.append(
                     f"{where} has an entry {str(other[0])[:MAX_VALUE_CHARACTERS]!r} and should have (i, j)"
                 )
                 return {}
-            if outside := [position for position in given if not all(0 <= i < size for i in position)]:
+            if outside := [position for position in entries if not all(0 <= i < size for i in position)]:
                 i, j = outside[0]
                 self.problems.append(f"{where} has an entry [{i}, {j}] and should be {size} by {size}")
                 return {}
@@ -140,8 +142,8 @@ class Declaration:
                 width = "x".join(str(s) for s in sorted(shapes)) or "0"
                 self.problems.append(f"{where} is {len(rows)} by {width} and should be {size} by {size}")
                 return {}
-            given = {(i, j): entry for i, row in enumerate(rows) for j, entry in enumerate(row)}
-        return {(i, j): self.expression(entry, f"{where}[{i}, {j}]") for (i, j), entry in given.items() if entry != 0}
+            entries = {(i, j): entry for i, row in enumerate(rows) for j, entry in enumerate(row)}
+        return {(i, j): self.expression(entry, f"{where}[{i}, {j}]") for (i, j), entry in entries.items() if entry != 0}
 
     def constraint(self, source: SymbolicConstraint | Expr) -> tuple[SymbolicConstraint, Any]:
         """Return a constraint and its expression in the model's own symbols."""
@@ -177,7 +179,8 @@ class Declaration:
         """Raise all problems at once."""
         if self.problems:
             raise UsageError(
-                f"The model '{self.model}' is not complete: {'; '.join(p.rstrip('.') for p in self.problems)}."
+                f"The declaration of the model '{self.model}' is not complete: "
+                f"{'; '.join(p.rstrip('.') for p in self.problems)}."
             )
 
     def _meaning(self, name: str, *, derived: bool) -> Any:
@@ -189,12 +192,12 @@ class Declaration:
         expression = parse(text)
         return expression.to_sympy({n: sympy.Symbol(n, real=True) for n in expression.names})
 
-    def _problem_of(self, expression: Any, *, derived: bool) -> str:
+    def _describe_problem(self, expression: Any, *, derived: bool) -> str:
         if not isinstance(expression, sympy.Expr):
-            return f"is no real expression: {expression}"
+            return f"is not a real expression: {expression}"
         suspects = expression.atoms(*_NOT_REAL, *_UNSOLVED)  # one walk: large models have many expressions
         if any(isinstance(part, _NOT_REAL) for part in suspects):
-            return f"is no real expression: {expression}"
+            return f"is not a real expression: {expression}"
         if suspects:
             return f"contains {sorted(map(str, suspects))[0]}; use symbols, and der(x) for derivatives in outputs"
         names = map(str, expression.free_symbols)
@@ -207,7 +210,7 @@ class Declaration:
         return f"contains {', '.join(map(repr, unknown))}, which has no value{_hint(unknown[0], candidates)}"
 
 
-def named_constraint(constraint: SymbolicConstraint, expression: Any, rate: Any | None) -> Constraint:
+def build_named_constraint(constraint: SymbolicConstraint, expression: Any, rate: Any | None) -> Constraint:
     """Return a constraint over names from a checked expression over symbols."""
     names = {s: str(s) for e in (expression, rate) if e is not None for s in e.free_symbols}
     return Constraint(
@@ -218,7 +221,7 @@ def named_constraint(constraint: SymbolicConstraint, expression: Any, rate: Any 
     )
 
 
-def rate_along(g: Any, rates: Mapping[Symbol, Any], time: Symbol) -> Any:
+def differentiate_in_time(g: Any, rates: Mapping[Symbol, Any], time: Symbol) -> Any:
     """Return g_t + g_x x' for the ``rates`` x'."""
     return sympy.Add(g.diff(time), *(g.diff(x) * rate for x, rate in rates.items() if x in g.free_symbols))
 
@@ -243,7 +246,7 @@ def _hint(name: str, candidates: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Given:
+class ModelArguments:
     """The arguments common to every form of the equations, except the equations, as the author gave them."""
 
     inputs: Sequence[Name]
@@ -271,30 +274,30 @@ class ExplicitEquations:
     extra_names: Mapping[str, Any] = field(default_factory=dict)
     laws: Laws | None = None
 
-    def named(self) -> dict[str, Any]:
+    def derived_names(self) -> dict[str, Any]:
         """Return what follows from the states by its name: ``der(x)`` of each state, and the further names."""
         rates = {f"der({x})": f for x, f in zip(self.states, self.derivatives, strict=True)}
         return rates | dict(self.extra_names)
 
 
-def assembled(
-    declaration: Declaration, equations: ExplicitEquations, constraints: Sequence[Constraint], given: Given
+def assemble_system(
+    declaration: Declaration, equations: ExplicitEquations, constraints: Sequence[Constraint], arguments: ModelArguments
 ) -> SymbolicSystem:
     """Return the checked system."""
-    labels, states = given.labels, equations.states
-    inputs = tuple(declaration.symbols[str(n)] for n in given.inputs)
-    parameters = tuple(declaration.symbols[str(n)] for n in given.parameters)
+    labels, states = arguments.labels, equations.states
+    inputs = tuple(declaration.symbols[str(n)] for n in arguments.inputs)
+    parameters = tuple(declaration.symbols[str(n)] for n in arguments.parameters)
     outputs = {
-        name: declaration.expression(c, f"the output '{name}'", derived=True) for name, c in given.outputs.items()
+        name: declaration.expression(c, f"the output '{name}'", derived=True) for name, c in arguments.outputs.items()
     }
-    starts = declaration.numbers(given.start, (*states, *inputs), "start value")
-    values = declaration.numbers(given.parameters, parameters, "value")
+    starts = declaration.numbers(arguments.start, (*states, *inputs), "start value")
+    values = declaration.numbers(arguments.parameters, parameters, "value")
     declaration.check_labels(labels, outputs)
     declaration.check_outputs(outputs)
     state_names = {str(s) for s in states}
     independent = tuple(map(str, labels.independent))
     declaration.problems += [
-        f"the independent coordinate '{n}' is no state" for n in independent if n not in state_names
+        f"the independent coordinate '{n}' is not a state" for n in independent if n not in state_names
     ]
     declaration.raise_problems()
     return SymbolicSystem(

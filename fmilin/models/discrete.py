@@ -16,11 +16,18 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.models.batch_graph import StatePartition, arrays_of, batch_graph, checked_threads, solved, states_to_keep
+from fmilin.models.batch_graph import (
+    StatePartition,
+    batch_graph,
+    check_threads,
+    solve_batch,
+    stack_points,
+    states_to_keep,
+)
 from fmilin.signals import FloatArray
 
 BLOCK = 64  # points that are computed together
-MAX_DEPENDENT_SLOPE = 1e9  # derivatives of dependent states beyond this are none
+MAX_DEPENDENT_DERIVATIVE = 1e9  # derivatives of dependent states beyond this are none
 ITERATIONS = 25  # Newton's steps for an implicit stage
 STEP_HALVING_TOLERANCE = 1e-2  # of the largest entry of A: what halving the steps may change before it is said
 STAGE_STEP_TOLERANCE = 1e-13  # of a step of Newton's iteration, in sizes of the states: then the stage is solved
@@ -61,43 +68,43 @@ def discrete_along(
     """
     advance = _INTEGRATORS.get(integrator)
     if advance is None:
-        raise UsageError(f"'{integrator}' is no integrator: there are {' and '.join(_INTEGRATORS)}.")
+        raise UsageError(f"'{integrator}' is not an integrator: use {' or '.join(_INTEGRATORS)}.")
     if isinstance(dt, bool) or not (math.isfinite(dt) and dt > 0):
         raise UsageError(f"The sample time is {dt!r}: give a positive number of seconds.")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"steps={steps!r}: give a positive whole number.")
-    t, x, u = arrays_of(model, points)
+    t, x, u = stack_points(model, points)
     graph = batch_graph(model, ())
     if graph is None:
         raise UsageError(
-            f"'{model.info.name}' is not known as equations with constraints that do not contain inputs: linearize it "
+            f"'{model.info.name}' is not a model of equations with constraints that are free of inputs: linearize it "
             "at the points with fmilin.linearize_along, and discretize the linear models."
         )
-    kept = states_to_keep(model, points[0], independent)
-    partition = StatePartition(graph, model, kept, points[0])
+    independent_states = states_to_keep(model, points[0], independent)
+    partition = StatePartition(graph, model, independent_states, points[0])
     scales = model.states.scales(x.mean(axis=0))
 
     def work(first: int) -> tuple[FloatArray, FloatArray]:
         return at(slice(first, first + BLOCK), steps)
 
-    def at(some: slice, count: int) -> tuple[FloatArray, FloatArray]:
-        system, h = _StackedRates(partition, some.start, u[some], scales), dt / count
-        x_next, X = x[some], system.start(t[some], x[some])
+    def at(points_slice: slice, count: int) -> tuple[FloatArray, FloatArray]:
+        system, h = _StackedRates(partition, points_slice.start, u[points_slice], scales), dt / count
+        x_next, X = x[points_slice], system.start(t[points_slice], x[points_slice])
         with np.errstate(all="ignore"):  # what is not finite is refused at the end
             for k in range(count):
-                x_next, X = advance(system, t[some] + k * h, x_next, X, h)
+                x_next, X = advance(system, t[points_slice] + k * h, x_next, X, h)
         system.require_finite(x_next, X)
-        return x_next, X[:, partition.kept]
+        return x_next, X[:, partition.independent]
 
-    with ThreadPoolExecutor(checked_threads(threads)) as pool:
+    with ThreadPoolExecutor(check_threads(threads)) as pool:
         blocks = list(pool.map(work, range(0, len(x), BLOCK)))
     x_next, rows = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    p = len(kept)
-    A, B, y, y_next = rows[..., :p], rows[..., p:], x[:, partition.kept], x_next[:, partition.kept]
+    p = len(independent_states)
+    A, B, y, y_next = rows[..., :p], rows[..., p:], x[:, partition.independent], x_next[:, partition.independent]
     c = y_next - (A @ y[..., None])[..., 0] - (B @ u[..., None])[..., 0]
     worst = int(np.argmax(np.abs(A).max(axis=(1, 2), initial=0.0)))
     _, (halved,) = at(slice(worst, worst + 1), 2 * steps)
-    names = tuple(model.states.names[i] for i in partition.kept)
+    names = tuple(model.states.names[i] for i in partition.independent)
     return DiscreteModels(
         names,
         model.inputs.names,
@@ -115,8 +122,8 @@ def _of_steps(A: FloatArray, halved: FloatArray, number: int, integrator: str) -
         other = ", or the implicit midpoint rule (integrator='midpoint')" if integrator == "rk4" else ""
         yield Remark(
             "step",
-            f"At point {number} A changes by {change:.2g} of its largest entry when the integrator takes steps of half "
-            f"the length: they are too long for the fastest motion. Take more of them (steps=){other}.",
+            f"At point {number} A changes by {change:.2g} of its largest entry when the integrator takes steps of "
+            f"half the length: they are too long for the fastest motion. Use more of them (steps=){other}.",
         )
 
 
@@ -132,11 +139,11 @@ class _StackedRates:
     def start(self, t: FloatArray, x: FloatArray) -> FloatArray:
         """Return dx/d(y, u) on the manifold, shape (k, N, P + nu)."""
         here = self.partition.at(t, x, self.u)
-        singular = np.flatnonzero(~(here.size <= MAX_DEPENDENT_SLOPE))
+        singular = np.flatnonzero(~(here.size <= MAX_DEPENDENT_DERIVATIVE))
         if len(singular):
             raise NumericalError(
                 f"The states to keep are singular at point {self.first + singular[0]}: they do not determine the "
-                "others there. Choose other ones with independent=.",
+                "others there. Choose others with independent=.",
                 condition_number=math.inf,
             )
         return np.concatenate((here.T, np.zeros((*x.shape, self.u.shape[1]))), axis=2)
@@ -153,12 +160,12 @@ class _StackedRates:
         return along
 
     def require_finite(self, x: FloatArray, X: FloatArray) -> None:
-        """Refuse steps that lead nowhere."""
+        """Reject steps that lead nowhere."""
         lost = np.flatnonzero(~(np.isfinite(x).all(axis=1) & np.isfinite(X).all(axis=(1, 2))))
         if len(lost):
             raise NumericalError(
-                f"The step from point {self.first + lost[0]} leads to no finite state: take a shorter one, or more of "
-                "them with steps=."
+                f"The step from point {self.first + lost[0]} leads to an infinite state: use a shorter step, or more "
+                "of them with steps=."
             )
 
 
@@ -184,7 +191,7 @@ def _midpoint(
     for _ in range(ITERATIONS):
         f, f_x, f_u = system.rates(t + h / 2, middle)
         square = one - h / 2 * f_x
-        change = solved(square, (x + h / 2 * f - middle)[..., None])[..., 0]
+        change = solve_batch(square, (x + h / 2 * f - middle)[..., None])[..., 0]
         middle = middle + change
         moved = np.abs(change / system.scales).max(axis=1, initial=0.0)
         if (
@@ -193,10 +200,10 @@ def _midpoint(
             _, f_x, f_u = system.rates(t + h / 2, middle)
             right = X.copy()
             right[..., X.shape[-1] - f_u.shape[-1] :] += h / 2 * f_u
-            return 2 * middle - x, 2 * solved(one - h / 2 * f_x, right) - X
+            return 2 * middle - x, 2 * solve_batch(one - h / 2 * f_x, right) - X
     raise NumericalError(
-        f"The implicit step of {h:g} s from point {system.first + int(np.argmax(moved))} does not converge: take a "
-        "shorter one, or more of them with steps=."
+        f"The implicit step of {h:g} s from point {system.first + int(np.argmax(moved))} does not converge: use a "
+        "shorter step, or more of them with steps=."
     )
 
 

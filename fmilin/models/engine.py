@@ -17,7 +17,7 @@ from fmilin.errors import ModelError, NumericalError, UnknownNameError, UsageErr
 from fmilin.manifold.rank import row_sizes
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, ExactSlopes, ModelInfo, Tangent
-from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.compiled_visits import CompiledEvaluations
 from fmilin.models.contacts import Contact, Foot
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import RANK
@@ -70,9 +70,9 @@ class NativeEngine(ABC, Generic[Selection]):
     freedoms_known: bool = False  # whether the states certainly do not depend on each other
     contacts: Sequence[Contact] = ()  # feet that are held on the ground
     # whether :meth:`differentiate` knows all derivatives along the manifold, and whether nothing in them has a kink
-    whole_slopes: bool = False
+    has_all_derivatives: bool = False
     smooth: bool = False
-    visit_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
+    evaluation_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
 
     @property
     @abstractmethod
@@ -116,7 +116,7 @@ class NativeEngine(ABC, Generic[Selection]):
         """Return the observed quantities without the rates; None where that costs as much as :meth:`evaluate`."""
         return None
 
-    def observed_gradient(
+    def differentiate_observed(
         self, selection: Selection, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return observed quantities (nz,) and their gradient (nz, N) without the rates; None if as costly as all."""
@@ -131,32 +131,36 @@ class NativeEngine(ABC, Generic[Selection]):
         return None
 
     @cached_property
-    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledVisits]:
+    def point_codes(self) -> dict[tuple[tuple[str, ...], ...], CompiledEvaluations]:
         """Compiled code for the models of this engine, by names of quantities."""
         return {}
 
-    def compiled_visits(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> CompiledVisits | None:
+    def compile_evaluations(
+        self, outputs: Sequence[Quantity], observed: Sequence[Quantity]
+    ) -> CompiledEvaluations | None:
         """Return what evaluates these quantities by compiled code where that pays; None where it never does."""
-        if not (self.compilable and self.visit_seconds):
+        if not (self.compilable and self.evaluation_seconds):
             return None
         names = tuple(tuple(quantity.signal.name for quantity in quantities) for quantities in (outputs, observed))
         if names not in self.point_codes:
             sizes = len(self.states), len(outputs)
             write_graph = partial(self.in_graph, outputs, observed)
-            visits = CompiledVisits(self.info.name, self.visit_seconds, sizes, names[1], write_graph)
+            visits = CompiledEvaluations(self.info.name, self.evaluation_seconds, sizes, names[1], write_graph)
             self.point_codes[names] = visits
         return self.point_codes[names]
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> NativeEngine[Selection]:
         """Return the same engine with feet held where they are at a point, which becomes its start."""
-        raise UsageError(f"'{self.info.name}' has no parts that could be held as a foot: '{feet[0].name}' cannot be.")
+        raise UsageError(
+            f"'{self.info.name}' has no parts that can be held as a foot: '{feet[0].name}' cannot be held."
+        )
 
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> dict[str, FloatArray]:
         """Return force and torque on each foot of ``contacts``, (3,) or (6,) by its name; NaN where undetermined."""
         return {}
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the engine to linearize at a point: as ``HasInputLimits.seen_at`` of its model, with all inputs."""
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the engine to linearize at a point, with all inputs: see ``HasInputLimits.resolve_limits``."""
         return self
 
     def close(self) -> None:
@@ -185,7 +189,8 @@ class AdjustableEngine(ABC):
                 raise UnknownNameError.among(name, names, f"a parameter, state or input of '{self.info.name}'")
             if not np.isfinite(value):
                 raise UsageError(
-                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number."
+                    f"The parameter '{name}' of '{self.info.name}' cannot be {value}: give a finite number instead of "
+                    "it."
                 )
 
 
@@ -230,7 +235,7 @@ class InputSelection:
         return full
 
 
-class GivenSlopes(ExactSlopes):
+class PointDerivatives(ExactSlopes):
     """Slopes at one point, with a column for each state, then for each input, for any choice of independent states."""
 
     def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
@@ -249,24 +254,24 @@ class GivenSlopes(ExactSlopes):
         """
         f, y = self._slopes.derivatives, self._slopes.outputs
         n, k = f.shape[0], f.shape[1] - f.shape[0]
-        kept = list(independent)
-        others = [i for i in range(n) if i not in set(kept)]
-        T, T_u = np.zeros((n, len(kept))), np.zeros((n, k))
-        T[kept, range(len(kept))] = 1.0
-        if others:
+        independent_states = list(independent)
+        dependent_states = [i for i in range(n) if i not in set(independent_states)]
+        T, T_u = np.zeros((n, len(independent_states))), np.zeros((n, k))
+        T[independent_states, range(len(independent_states))] = 1.0
+        if dependent_states:
             # The terms of a row are unknown: what is so much smaller than the other rows is rounding.
             H = self._gradient
             largest = np.full(len(H), np.linalg.norm(H, axis=1).max(initial=0.0))
             rows = self._slopes.residuals / row_sizes(H, largest)[:, None]
-            moved = -rows[:, [*kept, *range(n, n + k)]]
-            dependent, _, rank, _ = np.linalg.lstsq(rows[:, others], moved, rcond=RANK)
-            if rank < len(others):
+            moved = -rows[:, [*independent_states, *range(n, n + k)]]
+            dependent, _, rank, _ = np.linalg.lstsq(rows[:, dependent_states], moved, rcond=RANK)
+            if rank < len(dependent_states):
                 raise NumericalError("The independent states do not determine the others at this point.")
-            T[others], T_u[others] = np.hsplit(dependent, [len(kept)])
+            T[dependent_states], T_u[dependent_states] = np.hsplit(dependent, [len(independent_states)])
         rates, outputs = (np.hstack((a[:, :n] @ T, a[:, n:])) for a in (f, y))
         if T_u.any():
-            rates[:, len(kept) :] += f[:, :n] @ T_u
-            outputs[:, len(kept) :] += y[:, :n] @ T_u
+            rates[:, len(independent_states) :] += f[:, :n] @ T_u
+            outputs[:, len(independent_states) :] += y[:, :n] @ T_u
         return Tangent(T, T_u, rates, outputs)
 
 
@@ -279,7 +284,7 @@ class PickedRows:
 
 
 class Engine(NativeEngine[PickedRows]):
-    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one visit.
+    """Foreign code that computes x' = f(t, x, u) and quantities z = c(t, x, u) in one evaluation.
 
     ``constraints`` are over states, inputs, fixed ``parameters`` and quantities, with a ``rate`` where the time
     derivative is a quantity too. ``notes`` become warnings of every linear model.
@@ -307,7 +312,7 @@ class Engine(NativeEngine[PickedRows]):
     def available(self) -> dict[str, Quantity]:
         """Quantities, rates, inputs and states; states and inputs go before quantities of the same name."""
         further = (Quantity(signal, ("quantity", i)) for i, signal in enumerate(self.quantities))
-        return offered(self.states, self.inputs, further=further)
+        return list_available_quantities(self.states, self.inputs, further=further)
 
     def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> PickedRows:
         """Return the rows of these quantities."""
@@ -338,7 +343,7 @@ class Engine(NativeEngine[PickedRows]):
         observed = self.pick(selection, np.full(len(x), np.nan), z, x, u)[2]
         return observed if np.isfinite(observed).all() else None
 
-    def observed_gradient(
+    def differentiate_observed(
         self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Pick among the kinematics; None if anything but quantities is observed, or dynamics are needed."""
@@ -358,21 +363,23 @@ class Engine(NativeEngine[PickedRows]):
         n, nz = len(self.states), len(self.quantities)
         if len(rates) != n or len(quantities) != nz:
             raise ModelError(
-                f"The engine of '{self.info.name}' returned {len(rates)} rates and {len(quantities)} quantities for "
-                f"{n} states and {nz} quantities."
+                f"The evaluation of the model's equations ('{self.info.name}') returned {len(rates)} rates and "
+                f"{len(quantities)} quantities for {n} states and {nz} quantities."
             )
         values = np.concatenate((rates, quantities, x, u))
         return values[:n], values[selection.outputs], values[selection.observed]
 
 
-def offered(
+def list_available_quantities(
     states: Signals, inputs: Signals, declared: Iterable[Quantity] = (), further: Iterable[Quantity] = ()
 ) -> dict[str, Quantity]:
     """Return all that may be an output: ``further``, ``der(state)``, inputs, states, ``declared``; later names win."""
-    own = [Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)]
-    own += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
-    own += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
-    return {q.signal.name: q for q in (*further, *own, *declared)}
+    standard_quantities = [
+        Quantity(Signal(f"der({s.name})", rate_unit(s.unit)), ("rate", i)) for i, s in enumerate(states)
+    ]
+    standard_quantities += [Quantity(s, ("input", i)) for i, s in enumerate(inputs)]
+    standard_quantities += [Quantity(s, ("state", i)) for i, s in enumerate(states)]
+    return {q.signal.name: q for q in (*further, *standard_quantities, *declared)}
 
 
 Side = Literal["inside", "lower", "upper", "beyond"]
@@ -380,7 +387,7 @@ Side = Literal["inside", "lower", "upper", "beyond"]
 LIMIT_TOLERANCE = 1e-12  # how near a limit counts as there, relative to the range
 
 
-def side_of(value: float, low: float, high: float) -> Side:
+def classify_side(value: float, low: float, high: float) -> Side:
     """Return where a value stands between two limits, one of which may be infinite."""
     near = LIMIT_TOLERANCE * max(*(abs(limit) for limit in (low, high) if abs(limit) < float("inf")), abs(value), 0.0)
     if low + near < value < high - near:
@@ -394,14 +401,14 @@ def limit_remarks(beyond: Sequence[str], at: Sequence[str], pushed: Sequence[str
     """Return a sentence for controls beyond their range, one for those at a limit, and one for forces at theirs."""
     sentences = []
     if beyond:
-        sentences.append(f"These controls are outside their range and move nothing: {'; '.join(beyond)}.")
+        sentences.append(f"These controls are outside their range and have no effect: {'; '.join(beyond)}.")
     if at:
         sentences.append(
-            f"These controls stand at a limit, and their columns hold for changes inwards: {'; '.join(at)}."
+            f"These controls are at a limit, and their columns are valid for inward changes: {'; '.join(at)}."
         )
     if pushed:
         sentences.append(
-            f"These actuators are saturated, so that what drives them moves nothing: {'; '.join(pushed)}. Give a "
-            "point at which they are not."
+            f"These actuators are saturated, so their controls have no effect: {'; '.join(pushed)}. Choose a point "
+            "without saturation."
         )
     return tuple(sentences)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.implicit import Guess, Point, solved
+from fmilin.codegen.implicit import Guess, Point, solve_implicit
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError, UsageError
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import NativeEngine, Quantity, Values, offered
+from fmilin.models.engine import NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
@@ -93,17 +93,19 @@ class FunctionModel(NativeModel):
         algebraic: Mapping[str, Function] | None = None,
     ) -> None:
         if not callable(rates) or not all(map(callable, (algebraic or {}).values())):
-            raise UsageError(f"The rates and residuals of '{name}' are functions of (t, x, u).")
+            raise UsageError(f"The rates and residuals of '{name}' must be functions of (t, x, u).")
         if isinstance(states, Mapping):
             starts = {n: as_numbers(v, f"The start value of '{n}'") for n, v in states.items()}
             if several := [n for n, v in starts.items() if v.ndim]:
-                raise UsageError(f"The start value of '{several[0]}' is {states[several[0]]!r}: give a number.")
+                raise UsageError(
+                    f"The start value of '{several[0]}' is {states[several[0]]!r}: give a single finite number instead."
+                )
             states = Signals(Signal(n, start=float(v)) for n, v in starts.items())
         signals = states
         entries = inputs if isinstance(inputs, Signals) else Signals(inputs)
         unknown = {signals.index_of(n, f"a variable of '{name}'"): g for n, g in (algebraic or {}).items()}
-        kept = signals.select(i for i in range(len(signals)) if i not in unknown)
-        engine = _FunctionEngine(ModelInfo(name), kept, entries, rates, outputs or {})
+        state_signals = signals.select(i for i in range(len(signals)) if i not in unknown)
+        engine = _FunctionEngine(ModelInfo(name), state_signals, entries, rates, outputs or {})
         if unknown:
             engine.algebraic = Algebraic(name, signals, unknown, entries.starts, analytic=analytic)
         engine.constraints = [Constraint.from_text(c) if isinstance(c, str) else c for c in constraints]
@@ -134,7 +136,9 @@ class _FunctionEngine(NativeEngine[_Functions]):
     @cached_property
     def available(self) -> dict[str, Quantity]:
         further = [] if self.algebraic is None else self.algebraic.quantities
-        return offered(self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()], further)
+        return list_available_quantities(
+            self.states, self.inputs, [Quantity(Signal(n), f) for n, f in self.functions.items()], further
+        )
 
     def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> _Functions:
         return _Functions([self.function(q) for q in outputs], [self.function(q) for q in observed])
@@ -143,7 +147,7 @@ class _FunctionEngine(NativeEngine[_Functions]):
         """Call the functions at a point, which may be a complex one."""
         dtype, name, count = np.result_type(x, u), self.info.name, len(x)
         if self.algebraic is not None:
-            x = self.algebraic.completed(t, x, u)
+            x = self.algebraic.join_variables(t, x, u)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", np.exceptions.ComplexWarning)
@@ -151,10 +155,13 @@ class _FunctionEngine(NativeEngine[_Functions]):
                 outputs = np.array([f(t, x, u) for f in selection.outputs], dtype=dtype).ravel()
                 observed = np.array([f(t, x, u) for f in selection.observed], dtype=dtype).ravel()
         except (*_FAULTS, np.exceptions.ComplexWarning) as error:
-            hint = " A model that is not analytic must not say so." if dtype.kind == "c" else ""
+            hint = " A model that is not analytic must not be declared analytic." if dtype.kind == "c" else ""
             raise ModelError(f"The function of the model '{name}' failed: {error!r}.{hint}") from error
         if rates.shape != (count,):
-            raise UsageError(f"rates of the model '{name}' returns {rates.size} values for {count} states.")
+            raise UsageError(
+                f"rates of the model '{name}' returns {rates.size} values for {count} states. It must return one rate "
+                "per state."
+            )
         return rates, outputs, observed
 
     def differentiate(
@@ -175,7 +182,7 @@ class _FunctionEngine(NativeEngine[_Functions]):
         """Return what computes a quantity."""
         match quantity.source:
             case ("state", i):
-                position = i if self.algebraic is None else self.algebraic.kept[i]
+                position = i if self.algebraic is None else self.algebraic.state_indices[i]
                 return lambda _t, x, _u: x[position]
             case ("rate", i):
                 return lambda t, x, u: np.asarray(self.rates(t, x, u))[i]
@@ -201,34 +208,34 @@ class Algebraic:
         analytic: bool,
     ) -> None:
         self.name, self._names = name, tuple(variables.names[i] for i in residuals)
-        self.kept = [i for i in range(len(variables)) if i not in residuals]
+        self.state_indices = [i for i in range(len(variables)) if i not in residuals]
         self._positions, self._residuals = list(residuals), list(residuals.values())
         self._analytic = analytic
         self.quantities = [Quantity(variables[i], _variable(i)) for i in self._positions]
         starts, self._sizes = variables.starts, variables.scales()[self._positions]
-        point = 0.0, starts[self.kept], inputs, np.empty(0)
+        point = 0.0, starts[self.state_indices], inputs, np.empty(0)
         rough = Guess(starts[self._positions], self._sizes, *point, equations=self._names)
-        w = solved(self._linearized, rough, point, name)[1]
+        w = solve_implicit(self._linearize_residuals, rough, point, name)[1]
         self._guess = Guess(w, self._sizes, *point, equations=self._names)
 
-    def completed(self, t: float, x: Array, u: Array) -> Array:
+    def join_variables(self, t: float, x: Array, u: Array) -> Array:
         """Return states and algebraic variables together."""
         point = float(t), np.real(x), np.real(u), np.empty(0)
-        factors, w = solved(self._linearized, self._guess, point, self.name)
+        factors, w = solve_implicit(self._linearize_residuals, self._guess, point, self.name)
         full = self._full(x, w)
         if np.iscomplexobj(x) or np.iscomplexobj(u):
             full[self._positions] += 1j * factors.solve(-np.imag(self._values(t, full, u)))
         return full
 
     def _full(self, x: Array, w: Array) -> Array:
-        full = np.zeros(len(self.kept) + len(w), dtype=np.result_type(x, w))
-        full[self.kept], full[self._positions] = x, w
+        full = np.zeros(len(self.state_indices) + len(w), dtype=np.result_type(x, w))
+        full[self.state_indices], full[self._positions] = x, w
         return full
 
     def _values(self, t: float, full: Array, u: Array) -> Array:
         return np.array([g(t, full, u) for g in self._residuals]).ravel()
 
-    def _linearized(self, point: Point, w: FloatArray) -> tuple[Factors, FloatArray]:
+    def _linearize_residuals(self, point: Point, w: FloatArray) -> tuple[Factors, FloatArray]:
         t, x, u, _ = point
 
         def values(z: Array) -> Array:

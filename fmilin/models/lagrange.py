@@ -24,12 +24,12 @@ from fmilin.models.declaration import (
     Declaration,
     Entries,
     ExplicitEquations,
-    Given,
+    ModelArguments,
     Symbol,
     SymbolicConstraint,
-    assembled,
+    assemble_system,
+    build_named_constraint,
     der,
-    named_constraint,
 )
 from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.symbolic import SymbolicModel, SystemEngine
@@ -92,11 +92,13 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
         declaration = Declaration(name)
         q = declaration.declare(coordinates, "a coordinate")
         v = declaration.declare(coordinates.values(), "a velocity")
-        chain = _prescribing(constraints, inputs)
-        every = [*inputs, *(n for n in chain.values() if n not in {str(i) for i in inputs})]
+        chain = _find_prescribing_inputs(constraints, inputs)
+        all_inputs = [*inputs, *(n for n in chain.values() if n not in {str(i) for i in inputs})]
         pairs = [*zip(q, v, strict=True), *chain.items()]
-        given = Given(every, parameters or {}, outputs or {}, start or {}, _with_units(labels or Labels(), pairs))
-        given.declare(declaration)
+        arguments = ModelArguments(
+            all_inputs, parameters or {}, outputs or {}, start or {}, _with_units(labels or Labels(), pairs)
+        )
+        arguments.declare(declaration)
         driven = {declaration.symbols[s]: declaration.symbols[rate] for s, rate in chain.items()}
         M = declaration.entries(mass_matrix, len(q), "the mass matrix")
         F = [declaration.expression(e, f"force {i + 1}") for i, e in enumerate(forces)]
@@ -105,10 +107,10 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
             F = [sympy.S.Zero] * len(q)
         _note_asymmetry(declaration, M)
         motion = _ConstraintRates(dict(zip(q, v, strict=True)), driven, declaration.constants, declaration.time)
-        checked = [_checked(declaration, c, motion) for c in constraints]
+        checked = [_check_constraint(declaration, c, motion) for c in constraints]
         equations = _equations(motion, M, F, [(g, c.level) for c, g in checked])
-        declaration.derived |= equations.named()
-        super().__init__(assembled(declaration, equations, [c for c, _ in checked], given))
+        declaration.derived |= equations.derived_names()
+        super().__init__(assemble_system(declaration, equations, [c for c, _ in checked], arguments))
         self.engine.freedoms_known = not self.engine.constraints
 
     def sparse_equations(self) -> SparseEquations | None:
@@ -132,14 +134,16 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
         return LargeEquations(self._selection.numeric, self.constraints, self.engine.p, self._full, self._input_indices)
 
 
-def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]) -> dict[str, str]:
+def _find_prescribing_inputs(
+    constraints: Sequence[Expr | SymbolicConstraint], inputs: Sequence[Name]
+) -> dict[str, str]:
     """Return u -> der(u) for the inputs that enter constraints, and on to the derivative that accelerations need."""
     names = {str(i) for i in inputs}
     chain: dict[str, str] = {}
     for c in constraints:
         full = c if isinstance(c, SymbolicConstraint) else SymbolicConstraint(c)
         text = isinstance(full.expression, str)
-        used = _names_in(full.expression) if text else {str(s) for s in getattr(full.expression, "free_symbols", ())}
+        used = _list_names(full.expression) if text else {str(s) for s in getattr(full.expression, "free_symbols", ())}
         for name in sorted(used & names):
             rate = str(der(name))
             chain[name] = rate
@@ -148,7 +152,7 @@ def _prescribing(constraints: Sequence[Expr | SymbolicConstraint], inputs: Seque
     return chain
 
 
-def _names_in(text: str) -> set[str]:
+def _list_names(text: str) -> set[str]:
     try:
         return set(parse(text).names)
     except ExpressionError:
@@ -181,17 +185,17 @@ class _ConstraintRates:
 
     def constraint(self, declared: SymbolicConstraint, g: Any) -> Constraint:
         """Return a constraint; with its rate, g_q v + g_t + g_u u', where it is one on positions."""
-        full, moving = named_constraint(declared, g, None), {self.time, *self.driven} & g.free_symbols
+        full, moving = build_named_constraint(declared, g, None), {self.time, *self.driven} & g.free_symbols
         if declared.level == "velocity":
             return full
         if not moving:
             return replace(full, rate=full.expression.rate(self.names))
         rates = {self.time: 1, **self.velocity, **self.driven}
         along = (g.diff(s) * rates[s] for s in sorted(g.free_symbols & rates.keys(), key=str))
-        return named_constraint(declared, g, sympy.Add(*along))
+        return build_named_constraint(declared, g, sympy.Add(*along))
 
 
-def _checked(
+def _check_constraint(
     declaration: Declaration, source: SymbolicConstraint | Expr, motion: _ConstraintRates
 ) -> tuple[Constraint, Any]:
     """Return a constraint, and its expression in the model's symbols."""
@@ -202,7 +206,7 @@ def _checked(
     if g.free_symbols - motion.permitted - motion.velocities or (holonomic and moving):
         kind = "coordinates" if holonomic else "coordinates and velocities"
         declaration.problems.append(f"{where} may contain {kind}, inputs, parameters and time only")
-        return named_constraint(constraint, g, None), sympy.S.Zero
+        return build_named_constraint(constraint, g, None), sympy.S.Zero
     if any(g.diff(v).free_symbols & moving for v in moving):
         declaration.problems.append(f"{where} is not linear in the velocities")
     return motion.constraint(constraint, g), g

@@ -65,11 +65,11 @@ class LargeEquations(SparseManifold):
         constraints: Constraints,
         p: FloatArray,
         inputs: Callable[[FloatArray], FloatArray],
-        kept: Sequence[int],  # the inputs of the equations that are the model's, too
+        input_columns: Sequence[int],  # the inputs of the equations that are the model's, too
     ) -> None:
         super().__init__(functions.system.state_signals)
         self._functions, self._constraints, self._p, self._inputs = functions, constraints, p, inputs
-        self._columns = [*range(2 * self.n), *(2 * self.n + i for i in kept)]
+        self._columns = [*range(2 * self.n), *(2 * self.n + i for i in input_columns)]
 
     def matrix(self, t: float, x: FloatArray, u: FloatArray) -> tuple[Sparse, FloatArray]:
         """Return W and r."""
@@ -100,11 +100,11 @@ def sparse_function(arguments: Sequence[Any], results: Sequence[Any]) -> Callabl
     """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
     function = ca.Function("f", list(arguments), list(results), cse_option(*results))
 
-    def evaluated(*values: FloatArray | float) -> list[Any]:
+    def evaluate(*values: FloatArray | float) -> list[Any]:
         matrices = function(*values)
         return [_sparse(m) for m in (matrices if isinstance(matrices, tuple) else (matrices,))]
 
-    return evaluated
+    return evaluate
 
 
 def _sparse(matrix: Any) -> Any:

@@ -44,15 +44,15 @@ from fmilin.model.interface import (
     OperatingPoint,
     TangentBatch,
 )
-from fmilin.models.compiled_visits import CompiledVisits
-from fmilin.models.contacts import contact_remarks, feet_from
+from fmilin.models.compiled_visits import CompiledEvaluations
+from fmilin.models.contacts import contact_remarks, parse_feet
 from fmilin.models.engine import (
     AdjustableEngine,
     Engine,
-    GivenSlopes,
     InputSelection,
     InterfaceChoice,
     NativeEngine,
+    PointDerivatives,
     Quantity,
 )
 from fmilin.signals import FloatArray, Signals
@@ -83,7 +83,9 @@ class NativeModel(
     """The model of a :class:`NativeEngine`."""
 
     engine: NativeEngine[Any]
-    _visits: CompiledVisits | None = None  # of a view for much work, :meth:`compiled_for`; else the engine evaluates
+    _visits: CompiledEvaluations | None = (
+        None  # of a view for much work, :meth:`compiled_for`; else the engine evaluates
+    )
 
     def __init__(self, engine: NativeEngine[Any]) -> None:
         self._set_up(engine, InterfaceChoice())
@@ -117,10 +119,10 @@ class NativeModel(
         model._set_up(engine, choice)
         return model
 
-    def _changed(self, engine: NativeEngine[Any] | None = None, **choice: Any) -> Self:
+    def _replace_choice(self, engine: NativeEngine[Any] | None = None, **choice: Any) -> Self:
         return self._of(engine or self.engine, replace(self._choice, **choice))
 
-    def chosen_as(self, other: NativeModel) -> Self:
+    def with_choice_from(self, other: NativeModel) -> Self:
         """Return the same model with the inputs, outputs and changed parameters of another one of its equations."""
         return self._of(self.engine, replace(other._choice, constraints=self._choice.constraints))
 
@@ -141,7 +143,7 @@ class NativeModel(
         system = self.in_graph()
         if system is None:
             return turns
-        return tuple(turn or own for turn, own in zip(find_turns(system), turns, strict=True))
+        return tuple(turn or known_turn for turn, known_turn in zip(find_turns(system), turns, strict=True))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -187,12 +189,12 @@ class NativeModel(
     def constraints(self) -> Constraints:  # type: ignore[override]
         """The engine's own, or those that were chosen instead; inputs left out count as parameters."""
         engine, chosen = self.engine, self._choice.constraints
-        held = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._input_indices}
+        fixed_inputs = {s.name: s.start for i, s in enumerate(engine.inputs) if i not in self._input_indices}
         return Constraints(
             engine.constraints if chosen is None else chosen,
             self.states,
             self.inputs,
-            parameters={**engine.parameters, **held},
+            parameters={**engine.parameters, **fixed_inputs},
             other=lambda name: None if engine.quantity(name) is None else name,
             offered=engine.available,
         )
@@ -204,9 +206,9 @@ class NativeModel(
 
     @property
     def _observed(self) -> list[Quantity]:
-        return [self._quantity(name) for name in self._observed_names()]
+        return [self._quantity(name) for name in self._list_observed_names()]
 
-    def _observed_names(self) -> Sequence[str]:
+    def _list_observed_names(self) -> Sequence[str]:
         return self.constraints.observed
 
     @cached_property
@@ -217,7 +219,7 @@ class NativeModel(
         return any(not analytic and not row.expression.is_variable for row, analytic in rows)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Return derivatives, outputs and residuals at a point, in one visit to the engine."""
+        """Return derivatives, outputs and residuals at a point, in one evaluation to the engine."""
         full = self._full(u)
         compiled = None if self._visits is None else self._visits.at(t, x, full)
         rates, outputs, z = compiled or self.engine.evaluate(self._selection, t, x, full)
@@ -243,9 +245,9 @@ class NativeModel(
 
         return values_of_graph(self, t, x, u)
 
-    def compiled_for(self, evaluations: int) -> Self:
-        """Return the model whose single points are visited by compiled code as soon as that pays."""
-        visits = self.engine.compiled_visits(self._chosen, self._observed)
+    def compile_for_evaluations(self, evaluations: int) -> Self:
+        """Return the model whose single points are evaluated by compiled code as soon as that pays."""
+        visits = self.engine.compile_evaluations(self._chosen, self._observed)
         if visits is None:
             return self
         visits.expect(evaluations)
@@ -260,12 +262,12 @@ class NativeModel(
         if slopes is None:
             return None
         rates, outputs, dz = slopes
-        return Evaluation(rates, outputs, self._residual_slopes((t, x, u), dx, du, dz))
+        return Evaluation(rates, outputs, self._differentiate_residuals((t, x, u), dx, du, dz))
 
     def constraint_residuals(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray | None:
         """Return the residuals alone, where rates need not be computed for them; else None."""
         z: FloatArray | None
-        if not self._observed_names():
+        if not self._list_observed_names():
             z = np.empty((*x.shape[:-1], 0))
         elif self._visits is not None and x.ndim == 1 and (visit := self._visits.at(t, x, self._full(u))) is not None:
             z = visit[2]  # all of it takes less than the constraints alone uncompiled
@@ -276,9 +278,9 @@ class NativeModel(
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
         compiled = None
-        if self._visits is not None and x.ndim == 1 and self._observed_names():
+        if self._visits is not None and x.ndim == 1 and self._list_observed_names():
             compiled = self._visits.gradient(x)
-        observed = compiled or self.engine.observed_gradient(self._selection, t, x, self._full(u))
+        observed = compiled or self.engine.differentiate_observed(self._selection, t, x, self._full(u))
         if observed is None:
             return None
         z, dz = observed
@@ -286,34 +288,34 @@ class NativeModel(
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
         """Return the engine's derivatives with dependent states eliminated; None where it does not have all of them."""
-        if self.engine.compilable and self.engine.visit_seconds:
+        if self.engine.compilable and self.engine.evaluation_seconds:
             self._compilation.count_linearization()
-        if not (self.engine.whole_slopes and self._has_own_constraints):
+        if not (self.engine.has_all_derivatives and self._has_own_constraints):
             return None
         n, k = len(x), len(u)
         slopes = self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
         if slopes is None or not all(np.isfinite(a).all() for a in (slopes.derivatives, slopes.residuals)):
             return None
-        return GivenSlopes(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
+        return PointDerivatives(self.evaluate(t, x, u), slopes, smooth=self.engine.smooth)
 
     @cached_property
     def _compilation(self) -> GraphCompilation:
         """The compiler of the equations' graph, which runs when that pays."""
         from fmilin.models.compiled_graph import GraphCompilation
 
-        return GraphCompilation(self, self.engine.visit_seconds)
+        return GraphCompilation(self, self.engine.evaluation_seconds)
 
     def tangents(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
         """Return values and derivatives at many points from the graph of the equations, or together from the engine."""
         from fmilin.models.batch_graph import tangents_of_graph
 
-        tangents = tangents_of_graph(self, t, x, u, kept, parameters)
-        return self._tangents_of_engine(t, x, u, kept) if tangents is None and not parameters else tangents
+        tangents = tangents_of_graph(self, t, x, u, independent, parameters)
+        return self._tangents_of_engine(t, x, u, independent) if tangents is None and not parameters else tangents
 
     def _tangents_of_engine(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int]
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int]
     ) -> TangentBatch | None:
         if not self.engine.batches or self.constraints.hidden or self.constraints.prescribing:
             return None
@@ -332,15 +334,15 @@ class NativeModel(
         ]
         values = Evaluation(rates, outputs, self._residuals(t, x, u, z))
         derivatives = Evaluation(rate_slopes, output_slopes, np.array(residual_slopes))
-        return compute_tangents(EvaluationWithDerivatives(values, derivatives), self.states, x, kept)
+        return compute_tangents(EvaluationWithDerivatives(values, derivatives), self.states, x, independent)
 
     def reach_manifold(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], sizes: FloatArray
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
         """Return points of the manifold by compiled code of the constraints; None without."""
         from fmilin.models.batch_graph import reach_by_graph
 
-        return reach_by_graph(self, t, x, u, kept, sizes)
+        return reach_by_graph(self, t, x, u, independent, sizes)
 
     def differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:
         """Return derivatives along all states and inputs by compiled code of the graph; None without."""
@@ -398,14 +400,14 @@ class NativeModel(
             chosen["inputs"] = tuple(self.engine.inputs.index_of(name, what) for name in inputs)
         if outputs is not None:
             chosen["outputs"] = tuple(outputs)
-        return self._changed(**chosen)
+        return self._replace_choice(**chosen)
 
     @kinds_checked
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same model with these constraints declared instead of its own."""
-        return self._changed(constraints=tuple(constraints))
+        return self._replace_choice(constraints=tuple(constraints))
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return how held feet stand at a point."""
         if not self.engine.contacts:
             return ()
@@ -418,16 +420,16 @@ class NativeModel(
     @kinds_checked
     def with_held(self, feet: Sequence[str], point: OperatingPoint | None = None) -> Self:
         """Return the same model with feet held on the ground; see :meth:`HasContacts.with_held`."""
-        held = feet_from(feet)
-        if not held:
+        fixed_feet = parse_feet(feet)
+        if not fixed_feet:
             return self
         point = self.start if point is None else point
-        engine = self.engine.held(held, point.time, point.states, self._full(point.inputs))
+        engine = self.engine.held(fixed_feet, point.time, point.states, self._full(point.inputs))
         if self._choice.constraints is None:
-            return self._changed(engine)
+            return self._replace_choice(engine)
         before = {c.name for c in self.engine.constraints}
         more = [c for c in engine.constraints if c.name not in before]
-        return self._changed(engine, constraints=(*self._choice.constraints, *more))
+        return self._replace_choice(engine, constraints=(*self._choice.constraints, *more))
 
     @kinds_checked
     def with_parameters(self, values: Mapping[str, float]) -> Self:
@@ -440,15 +442,15 @@ class NativeModel(
             return self
         engine.require_parameters(values)
         new = {name: float(value) for name, value in values.items()}
-        return self._changed(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
+        return self._replace_choice(engine.with_parameters(new), parameters={**self._choice.parameters, **new})
 
-    def seen_at(self, point: OperatingPoint) -> NativeModel:
+    def resolve_limits(self, point: OperatingPoint) -> NativeModel:
         """Return the model of the engine as it is seen at a point; the same object for the same engine."""
-        engine = self.engine.seen_at(point.time, point.states, self._full(point.inputs))
+        engine = self.engine.resolve_limits(point.time, point.states, self._full(point.inputs))
         if engine is self.engine:
             return self
         if id(engine) not in self._at_points:
-            self._at_points[id(engine)] = self._changed(engine)
+            self._at_points[id(engine)] = self._replace_choice(engine)
         return self._at_points[id(engine)]
 
     def is_at_input_limits(self) -> bool:
@@ -469,13 +471,13 @@ class NativeModel(
     def _residuals(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         return self.constraints.residuals(t, x, u, z)
 
-    def _residual_slopes(
+    def _differentiate_residuals(
         self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
     ) -> FloatArray:
         """Return the derivatives of the residuals along the columns of dx, du, and dz (nz, k)."""
-        return self.constraints.along((*point, self._seen(*point)), np.concatenate((dx, du, dz)))
+        return self.constraints.along((*point, self._observe(*point)), np.concatenate((dx, du, dz)))
 
-    def _seen(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
+    def _observe(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""
         if not self._bends:
             return np.zeros(len(self.constraints.observed))

@@ -74,7 +74,7 @@ class Singularity:
 class _SaddlePointEngine(SystemEngine):
     """W = [[M, G'], [G, 0]] solved in a particular way, with Baumgarte's attraction where that is asked for."""
 
-    visit_seconds = 0.0  # compiled code solves in another way
+    evaluation_seconds = 0.0  # compiled code solves in another way
 
     def __init__(self, system: SymbolicSystem, laws: Sequence[Constraint], factors: Any) -> None:
         super().__init__(system)
@@ -85,16 +85,16 @@ class _SaddlePointEngine(SystemEngine):
         """Return functions that solve by these factors."""
         return SystemFunctions(system, self.factors)
 
-    def stabilized(self, alpha: float, beta: float) -> Self:
+    def with_stabilization(self, alpha: float, beta: float) -> Self:
         """Return the same engine with the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
         right = _with_attraction(self.system, self._plain, self._laws, alpha, beta)
-        other = self.having(replace(self.system, right_hand_side=right))
+        other = self.with_system(replace(self.system, right_hand_side=right))
         other._variant = alpha, beta
         return other
 
-    def unstabilized(self) -> Self:
+    def without_stabilization(self) -> Self:
         """Return the same engine without any stabilization."""
-        other = self.having(replace(self.system, right_hand_side=self._plain))
+        other = self.with_system(replace(self.system, right_hand_side=self._plain))
         other._variant = ()
         return other
 
@@ -115,9 +115,9 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
 
     @cached_property
     def _unstabilized(self) -> Self:
-        return self._changed(self.engine.unstabilized())
+        return self._replace_choice(self.engine.without_stabilization())
 
-    def stabilized(self, alpha: float, beta: float) -> Self:
+    def with_stabilization(self, alpha: float, beta: float) -> Self:
         """Return the model with Baumgarte's stabilization, alpha and beta >= 0 in 1/s, eqs. (3.8) and (3.9).
 
         Constraints become 0 = g'' + 2 alpha g' + beta^2 g, those on velocities 0 = a' + 2 alpha a.
@@ -125,7 +125,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
         from fmilin.simulation.stabilizations import Baumgarte
 
         rates = Baumgarte(alpha, beta)  # refuses what are none
-        return self._changed(self.engine.stabilized(rates.alpha, rates.beta))
+        return self._replace_choice(self.engine.with_stabilization(rates.alpha, rates.beta))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class NullSpaceModel(_SaddlePointModel):
     @kinds_checked
     def __init__(self, model: SymbolicModel, *, threshold: float = PSEUDOINVERSE_TOLERANCE) -> None:
         if not 0 <= threshold < 1:
-            raise UsageError(f"The threshold is a fraction of the largest singular value, not {threshold:g}.")
+            raise UsageError(f"The threshold must be a fraction of the largest singular value, not {threshold:g}.")
         coordinates = model.states[: len(model.states) // 2]
         sizes = np.array([s.nominal or 1.0 for s in coordinates], dtype=np.float64)
         super().__init__(model, _ByNullSpace(threshold, sizes))
@@ -217,8 +217,8 @@ def _require_lagrange(model: SymbolicModel) -> None:
         )
     if len(model.constraints.declared) != multipliers:
         raise UsageError(
-            f"The constraints of '{system.name}' were replaced and no longer belong to its {multipliers} "
-            "multipliers: take the model as it was built, and replace constraints afterwards."
+            f"The constraints of '{system.name}' were replaced and no longer belong to its {multipliers} multipliers: "
+            "use the original model, and replace constraints afterwards."
         )
 
 
@@ -226,8 +226,8 @@ def _with_attraction(
     declared: SymbolicSystem, unstabilized: Sequence[Any], laws: Sequence[Constraint], alpha: float, beta: float
 ) -> tuple[Any, ...]:
     """Return the right-hand side (F, -Gdot v - 2 alpha g' - beta^2 g) of eq. (3.9)."""
-    every = (declared.time, *declared.states, *declared.inputs, *declared.parameters)
-    symbols: dict[str, Any] = {str(s): s for s in every}
+    declared_symbols = (declared.time, *declared.states, *declared.inputs, *declared.parameters)
+    symbols: dict[str, Any] = {str(s): s for s in declared_symbols}
     n = len(declared.unknowns) - len(laws)
     right = list(unstabilized)
     for k, law in enumerate(laws):

@@ -22,13 +22,13 @@ from fmilin.models.declaration import (
     Declaration,
     Entries,
     ExplicitEquations,
-    Given,
+    ModelArguments,
     Symbol,
     SymbolicConstraint,
-    assembled,
+    assemble_system,
+    build_named_constraint,
     der,
-    named_constraint,
-    rate_along,
+    differentiate_in_time,
     vanishes,
 )
 from fmilin.models.labels import Expr, Labels, Name
@@ -81,16 +81,16 @@ class OdeModel(SymbolicModel):
     array([-0.05])
     """
 
-    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **given: Any) -> Self:
+    def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **options: Any) -> Self:
         """Return a model of this class, or a DaeModel where there are algebraic variables.
 
         Type checkers are told of this class alone: of a method that may return another one, pyright takes the arguments
         to be unknown, and checks none of them.
         """
-        require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **given})
-        if not given.get("algebraic") and given.get("mass_matrix") is None:
+        require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **options})
+        if not options.get("algebraic") and options.get("mass_matrix") is None:
             return super().__new__(cls)
-        dae: Any = as_dae(name, equations or {}, given)
+        dae: Any = as_dae(name, equations or {}, options)
         return super().__new__(cls) if dae is None else cast("Self", dae)
 
     @containers_checked
@@ -110,20 +110,22 @@ class OdeModel(SymbolicModel):
     ) -> None:
         del algebraic  # there are none: see __new__
         if not isinstance(equations, Mapping):
-            raise UsageError("'equations' gives each state its rate: {'x': 'v', 'v': '-x'}.")
+            raise UsageError("'equations' must give each state its rate: {'x': 'v', 'v': '-x'}.")
         declaration = Declaration(name)
-        given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
+        arguments = ModelArguments(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
         states = declaration.declare(equations, "a state")
-        given.declare(declaration)
+        arguments.declare(declaration)
         F = [declaration.expression(f, f"the equation of '{s}'") for s, f in equations.items()]
         if mass_matrix is None:
             solved = ExplicitEquations(states, F)
         else:
-            solved = _separated(states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F)
-        declaration.derived |= solved.named()
+            solved = _separate_explicit_rows(
+                states, declaration.entries(mass_matrix, len(states), "the mass matrix"), F
+            )
+        declaration.derived |= solved.derived_names()
         driven = {declaration.symbols[str(u)] for u in inputs} | set(solved.unknowns)
         named = [c if isinstance(c, Constraint) else _with_rate(declaration, c, solved, driven) for c in constraints]
-        super().__init__(assembled(declaration, solved, named, given))
+        super().__init__(assemble_system(declaration, solved, named, arguments))
         if mass_matrix is not None and not constraints:
             written: dict[str, Any] = {
                 "inputs": inputs,
@@ -140,10 +142,10 @@ class OdeModel(SymbolicModel):
         written = changed.engine.as_written
         if not (values and isinstance(written, AsWritten)):
             return changed
-        given = {**written.given, "parameters": changed.parameters}
-        given["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
-        dae = as_dae(written.name, written.equations, given)
-        return changed if dae is None else cast("Self", dae.chosen_as(changed))
+        options = {**written.options, "parameters": changed.parameters}
+        options["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
+        dae = as_dae(written.name, written.equations, options)
+        return changed if dae is None else cast("Self", dae.with_choice_from(changed))
 
 
 @dataclass(frozen=True)
@@ -152,10 +154,10 @@ class AsWritten:
 
     name: str
     equations: Mapping[Name, Expr]
-    given: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
-def _separated(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> ExplicitEquations:
+def _separate_explicit_rows(states: Sequence[Symbol], E: Entries, F: Sequence[Any]) -> ExplicitEquations:
     """Return E x' = F with the rows that hold one derivative times a number in explicit form, the others as W w = r."""
     n = len(states)
     entries: list[dict[int, Any]] = [{} for _ in range(n)]
@@ -183,25 +185,25 @@ def _with_rate(
     """Return the constraint g with its hidden one where that can be written down without ``driven``: inputs and w."""
     constraint, g = declaration.constraint(source)
     if constraint.level != "position":
-        return named_constraint(constraint, g, None)
-    rate = rate_along(g, dict(zip(equations.states, equations.derivatives, strict=True)), declaration.time)
-    return named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
+        return build_named_constraint(constraint, g, None)
+    rate = differentiate_in_time(g, dict(zip(equations.states, equations.derivatives, strict=True)), declaration.time)
+    return build_named_constraint(constraint, g, None if rate.free_symbols & driven or vanishes(rate) else rate)
 
 
 Written = Any  # text, sympy.Expr or a number
 
 
-def as_dae(name: str, equations: Mapping[Any, Written], given: Mapping[str, Any]) -> DaeModel | None:
+def as_dae(name: str, equations: Mapping[Any, Written], options: Mapping[str, Any]) -> DaeModel | None:
     """Return the model of E x' = F, 0 = g with what else was given to an OdeModel; None where E alone is regular."""
     from fmilin.models.dae.model import DaeModel
 
-    algebraic, mass_matrix = given.get("algebraic") or {}, given.get("mass_matrix")
-    if not algebraic and (mass_matrix is None or not _is_singular(equations, mass_matrix, given)):
+    algebraic, mass_matrix = options.get("algebraic") or {}, options.get("mass_matrix")
+    if not algebraic and (mass_matrix is None or not _is_singular(equations, mass_matrix, options)):
         return None
-    if given.get("constraints"):
+    if options.get("constraints"):
         raise UsageError(
-            f"The constraints of '{name}' are equations of its own where there are algebraic variables: write all of "
-            "them with fmilin.models.DaeModel, which finds what is a constraint."
+            f"The constraints of '{name}' are equations of the model if it has algebraic variables: write all of them "
+            "with fmilin.models.DaeModel, which identifies the constraints."
         )
     rates = [der(state) for state in equations]
     if mass_matrix is None:
@@ -210,9 +212,11 @@ def as_dae(name: str, equations: Mapping[Any, Written], given: Mapping[str, Any]
         rows = [-_read(f) for f in equations.values()]
         for (i, j), e in _entries(mass_matrix).items():
             rows[i] += e * rates[j]
-    kept = {key: value for key, value in given.items() if key not in ("algebraic", "mass_matrix", "constraints")}
+    ode_options = {
+        key: value for key, value in options.items() if key not in ("algebraic", "mass_matrix", "constraints")
+    }
     residuals = [_read(g) for g in algebraic.values()]
-    return DaeModel(name, [*rows, *residuals], states=list(equations), algebraic=list(algebraic), **kept)
+    return DaeModel(name, [*rows, *residuals], states=list(equations), algebraic=list(algebraic), **ode_options)
 
 
 def _read(source: Written) -> Any:
@@ -254,10 +258,10 @@ def _sum_of_moduli(entry: Any, numbers: Mapping[Any, Any]) -> float:
     return 0.0
 
 
-def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, given: Mapping[str, Any]) -> bool:
-    """Whether E is singular at the start; what cannot be read is for the OdeModel to refuse."""
-    values = {str(k): 0.0 for k in [*equations, *given.get("inputs", ()), "time"]}
-    values |= {str(k): v for part in ("start", "parameters") for k, v in (given.get(part) or {}).items()}
+def _is_singular(equations: Mapping[Any, Written], mass_matrix: Any, options: Mapping[str, Any]) -> bool:
+    """Whether E is singular at the start; what cannot be read is for the OdeModel to reject."""
+    values = {str(k): 0.0 for k in [*equations, *options.get("inputs", ()), "time"]}
+    values |= {str(k): v for part in ("start", "parameters") for k, v in (options.get(part) or {}).items()}
     E = np.zeros((len(equations), len(equations)))
     unreadable = FmilinError, KeyError, IndexError, TypeError, ValueError, AttributeError, sympy.SympifyError
     with suppress(*unreadable):

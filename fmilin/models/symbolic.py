@@ -17,7 +17,7 @@ from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import HasFormulas
 from fmilin.model.equations import SecondOrderForm, SymbolicSystem
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import AdjustableEngine, NativeEngine, Quantity, Values, offered
+from fmilin.models.engine import AdjustableEngine, NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
@@ -33,8 +33,8 @@ SX = Any  # casadi.SX: casadi ships no types
 def is_lagrange(states: Sequence[str], unknowns: Sequence[str]) -> bool:
     """Whether the unknowns are the accelerations of half the states, followed by multipliers."""
     n = len(states) // 2
-    wanted = [*(f"der({v})" for v in states[n:]), *(f"lambda[{k + 1}]" for k in range(len(unknowns) - n))]
-    return 2 * n == len(states) and n > 0 and list(unknowns) == wanted
+    names = [*(f"der({v})" for v in states[n:]), *(f"lambda[{k + 1}]" for k in range(len(unknowns) - n))]
+    return 2 * n == len(states) and n > 0 and list(unknowns) == names
 
 
 def second_order_form(
@@ -100,7 +100,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
     """
 
     compilable = True
-    visit_seconds = 3e-5
+    evaluation_seconds = 3e-5
     parameter_signals: Signals
     p: FloatArray  # shape (np,)
     _variant: tuple[float, ...] = ()  # tells apart graphs of copies whose equations differ by more than values
@@ -118,7 +118,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
     def _take(self, equations: Any) -> None:
         """Note the equations as they are given, with their values and start values."""
 
-    def having(self, equations: Any) -> Self:
+    def with_system(self, equations: Any) -> Self:
         """Return the same engine with other values, start values or right-hand side; what was made is shared."""
         other = copy(self)
         for cached in ("available", "point_codes"):
@@ -126,7 +126,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
         other._take(equations)
         return other
 
-    def made(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
+    def build_model(self, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
         """Return what ``make`` returned when it was first called under a ``key``, whatever the values of parameters."""
         key = (*self._variant, *key)
         if key not in self._made:
@@ -174,7 +174,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
     def numeric(self, quantities: Sequence[Quantity]) -> SystemFunctions:
         """Return the equations with these outputs as functions; they are made once, whatever the parameters."""
         names = tuple(quantity.signal.name for quantity in quantities)
-        functions: SystemFunctions = self.made(
+        functions: SystemFunctions = self.build_model(
             ("functions", names), lambda: self.functions(replace(self.base, outputs=self._column(quantities)))
         )
         return functions
@@ -197,7 +197,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
         try:
             return selection.split(*selection.numeric.products((t, x, u, self.p), dx, du))
         except LIBRARY_ERRORS as error:
-            raise describe_library_error(error, f"the slopes of the equations at time {t:g}") from error
+            raise describe_library_error(error, f"the derivatives of the equations at time {t:g}") from error
 
     def second_order_form(
         self, selection: SymbolicSelection, t: float, x: FloatArray, u: FloatArray
@@ -224,7 +224,7 @@ class SystemEngine(SymbolicEngine):
     @property
     def _graph(self) -> tuple[Graph, ImplicitSystem]:
         """The graph of the equations, and the equations in it without outputs."""
-        graph: tuple[Graph, ImplicitSystem] = self.made(("graph",), self._write_graph)
+        graph: tuple[Graph, ImplicitSystem] = self.build_model(("graph",), self._write_graph)
         return graph
 
     def _write_graph(self) -> tuple[Graph, ImplicitSystem]:
@@ -253,7 +253,7 @@ class SystemEngine(SymbolicEngine):
     @property
     def autonomous(self) -> bool:  # type: ignore[override]
         """Whether time stands nowhere in the equations."""
-        return bool(self.made(("autonomous",), self._look_for_time))
+        return bool(self.build_model(("autonomous",), self._look_for_time))
 
     def _look_for_time(self) -> bool:
         """Return whether time stands in no equation and in no constraint."""
@@ -278,7 +278,7 @@ class SystemEngine(SymbolicEngine):
         system = self.system
         parameters = {s: values.get(str(s), value) for s, value in system.parameters.items()}
         signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in system.parameter_signals)
-        return self.having(replace(system, parameters=parameters, parameter_signals=signals))
+        return self.with_system(replace(system, parameters=parameters, parameter_signals=signals))
 
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
@@ -289,10 +289,10 @@ class SystemEngine(SymbolicEngine):
         further = (Quantity(Signal(name), expression) for name, expression in system.extra_names.items())
         sources: dict[Any, tuple[str, int]] = {s: ("input", i) for i, s in enumerate(system.inputs)}
         sources |= {s: ("state", i) for i, s in enumerate(system.states)}
-        every = offered(self.states, self.inputs, declared, further)
-        same = {name: sources.get(self.formula(quantity)) for name, quantity in every.items()}
-        return every | {
-            name: Quantity(every[name].signal, source) for name, source in same.items() if source is not None
+        all_symbols = list_available_quantities(self.states, self.inputs, declared, further)
+        same = {name: sources.get(self.formula(quantity)) for name, quantity in all_symbols.items()}
+        return all_symbols | {
+            name: Quantity(all_symbols[name].signal, source) for name, source in same.items() if source is not None
         }
 
 
@@ -317,11 +317,11 @@ class SymbolicModel(NativeModel, HasFormulas):
         system, quantity = self.engine.system, self.engine.quantity(name)
         if quantity is None:
             return None
-        every = (system.time, *system.states, *system.inputs, *system.parameters)
+        all_symbols = (system.time, *system.states, *system.inputs, *system.parameters)
         expression = self.engine.formula(quantity)
-        if expression.free_symbols - set(every):
+        if expression.free_symbols - set(all_symbols):
             return None
-        return Expression.from_sympy(expression, {s: str(s) for s in every})
+        return Expression.from_sympy(expression, {s: str(s) for s in all_symbols})
 
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
@@ -343,4 +343,4 @@ class SymbolicModel(NativeModel, HasFormulas):
             Signals(replace(s, start=float(values.get(s.name, s.start))) for s in signals)
             for signals in (system.state_signals, system.input_signals)
         )
-        return self._changed(engine.having(replace(system, state_signals=states, input_signals=inputs)))
+        return self._replace_choice(engine.with_system(replace(system, state_signals=states, input_signals=inputs)))

@@ -53,7 +53,7 @@ class CasadiModel:
 
     def invariants(self, rows: Sequence[int]) -> Callable[[MX, MX, MX], MX]:
         """Return h(x, u, t), some ``rows`` of the constraints' residuals and then of their rates, for symbols."""
-        return self._graph.evaluated(self._graph.invariants(self.model.constraints.hidden, {})[list(rows)])
+        return self._graph.evaluate(self._graph.invariants(self.model.constraints.hidden, {})[list(rows)])
 
     def in_independent_coordinates(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
@@ -108,9 +108,9 @@ def to_casadi(model: Model) -> CasadiModel:
     system = read_graph(model)
     if system is None:
         raise UsageError(
-            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form that CasADi could evaluate, "
-            "only numbers. Describe it natively, by equations or as a mechanism; fmilin.linearize and "
-            "fmilin.simulate take it as it is."
+            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form for CasADi, only numbers. "
+            "Describe it natively, by equations or as a mechanism; fmilin.linearize and fmilin.simulate work without "
+            "one."
         )
     graph = _ModelGraph(system, model)
     return CasadiModel(
@@ -152,7 +152,7 @@ class _ModelGraph:
         symmetric = all(np.abs(W - W.T).max() <= W_ASYMMETRY_TOLERANCE * np.abs(W).max() for W in (W_start, W_nearby))
         return bool(symmetric and np.linalg.eigvalsh(W_start)[0] > 0)
 
-    def evaluated(self, expression: SX) -> Callable[[MX, MX, MX], MX]:
+    def evaluate(self, expression: SX) -> Callable[[MX, MX, MX], MX]:
         """Return a column over (x, u, t, w) as what can be called with symbols (x, u, t)."""
         arguments = [self.x, self.u, self.t]
         if not self.w.numel() or not ca.depends_on(expression, self.w):
@@ -161,13 +161,13 @@ class _ModelGraph:
         equations = ca.Function("equations", free, [self.W, self.r], {"cse": True})
         values = ca.Function("values", [*arguments, self.w], [expression], {"cse": True})
 
-        def solved(x: MX, u: MX, t: MX) -> MX:
+        def solve(x: MX, u: MX, t: MX) -> MX:
             if self.guess is not None:
                 return values(x, u, t, self._newton()(self.guess.unknowns, ca.vertcat(x, u, t)))
             W, r = equations(x, u, t)
             return values(x, u, t, ca.solve(W, r, "qr"))
 
-        return solved
+        return solve
 
     def _newton(self) -> Function:
         """Return (guess, (x, u, t)) -> w, where the equations are not linear in w."""
@@ -181,7 +181,7 @@ class _ModelGraph:
         if not self.w.numel() or not ca.depends_on(expression, self.w):
             return ca.Function(name, [self.x, self.u, self.t], [expression], *labels, {"cse": True})
         x, u, t = ca.MX.sym("x", self.x.shape[0]), ca.MX.sym("u", self.u.shape[0]), ca.MX.sym("t")
-        return ca.Function(name, [x, u, t], [self.evaluated(expression)(x, u, t)], *labels)
+        return ca.Function(name, [x, u, t], [self.evaluate(expression)(x, u, t)], *labels)
 
     def invariants(self, needs_rate: Sequence[int], input_rates: Mapping[int, int]) -> SX:
         """Return h: the residuals, then the rates of those that need it, over inputs that are rates of other inputs."""
@@ -216,22 +216,22 @@ def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
     )
 
 
-def _states(nonlinear: CasadiModel, frame: Frame, given: tuple[MX, MX, MX]) -> MX:
+def _states(nonlinear: CasadiModel, frame: Frame, rate_arguments: tuple[MX, MX, MX]) -> MX:
     """Return x = Psi(y) with (rho(x) - y; h(t, x)) = 0, Spencer eq. (2.23), for symbols y, u, t."""
     p, coordinates = frame.parametrization, frame.coordinates
     rows = list(p.rows)
     if coordinates.is_linear and not rows:
-        return ca.mtimes(ca.DM(np.linalg.inv(coordinates.R)), given[0])
+        return ca.mtimes(ca.DM(np.linalg.inv(coordinates.R)), rate_arguments[0])
     graph, invariants = nonlinear._graph, p.invariants
-    h = graph.evaluated(graph.invariants(invariants.hidden, invariants.chain)[rows])
+    h = graph.evaluate(graph.invariants(invariants.hidden, invariants.chain)[rows])
     sizes = np.linalg.norm(p.gradient.H[rows] * p.scales, axis=1)
     sizes = np.where(sizes > 0, sizes, 1.0)
     xi = ca.MX.sym("xi", len(p.x0))  # the states in their own sizes: Newton's iteration ends by them
-    x, parameters = xi * ca.DM(p.scales), ca.MX.sym("parameters", sum(part.shape[0] for part in given))
-    y, u, t = ca.vertsplit(parameters, np.cumsum([0, *(part.shape[0] for part in given)]).tolist())
+    x, parameters = xi * ca.DM(p.scales), ca.MX.sym("parameters", sum(part.shape[0] for part in rate_arguments))
+    y, u, t = ca.vertsplit(parameters, np.cumsum([0, *(part.shape[0] for part in rate_arguments)]).tolist())
     equations = ca.vertcat((coordinates.graph(x) - y) / ca.DM(frame.y_scales), h(x, u, t) / ca.DM(sizes))
     newton = ca.rootfinder(
         "newton", "newton", {"x": xi, "p": parameters, "g": equations}, {"abstol": ACCURACY, "max_iter": 50}
     )
-    guess = ca.DM(p.x0) + ca.mtimes(ca.DM(p.derivative), given[0] - ca.DM(p.y0))
-    return newton(guess / ca.DM(p.scales), ca.vertcat(*given)) * ca.DM(p.scales)
+    guess = ca.DM(p.x0) + ca.mtimes(ca.DM(p.derivative), rate_arguments[0] - ca.DM(p.y0))
+    return newton(guess / ca.DM(p.scales), ca.vertcat(*rate_arguments)) * ca.DM(p.scales)

@@ -67,7 +67,7 @@ class Balanced:
         inverse: FloatArray = (V / self.sigma[:rank]) @ (self.U[:, :rank].T * self.rows)
         return inverse
 
-    def left(self, r: FloatArray, limit: float) -> FloatArray:
+    def compute_unremovable_part(self, r: FloatArray, limit: float) -> FloatArray:
         """Return the part of W r that no step can remove, shape (m,)."""
         U = self.U[:, : int(np.count_nonzero(self.sigma > limit * max(float(np.max(self.sigma, initial=0.0)), 1e-300)))]
         weighted = self.rows * r
@@ -81,12 +81,12 @@ class Balanced:
         return decompose_by_singular_values(self.E)[2][self.rank(limit) :].T
 
 
-def balanced(J: FloatArray, seen: FloatArray | None = None) -> Balanced:
-    """Return the balanced form of a finite J (m, n); ``seen`` (m, n) has the largest entries at several points."""
+def equilibrate_jacobian(J: FloatArray, entry_sizes: FloatArray | None = None) -> Balanced:
+    """Return the equilibrated form of a finite J (m, n); ``entry_sizes`` (m, n) are the largest at several points."""
     m, n = J.shape
     rows, columns = np.ones(m), np.ones(n)
     # Where a force is largest its slope vanishes: a row that is short by chance must not be magnified.
-    size = np.abs(J) if seen is None else seen
+    size = np.abs(J) if entry_sizes is None else entry_sizes
     for _ in range(ROUNDS):
         lengths = np.sqrt(np.square(size * columns) @ np.ones(n)) if n else np.zeros(m)
         rows = np.divide(1.0, lengths, out=np.zeros(m), where=lengths > 0)
@@ -114,7 +114,7 @@ class NewtonStep:
     noise: FloatArray  # (n,), of the step: rounding of the rates
     balances: bool  # whether it removes all of them
 
-    def is_within(self, limit: float) -> bool:
+    def is_equilibrium_near(self, limit: float) -> bool:
         """Whether an equilibrium lies so near."""
         return self.balances and bool((np.abs(self.step) <= limit + self.noise).all())
 
@@ -125,7 +125,9 @@ def newton_step(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, errors
     most, noise = terms.max(axis=1, initial=0.0), _noise(sizes, slopes, errors)
     if (np.abs(rates) <= noise).all():
         return NewtonStep(np.zeros(slopes.shape[1]), np.zeros(slopes.shape[1]), balances=True)
-    form = balanced(np.where(terms > NONZERO_ERROR_FACTOR * errors + ROUNDING_TOLERANCE * most[:, None], slopes, 0.0))
+    form = equilibrate_jacobian(
+        np.where(terms > NONZERO_ERROR_FACTOR * errors + ROUNDING_TOLERANCE * most[:, None], slopes, 0.0)
+    )
     blurred = float(np.linalg.norm(form.rows[:, None] * errors * form.columns))
     P = form.inverse(form.rank(max(RANK, blurred / max(float(form.sigma.max(initial=0.0)), 1e-300))))
     step = -P @ rates
@@ -140,7 +142,7 @@ def is_equilibrium(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, err
     if not np.isfinite(slopes).all():
         return False
     slow = bool((np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * sizes).all())
-    if slow and newton_step(rates, sizes, slopes[:, :states], errors[:, :states]).is_within(
+    if slow and newton_step(rates, sizes, slopes[:, :states], errors[:, :states]).is_equilibrium_near(
         TRIM_DISTANCE_TOLERANCE / 2
     ):
         return True

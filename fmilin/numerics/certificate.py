@@ -26,18 +26,18 @@ class CertifiedZero:
     z: FloatArray  # (n,), the point, a few steps nearer
     distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one
     step: FloatArray  # (n,), the last Newton step
-    seen: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
+    entry_sizes: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
     multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
     runs_away: bool = False
     is_isolated: bool = False  # whether there is exactly one solution within ``distance``
     empty_rows: NDArray[np.bool_] | None = None  # (m,), rows that no unknown changes by more than rounding
 
     @classmethod
-    def unknown(cls, z: FloatArray, J: FloatArray) -> CertifiedZero:
+    def without_certificate(cls, z: FloatArray, J: FloatArray) -> CertifiedZero:
         """Return what is known of a point with a residual that is not small: nothing."""
         return cls(z, np.full(len(z), np.inf), np.full(len(z), np.inf), np.abs(J))
 
-    def is_near(self, sizes: FloatArray) -> bool:
+    def is_close(self, sizes: FloatArray) -> bool:
         """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
         return bool((self.distance <= TRIM_DISTANCE_TOLERANCE * sizes).all())
 

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, equilibrate_jacobian
 from fmilin.numerics.certificate import CertifiedZero
 from fmilin.numerics.differences.sweep import POINTS, noise_from_table
 from fmilin.signals import FloatArray
@@ -46,10 +46,10 @@ def _fade(ratios: list[float]) -> bool:
 
 
 class _Slopes:
-    """A Jacobian (m, n), measured in sizes ``seen`` nearby, and its pseudo-inverses."""
+    """A Jacobian (m, n), measured in the ``entry_sizes`` nearby, and its pseudo-inverses."""
 
-    def __init__(self, J: FloatArray, seen: FloatArray, z: FloatArray, limit: float) -> None:
-        form = balanced(J, seen)
+    def __init__(self, J: FloatArray, entry_sizes: FloatArray, z: FloatArray, limit: float) -> None:
+        form = equilibrate_jacobian(J, entry_sizes)
         self.J, self.form, self.rank = J, form, form.rank(limit)
         self.P = form.inverse(self.rank)
         loose_rank = int(
@@ -151,19 +151,19 @@ class _ZeroSearch:
         return replace(self._search(), empty_rows=self.empty_rows)
 
     def _search(self) -> CertifiedZero:
-        ratios = self._polished()
+        ratios = self._polish_point()
         d = -self.slopes.P @ self.r
         if _fade(ratios):
-            return CertifiedZero(self.z, np.full(len(d), np.inf), d, self.seen, runs_away=True)
-        return self._judged(d)
+            return CertifiedZero(self.z, np.full(len(d), np.inf), d, self.entry_sizes, runs_away=True)
+        return self._judge_point(d)
 
     def _slopes(self) -> _Slopes:
         unknowns = self.equations.unknowns
         inside = (self.z > unknowns.low) & (self.z < unknowns.high)
-        self.seen = self._entry_sizes()
-        self.seen[self.empty_rows] = 0.0
+        self.entry_sizes = self._entry_sizes()
+        self.entry_sizes[self.empty_rows] = 0.0
         self.J = np.where(self.empty_rows[:, None], 0.0, self.J)
-        return _Slopes(np.where(inside, self.J, 0.0), self.seen, self.z, self.limit)
+        return _Slopes(np.where(inside, self.J, 0.0), self.entry_sizes, self.z, self.limit)
 
     def _entry_sizes(self) -> FloatArray:
         """Return the largest modulus of each entry of the Jacobian (m, n), here or nearby."""
@@ -175,8 +175,8 @@ class _ZeroSearch:
     def _find_empty_rows(self) -> NDArray[np.bool_]:
         """Return which rows (m,) stay within their noise at points nearby.
 
-        The slopes of such a row are rounding: those of an arm's spin, which no moment reaches. Divided by their own
-        length they would be an equation like any other, and its noise an error in all unknowns.
+        The derivatives of such a row are rounding: those of an arm's spin, which no moment reaches. Divided by their
+        own length they would be an equation like any other, and its noise an error in all unknowns.
         """
         change = self._entry_sizes() @ self.sizes
         empty = (change > 0) & (change <= FAINT_RESIDUAL_SIZE * np.max(change, initial=0.0))
@@ -189,7 +189,7 @@ class _ZeroSearch:
             empty &= np.abs(nearby - self.r) <= noise  # NaN is not
         return np.asarray(empty)
 
-    def _polished(self) -> list[float]:
+    def _polish_point(self) -> list[float]:
         """Go on with Newton's method as long as it gains; return the ratios of the steps' lengths."""
         lengths: list[float] = []
         ratios: list[float] = []
@@ -206,8 +206,10 @@ class _ZeroSearch:
                 or not self._advance(d, ratios)
             ):
                 break
-        left = np.abs(self.r + self.slopes.J @ d)
-        self.settled = bool(d.any()) and lengths[-1] <= STEP_TOLERANCE and bool((left <= 0.1 * np.abs(self.r)).all())
+        remaining = np.abs(self.r + self.slopes.J @ d)
+        self.settled = (
+            bool(d.any()) and lengths[-1] <= STEP_TOLERANCE and bool((remaining <= 0.1 * np.abs(self.r)).all())
+        )
         return ratios
 
     def _advance(self, d: FloatArray, ratios: list[float]) -> bool:
@@ -235,7 +237,7 @@ class _ZeroSearch:
     def _jacobian(self, z: FloatArray) -> FloatArray:
         return self.equations.jacobian(z, exact=self.exact, quick=not self.exact)[0]
 
-    def _judged(self, d: FloatArray) -> CertifiedZero:
+    def _judge_point(self, d: FloatArray) -> CertifiedZero:
         uncertainty, noise = self._noise()
         doubtful = self.slopes.null
         if self.slopes.determines_all:
@@ -244,7 +246,7 @@ class _ZeroSearch:
             step = -self.slopes.loose @ self.r
             bound = self._bound(step, uncertainty)
             if bound is not None and (bound <= TRIM_DISTANCE_TOLERANCE * self.sizes).all():
-                return CertifiedZero(self.z, bound, step, self.seen, is_isolated=True)
+                return CertifiedZero(self.z, bound, step, self.entry_sizes, is_isolated=True)
         doubtful = np.hstack((doubtful, self.slopes.weak(self.r, noise, self.sizes)))
         if not doubtful.shape[1]:
             doubtful = (d if np.abs(d).max(initial=0.0) > 0 else np.cos(np.arange(len(d)) + 1.0))[:, None]
@@ -295,82 +297,82 @@ class _ZeroSearch:
         directions = doubtful.T / np.max(np.abs(doubtful) / sizes[:, None], axis=0, initial=1e-300)[:, None]
         Q = np.linalg.qr(doubtful / sizes[:, None])[0]
         apart = np.eye(n) - (sizes[:, None] * Q) @ (Q.T / sizes)
-        rest = apart @ _Slopes(self.slopes.J @ apart, self.seen, self.z, self.limit).P
+        rest = apart @ _Slopes(self.slopes.J @ apart, self.entry_sizes, self.z, self.limit).P
         distance = 2 * np.abs(rest @ self.r) + np.abs(rest) @ noise
         multiple: set[int] = set()
         determined = 0
         mixed = np.cos(np.arange(len(directions)) + 1.0) @ directions
-        if len(directions) > 1 and self._followed(mixed, rest, noise)[0] == "family":
+        if len(directions) > 1 and self._follow_direction(mixed, rest, noise)[0] == "family":
             directions = directions[:0]  # where a sum of all of them leads nowhere else, none does
         for v in directions:
-            end, s = self._followed(v, rest, noise)
+            end, s = self._follow_direction(v, rest, noise)
             if end == "multiple" and self._leaves_linearly(v, s, rest):
                 # A weak spring beside a stiff one: the solution is simple, and known as well as rounding allows.
                 distance = distance + s * np.abs(v)
                 determined += 1
                 continue
             if end == "nowhere" and not self.centred:
-                root = self._root_along(v, rest, noise)
+                root = self._find_root(v, rest, noise)
                 if root is not None:
                     self.centred = True
                     self._move(root, self.equations.values(root))
-                    return self._judged(-self.slopes.P @ self.r)
+                    return self._judge_point(-self.slopes.P @ self.r)
             if end in ("nowhere", "fades"):
-                return CertifiedZero(self.z, np.full(n, np.inf), d, self.seen, runs_away=end == "fades")
+                return CertifiedZero(self.z, np.full(n, np.inf), d, self.entry_sizes, runs_away=end == "fades")
             if end == "multiple":
                 distance = distance + s * np.abs(v)
                 multiple |= set(np.flatnonzero(s * np.abs(v) > 0.1 * distance).tolist())
         is_isolated = 0 < determined == len(directions)
-        return CertifiedZero(self.z, distance, d, self.seen, tuple(sorted(multiple)), is_isolated=is_isolated)
+        return CertifiedZero(self.z, distance, d, self.entry_sizes, tuple(sorted(multiple)), is_isolated=is_isolated)
 
     def _leaves_linearly(self, v: FloatArray, s: float, P: FloatArray) -> bool:
         """Whether the residual changes its sign along v, and grows in proportion, from where it leaves its noise."""
-        far = min(LINEAR_RANGE_FACTOR * s, 1.0)
+        distance = min(LINEAR_RANGE_FACTOR * s, 1.0)
         nothing = np.zeros(len(self.r))
-        ahead, behind, half = (self._residual_at(k * far, v, P, nothing)[1] for k in (1.0, -1.0, 0.5))
-        row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.seen) @ np.abs(v), 1e-300)))
+        ahead, behind, half = (self._evaluate_residual(k * distance, v, P, nothing)[1] for k in (1.0, -1.0, 0.5))
+        row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.entry_sizes) @ np.abs(v), 1e-300)))
         slope = (ahead[row] - behind[row]) / 2
         is_odd = abs(ahead[row] + behind[row]) <= LINEARITY_TOLERANCE * abs(slope)
         return bool(is_odd and abs(half[row] - slope / 2) <= LINEARITY_TOLERANCE * abs(slope))  # NaN is not
 
-    def _followed(
+    def _follow_direction(
         self, v: FloatArray, P: FloatArray, noise: FloatArray
     ) -> tuple[Literal["multiple", "family", "fades", "nowhere"], float]:
         """Return what zero is along v (n,), and how far from here it may be."""
 
-        def left(s: float) -> tuple[float, float, bool]:
+        def measure_residual(s: float) -> tuple[float, float, bool]:
             """Return the residual at a distance, times its noise and in sizes, and whether steps help there."""
-            _, r, around, helps = self._residual_at(s, v, P, noise)
+            _, r, around, helps = self._evaluate_residual(s, v, P, noise)
             r = np.nan_to_num(np.abs(r), nan=np.inf)
             return float(np.max(np.minimum(r, 1.0) / around)), float(np.max(r)), helps
 
         nearest = np.inf
         for sign in (1.0, -1.0):
             for s in LADDER:
-                times, size, helps = left(sign * s)
+                times, size, helps = measure_residual(sign * s)
                 if times > CLEAR_RESIDUAL_FACTOR:
                     break
             else:
                 continue
             if s > LADDER[0]:
                 fades = size < FAINT_RESIDUAL_SIZE and not helps
-                if fades and s < LADDER[-1] and left(sign * LADDER[-1])[1] > CLEAR_RESIDUAL_FACTOR * size:
+                if fades and s < LADDER[-1] and measure_residual(sign * LADDER[-1])[1] > CLEAR_RESIDUAL_FACTOR * size:
                     return "fades", s
                 continue
-            while s > STEP_TOLERANCE and left(sign * s / 10)[0] > CLEAR_RESIDUAL_FACTOR:
+            while s > STEP_TOLERANCE and measure_residual(sign * s / 10)[0] > CLEAR_RESIDUAL_FACTOR:
                 s /= 10
             nearest = min(nearest, s)
         if nearest == np.inf:
             return "family", 0.0
-        times, size, _ = left(0.0)
+        times, size, _ = measure_residual(0.0)
         if self.settled or times <= CLEAR_RESIDUAL_FACTOR:
             return "multiple", nearest
         if size <= ZERO_RESIDUAL_SIZE and (noise < ZERO_RESIDUAL_SIZE).any():
-            end, nearest = self._followed(v, P, np.maximum(noise, ZERO_RESIDUAL_SIZE))
+            end, nearest = self._follow_direction(v, P, np.maximum(noise, ZERO_RESIDUAL_SIZE))
             return ("multiple" if end == "multiple" else "fades"), nearest
         return "nowhere", nearest
 
-    def _residual_at(
+    def _evaluate_residual(
         self, s: float, v: FloatArray, P: FloatArray, noise: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, bool]:
         """Return the point at a distance s along v that all but v can balance, r and its noise there, ``helps``."""
@@ -385,22 +387,22 @@ class _ZeroSearch:
             helps = bool(np.max(np.abs(r)) <= 0.9 * before)  # NaN does not
         return z, r, around, helps
 
-    def _root_along(self, v: FloatArray, P: FloatArray, noise: FloatArray) -> FloatArray | None:
-        """Return where what is left of r changes its sign near here along v: measured slopes do not show flat roots."""
+    def _find_root(self, v: FloatArray, P: FloatArray, noise: FloatArray) -> FloatArray | None:
+        """Return where the remainder of r changes its sign along v: measured derivatives do not show flat roots."""
         from scipy.optimize import bisect
 
-        _, r, around, _ = self._residual_at(0.0, v, P, noise)
+        _, r, around, _ = self._evaluate_residual(0.0, v, P, noise)
         row = int(np.argmax(np.abs(r) / around))
 
-        def left(s: float) -> float:
-            return float(self._residual_at(s, v, P, noise)[1][row])
+        def evaluate_row(s: float) -> float:
+            return float(self._evaluate_residual(s, v, P, noise)[1][row])
 
         for s in (sign * TRIM_DISTANCE_TOLERANCE * 10.0**-k for k in range(6, -1, -1) for sign in (1.0, -1.0)):
-            end = left(s)
+            end = evaluate_row(s)
             if np.isfinite(end) and end * r[row] < 0:
                 try:
-                    root = float(bisect(left, 0.0, s, xtol=ROOT_INTERVAL_WIDTH))
+                    root = float(bisect(evaluate_row, 0.0, s, xtol=ROOT_INTERVAL_WIDTH))
                 except ValueError:  # the model is not defined in between
                     continue
-                return self._residual_at(root, v, P, noise)[0]
+                return self._evaluate_residual(root, v, P, noise)[0]
         return None

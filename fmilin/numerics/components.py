@@ -12,7 +12,7 @@ Pattern = NDArray[np.bool_]
 MAX_SQUARED = 150
 
 
-def connected_components(pattern: Pattern) -> list[NDArray[np.intp]]:
+def find_connected_components(pattern: Pattern) -> list[NDArray[np.intp]]:
     """Return the indices of each component of an undirected graph, in the order of their first index."""
     if len(pattern) <= MAX_SQUARED:
         return _classes(_reachable(pattern | pattern.T))

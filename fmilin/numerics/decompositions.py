@@ -33,23 +33,23 @@ def decompose_by_singular_values(
     lwork = int(lapack.dgesdd_lwork(m, n, compute_uv=True, full_matrices=full_matrices)[0])
     U, sigma, Vt, info = lapack.dgesdd(matrix, compute_uv=True, lwork=lwork, full_matrices=full_matrices)
     if info:
-        raise np.linalg.LinAlgError("The singular values of a matrix were not found.")
+        raise np.linalg.LinAlgError("The computation of the singular values of a matrix failed.")
     return U, sigma, Vt
 
 
 def null_space(matrix: FloatArray, rcond: float | None = None) -> FloatArray:
     """Return an orthonormal basis of the null space of a matrix (m, n), as ``scipy.linalg.null_space``."""
     _, sigma, Vt = decompose_by_singular_values(matrix)
-    return Vt[_count_above(sigma, rcond, matrix.shape) :].T
+    return Vt[_count_singular_values(sigma, rcond, matrix.shape) :].T
 
 
 def column_space(matrix: FloatArray, rcond: float | None = None) -> FloatArray:
     """Return an orthonormal basis of the span of the columns of a matrix (m, n), as ``scipy.linalg.orth``."""
     U, sigma, _ = decompose_by_singular_values(matrix, full_matrices=False)
-    return U[:, : _count_above(sigma, rcond, matrix.shape)]
+    return U[:, : _count_singular_values(sigma, rcond, matrix.shape)]
 
 
-def _count_above(sigma: FloatArray, rcond: float | None, shape: tuple[int, ...]) -> int:
+def _count_singular_values(sigma: FloatArray, rcond: float | None, shape: tuple[int, ...]) -> int:
     limit = EPS * max(shape) if rcond is None else rcond
     return int(np.count_nonzero(sigma > limit * np.max(sigma, initial=0.0)))
 
@@ -74,7 +74,7 @@ def schur_complex(matrix: Complex) -> tuple[Complex, Complex]:
     lwork = int(zgees(_select_nothing, matrix, lwork=-1)[-2][0].real)
     T, _, _, Z, _, info = zgees(_select_nothing, matrix, lwork=lwork, sort_t=0)
     if info:
-        raise np.linalg.LinAlgError("The Schur form of a matrix was not found.")
+        raise np.linalg.LinAlgError("The computation of the Schur form of a matrix failed.")
     return T, Z
 
 
@@ -89,28 +89,32 @@ def eigenvectors(matrix: FloatArray) -> tuple[Complex, Complex, Complex]:
     lwork = int(lapack.dgeev_lwork(n, compute_vl=True, compute_vr=True)[0]) if n else 1
     if not n:
         return np.empty(0, np.complex128), np.empty((0, 0), np.complex128), np.empty((0, 0), np.complex128)
-    real, imaginary, left, right, info = lapack.dgeev(matrix, compute_vl=True, compute_vr=True, lwork=lwork)
+    real, imaginary, left_vectors, right_vectors, info = lapack.dgeev(
+        matrix, compute_vl=True, compute_vr=True, lwork=lwork
+    )
     if info:
-        raise np.linalg.LinAlgError("The eigenvalues of a matrix were not found.")
+        raise np.linalg.LinAlgError("The computation of the eigenvalues of a matrix failed.")
     values = real + 1j * imaginary
-    return values, _complex_vectors(values, left), _complex_vectors(values, right)
+    return values, _complex_vectors(values, left_vectors), _complex_vectors(values, right_vectors)
 
 
-def generalized_eigenvectors(A: FloatArray, B: FloatArray) -> tuple[Complex, Complex, Complex]:
+def compute_generalized_eigenvectors(A: FloatArray, B: FloatArray) -> tuple[Complex, Complex, Complex]:
     """Return the eigenvalues of A x = w B x, and left and right eigenvectors of some length."""
     _require_finite(A)
     _require_finite(B)
     dggev: Routine = lapack.dggev
     lwork = int(dggev(A, B, lwork=-1)[-2][0])
-    real, imaginary, beta, left, right, _, info = dggev(A, B, compute_vl=True, compute_vr=True, lwork=lwork)
+    real, imaginary, beta, left_vectors, right_vectors, _, info = dggev(
+        A, B, compute_vl=True, compute_vr=True, lwork=lwork
+    )
     if info:
-        raise np.linalg.LinAlgError("The eigenvalues of a pencil were not found.")
+        raise np.linalg.LinAlgError("The computation of the eigenvalues of a pencil failed.")
     numerators = real + 1j * imaginary
     values = np.full(len(A), np.nan + 0j)
     finite = beta != 0
     values[finite] = numerators[finite] / beta[finite]
     values[~finite & (numerators != 0)] = np.inf
-    return values, _complex_vectors(values, left), _complex_vectors(values, right)
+    return values, _complex_vectors(values, left_vectors), _complex_vectors(values, right_vectors)
 
 
 def _complex_vectors(values: Complex, vectors: FloatArray) -> Complex:
@@ -126,4 +130,4 @@ def _complex_vectors(values: Complex, vectors: FloatArray) -> Complex:
 
 def _require_finite(matrix: NDArray[Any]) -> None:
     if not np.isfinite(matrix).all():
-        raise ValueError("A matrix that is decomposed has entries that are not finite.")
+        raise ValueError("A matrix to be decomposed has entries that are not finite.")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, equilibrate_jacobian
 from fmilin.numerics.newton import UNDAMPED_SHRINKAGE_FACTOR, BoolArray, IntArray
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EXACT_BALANCE_TOLERANCE
@@ -46,7 +46,7 @@ class DenseSystem(ABC):
         self._low = np.full(unknowns, -np.inf) if low is None else low
         self._high = np.full(unknowns, np.inf) if high is None else high
         self.slopes: dict[int, FloatArray] = {}  # the last Jacobian (m, n) of each point
-        self.seen: dict[int, FloatArray] = {}  # the largest absolute value of each entry (m, n) on the way
+        self.entry_sizes: dict[int, FloatArray] = {}  # the largest absolute value of each entry (m, n) on the way
         self._forms: dict[int, Balanced] = {}
 
     def clip(self, points: IntArray, z: FloatArray) -> FloatArray:
@@ -76,10 +76,14 @@ class DenseSystem(ABC):
         for k, J in enumerate(self.jacobians(points, z, r)):
             point = int(points[k])
             self.slopes[point] = J
-            self.seen[point] = np.fmax(self.seen[point], np.abs(J)) if point in self.seen else np.abs(J)
+            self.entry_sizes[point] = (
+                np.fmax(self.entry_sizes[point], np.abs(J)) if point in self.entry_sizes else np.abs(J)
+            )
             is_finite[k] = J.size > 0 and np.isfinite(J).all()
             if is_finite[k]:
-                self._forms[point] = balanced(self._without_blocked_columns(point, z[k], J, r[k]), self.seen[point])
+                self._forms[point] = equilibrate_jacobian(
+                    self._without_blocked_columns(point, z[k], J, r[k]), self.entry_sizes[point]
+                )
         return is_finite
 
     def _without_blocked_columns(self, point: int, z: FloatArray, J: FloatArray, r: FloatArray) -> FloatArray:
@@ -88,7 +92,7 @@ class DenseSystem(ABC):
         at_low, at_high = (z <= low).ravel(), (z >= high).ravel()
         if not (at_low.any() or at_high.any()):
             return J
-        step = balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
+        step = equilibrate_jacobian(J).step(r, drop=WEAK_SINGULAR_VALUE)
         # The comparisons do not affect a step of zero: without its column the shortest step is the same.
         blocked = (at_low & (step < 0)) | (at_high & (step > 0))
         return np.where(blocked, 0.0, J)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.components import connected_components, strong_components
+from fmilin.numerics.components import find_connected_components, strong_components
 from fmilin.numerics.decompositions import compute_balancing_scales, eigenvectors, schur_complex
 from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
@@ -41,7 +41,9 @@ FIRST_ORDER_SEPARATION = 10.0
 CLUSTER_SEPARATION_FACTOR = 2.0
 ANGLE_COUNT = 16  # points on a circle at which the spectral radius is looked at
 GROWTH = 1.3  # of the radius from one trial circle to the next
-POWERS = 4  # of a matrix without negative entries, which mostly tell on which side of 1 its spectral radius is
+MATRIX_POWER_EXPONENT = (
+    4  # of a matrix without negative entries, which mostly tell on which side of 1 its spectral radius is
+)
 SMALLEST_PART, SMALLEST_SIZE = 1e-9, 1e-200  # of vectors that are to stay positive
 COARSE_STEP_COUNT = 2  # such steps at once, as long as circles fail
 CIRCLES: FloatArray = GROWTH ** (
@@ -103,15 +105,15 @@ def estimate_eigenvalues(
         Whether entries that are zero with an error of zero are zeros of the model. False for computed products.
     """
     key = hashlib.blake2b(A.tobytes() + E.tobytes() + bytes([sampled, structured])).digest()
-    kept = _remembered.get(key)
-    if kept is None or not (values is None or np.array_equal(values, kept.values)):
+    cached = _remembered.get(key)
+    if cached is None or not (values is None or np.array_equal(values, cached.values)):
         values = compute_eigenvalues(A) if values is None else values
-        kept = _estimate(A, E, values, sampled=sampled, structured=structured)
+        cached = _estimate(A, E, values, sampled=sampled, structured=structured)
         _remembered.pop(key, None)
         if len(_remembered) >= MAX_REMEMBERED_MATRICES:
             del _remembered[next(iter(_remembered))]  # the oldest
-        _remembered[key] = kept
-    return EigenvalueEstimates(kept.values.copy(), kept.errors.copy(), kept.growth_errors.copy())
+        _remembered[key] = cached
+    return EigenvalueEstimates(cached.values.copy(), cached.errors.copy(), cached.growth_errors.copy())
 
 
 # A table, or a file, has the eigenvalues of a model with their errors and its stability: both need the same estimates.
@@ -154,7 +156,7 @@ def group_eigenvalues(values: Complex, errors: FloatArray) -> list[list[int]]:
     distances = np.abs(values[:, None] - values)
     rounding = 4 * EPS * np.abs(values)  # copies of one subsystem differ by this where no error is stated
     overlapping = distances <= errors[:, None] + errors + rounding[:, None]
-    return [component.tolist() for component in connected_components(overlapping)]
+    return [component.tolist() for component in find_connected_components(overlapping)]
 
 
 def split_into_blocks(pattern: Pattern) -> list[NDArray[np.intp]]:
@@ -235,10 +237,10 @@ def _estimate_block(A: FloatArray, E: FloatArray, *, sampled: bool) -> Eigenvalu
     if len(A) == 1:  # the entry is the eigenvalue
         return EigenvalueEstimates(A[0].astype(np.complex128), E[0], E[0])
     block = UncertainMatrix.balance(A, E)
-    values, left, right = eigenvectors(block.A)
-    product = np.einsum("ki,ki->i", left.conj(), right)
+    values, left_vectors, right_vectors = eigenvectors(block.A)
+    product = np.einsum("ki,ki->i", left_vectors.conj(), right_vectors)
     sine = np.abs(product)
-    perturbation = np.einsum("ki,ki->i", np.abs(left), block.E @ np.abs(right)) + block.rounding
+    perturbation = np.einsum("ki,ki->i", np.abs(left_vectors), block.E @ np.abs(right_vectors)) + block.rounding
     with np.errstate(divide="ignore", over="ignore"):
         errors = np.where(sine > 0, perturbation / np.where(sine > 0, sine, 1.0), np.inf)
     growth_errors = errors.copy()
@@ -246,7 +248,7 @@ def _estimate_block(A: FloatArray, E: FloatArray, *, sampled: bool) -> Eigenvalu
     for k in np.flatnonzero((np.abs(growths) <= NEAR_LIMIT * errors) & (sine > 0)).tolist():
         outward = values[k].conj() / abs(values[k]) if sampled and values[k] != 0 else 1.0
         # d lambda = sum_ij conj(y_i) x_j dA_ij / (y' x): of it the part along the growth
-        derivatives = (np.outer(left[:, k].conj(), right[:, k]) * (outward / product[k])).real
+        derivatives = (np.outer(left_vectors[:, k].conj(), right_vectors[:, k]) * (outward / product[k])).real
         growth_errors[k] = float(np.sum(block.E * np.abs(derivatives))) + block.rounding / sine[k]
     refined = _refine_clusters(block, values, errors)
     return EigenvalueEstimates(values, refined, np.minimum(growth_errors, refined))
@@ -271,10 +273,10 @@ def _refine_clusters(block: UncertainMatrix, values: Complex, errors: FloatArray
                 refined[group] = _estimate_by_root_law(block, len(group))
                 continue
             on_group, E_on_group = block.restrict(values[group])
-            own_values = np.linalg.eigvals(on_group)
+            group_values = np.linalg.eigvals(on_group)
             for i in group:
-                own = own_values[int(np.abs(own_values - values[i]).argmin())]
-                refined[i] = abs(own - values[i]) + _find_radius(on_group, E_on_group, values[i])
+                closest = group_values[int(np.abs(group_values - values[i]).argmin())]
+                refined[i] = abs(closest - values[i]) + _find_radius(on_group, E_on_group, values[i])
         joined = _connect(groups, values, CLUSTER_SEPARATION_FACTOR * refined)
         if len(joined) == len(groups):
             return refined
@@ -288,7 +290,7 @@ def _connect(groups: Sequence[Sequence[int]], values: Complex, radii: FloatArray
         label[list(group)] = number
     touching = np.abs(values[:, None] - values) <= np.maximum(radii[:, None], radii)
     touching |= label[:, None] == label
-    return [component.tolist() for component in connected_components(touching)]
+    return [component.tolist() for component in find_connected_components(touching)]
 
 
 def _estimate_by_root_law(block: UncertainMatrix, count: int) -> float:
@@ -358,7 +360,7 @@ def _are_below_one(products: FloatArray) -> Pattern:
     above |= sums.min(axis=-1) >= 1.0
     below |= sums.max(axis=-1) < 1.0
     x = np.ones((*products.shape[:-1], 1))
-    for _ in range(POWERS):
+    for _ in range(MATRIX_POWER_EXPONENT):
         powered = products @ x
         ratios = powered / x
         above |= ratios.min(axis=(-2, -1)) >= 1.0

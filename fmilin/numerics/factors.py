@@ -1,4 +1,4 @@
-"""Factorized matrices: one interface, dense and sparse ones, and the refusal of a singular one."""
+"""Factorized matrices: one interface, dense and sparse ones, and the error of a singular one."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ MAX_LISTED_NAMES = 6  # names of undetermined unknowns in a message
 MAX_SEPARATE_MATRICES = (
     3  # matrices that are solved one by one: an inverse is not as exact where a matrix is ill-conditioned
 )
+MAX_INVERSE_SIZE = 1e4
+"""Of scaled matrices (mean Frobenius norm) up to which products with inverses are exact enough as they are."""
 MIN_SEPARATE_ROWS = 48  # rows from which each of a few matrices is factorized alone
 MAX_SINGLE_COLUMN_SIZE = 40_000
 """Entries of a right-hand side below which its columns are solved one by one: given several at once OpenBLAS starts
@@ -77,9 +79,9 @@ def singular(
     undetermined = f" and leaves {join_first(loose, MAX_LISTED_NAMES)} undetermined" if loose else ""
     return NumericalError(
         f"{subject} have no unique solution {when}: the matrix that multiplies the unknown rates and multipliers is "
-        f"singular (reciprocal condition number {rcond:.1e}){undetermined}. "
-        "Constraints depend on each other here, a motion that they leave free moves no mass, or angles meet their "
-        "singularity: choose another point, drop the redundant constraints, or add the mass.",
+        f"singular (reciprocal condition number {rcond:.1e}){undetermined}. Constraints depend on each other here, a "
+        "free motion has no mass, or angles are singular: choose another point, remove the redundant constraints, or "
+        "add the mass.",
         condition_number=1.0 / rcond if rcond > 0 else float("inf"),
         variable=loose[0] if loose else None,
     )
@@ -150,7 +152,7 @@ class DenseFactors:
             solution = np.linalg.solve(self._scaled, right * self._row_scale[..., None])
             return np.asarray(solution * self._column_scale[..., None], dtype=np.float64)
         if not self._is_one or math.prod(right.shape[:-2]) > 1:
-            return self._inverse @ (right * self._row_scale[..., None]) * self._column_scale[..., None]
+            return self._multiply_inverse(right * self._row_scale[..., None]) * self._column_scale[..., None]
         if not math.isfinite(self._norm):
             return np.full_like(right, np.nan)
         row, column = self._row_scale.reshape(-1), self._column_scale.reshape(-1)
@@ -158,6 +160,23 @@ class DenseFactors:
             return lu_solved(self._lu, self._pivots, right * row) * column
         scaled = right.reshape(right.shape[-2:]) * row[:, None]
         return (lu_solved(self._lu, self._pivots, scaled) * column[:, None]).reshape(right.shape)
+
+    def _multiply_inverse(self, right: FloatArray) -> FloatArray:
+        """Return the solutions by the inverses, which are corrected where the matrices are ill-conditioned.
+
+        Products with an inverse have errors of the condition number times those of an elimination. One correction by
+        the residuals takes them away (Higham, Accuracy and Stability of Numerical Algorithms, chapter 12).
+        """
+        solution = self._inverse @ right
+        if self._is_ill_conditioned:
+            with np.errstate(all="ignore"):
+                solution += self._inverse @ (right - self._scaled @ solution)
+        return solution
+
+    @cached_property
+    def _is_ill_conditioned(self) -> bool:
+        largest = math.sqrt(np.vdot(self._inverse, self._inverse) / max(1, math.prod(self._scaled.shape[:-2])))
+        return largest > MAX_INVERSE_SIZE
 
     def null_vector(self) -> FloatArray:
         """Return the direction of w, (n,), of which the first singular W says least, its largest entry one."""
@@ -216,10 +235,10 @@ PIVOT_THRESHOLD = 0.1  # A pivot on the diagonal is kept when it is at least thi
 
 
 def regular_factors(W: Any, subject: str, *, estimate: bool = True) -> DenseFactors | SparseFactors:
-    """Return the factors of W (k, k), sparse or not; refuse a singular one, without ``estimate`` by its pivots only."""
+    """Return the factors of W (k, k), sparse or not; reject a singular one, without ``estimate`` by its pivots only."""
     is_dense = isinstance(W, np.ndarray)
     if not np.isfinite(W if is_dense else W.data).all():
-        raise NumericalError(f"{subject} hold a NaN or an infinity at this point: choose another.")
+        raise NumericalError(f"{subject} contain a NaN or an infinity at this point: choose another.")
     try:
         factors = DenseFactors(W) if is_dense else SparseFactors(W)
     except NumericalError:
@@ -253,7 +272,7 @@ class SparseFactors:
         W = W.tocsc()
         # Rows and columns of one size: the full ones of a frame would attract pivots, and fill everything.
         columns = np.repeat(np.arange(W.shape[1]), np.diff(W.indptr))
-        self._scale = _equilibrated(np.abs(W.data), W.indices, columns, W.shape[0])
+        self._scale = _equilibrate(np.abs(W.data), W.indices, columns, W.shape[0])
         # Minimum degree leaves full rows for last, where pivots may stay on the diagonal; where multipliers have none
         # rows are exchanged, and the order must be good whatever the exchanges (COLAMD).
         order: Literal["MMD_AT_PLUS_A", "COLAMD"] = "MMD_AT_PLUS_A" if W.diagonal().all() else "COLAMD"
@@ -275,11 +294,11 @@ class SparseFactors:
 
         factors: Any = self._lu  # its types do not know that it solves with W', too
 
-        def transposed(right: Any) -> Any:
+        def solve_transposed(right: Any) -> Any:
             return factors.solve(right, "H")
 
         solve, shape = self._lu.solve, self._lu.shape
-        inverse = LinearOperator(shape, solve, transposed, solve, rmatmat=transposed, dtype=np.float64)
+        inverse = LinearOperator(shape, solve, solve_transposed, solve, rmatmat=solve_transposed, dtype=np.float64)
         size = self._norm * float(onenormest(inverse))
         return 1.0 / size if np.isfinite(size) else 0.0
 
@@ -297,7 +316,7 @@ class SparseFactors:
         """Return None: what a large singular matrix leaves open is not computed."""
 
 
-def _equilibrated(sizes: FloatArray, rows: NDArray[np.integer], columns: NDArray[np.integer], count: int) -> FloatArray:
+def _equilibrate(sizes: FloatArray, rows: NDArray[np.integer], columns: NDArray[np.integer], count: int) -> FloatArray:
     """Return d with entries d_i |W_ij| d_j of one as the largest of each row and column (Ruiz), nearly."""
     d = np.ones(count)
     for _ in range(4):

@@ -217,9 +217,9 @@ class _Iteration(ABC):
         """Take a step at each of the points; return those at which one was taken."""
 
     def _remember(self, points: IntArray, lengths: FloatArray) -> None:
-        every = np.full(len(self.z), np.nan)
-        every[points] = lengths
-        self.lengths.append(every)
+        row = np.full(len(self.z), np.nan)
+        row[points] = lengths
+        self.lengths.append(row)
 
     def _move(self, points: IntArray, z: FloatArray, r: FloatArray, radius: FloatArray) -> None:
         self.z[points], self.r[points], self.radius[points] = z, r, radius
@@ -247,15 +247,15 @@ class _NaturalIteration(_Iteration):
         accepted = np.zeros(len(points), dtype=bool)
         pending = np.flatnonzero(np.isfinite(lengths))
         while len(pending):
-            some, fraction = points[pending], part[pending]
-            trial = system.clip(some, self.z[some] + fraction[:, None] * steps[pending])
-            value = system.values(some, trial)
-            following = system.measure(some, system.correct(some, value))
+            pending_points, fraction = points[pending], part[pending]
+            trial = system.clip(pending_points, self.z[pending_points] + fraction[:, None] * steps[pending])
+            value = system.values(pending_points, trial)
+            following = system.measure(pending_points, system.correct(pending_points, value))
             helps = following <= (1.0 - fraction / 2) * compared[pending]
             if self.rules.is_compared:
                 helps |= is_polished[pending] & (following <= lengths[pending])
             helps &= np.isfinite(value).all(axis=1)
-            self._move(some[helps], trial[helps], value[helps], self.radius[some[helps]])
+            self._move(pending_points[helps], trial[helps], value[helps], self.radius[pending_points[helps]])
             accepted[pending[helps]] = True
             part[pending] /= 2
             pending = pending[~helps & (part[pending] >= self.rules.shortest_part)]

@@ -85,8 +85,8 @@ class NullSpaceFactors:
         v_dot = self.accelerations(b1 - self._M @ a) + a
         # once more with what is left: small inertias do not magnify the rounding of other forces
         rest = b1 - self._M @ v_dot
-        held = np.swapaxes(self._G, -1, -2) @ (np.swapaxes(self.N, -1, -2) @ rest)
-        v_dot = v_dot + self.accelerations(rest - held)
+        constraint_part = np.swapaxes(self._G, -1, -2) @ (np.swapaxes(self.N, -1, -2) @ rest)
+        v_dot = v_dot + self.accelerations(rest - constraint_part)
         w = np.concatenate((v_dot, np.swapaxes(self.N, -1, -2) @ (b1 - self._M @ v_dot)), axis=0 if is_one else -2)
         if self._lost is None:
             return w

@@ -35,8 +35,8 @@ GRID_MARGIN_FACTOR = (
     1e4  # the grid reaches this much above the largest pole or zero, and below the smallest distance to a pole
 )
 BELOW = np.geomspace(1e-6, 1.0, 25)[:-1]  # of the first step of the grid
-MOST_STEPS = 20_000
-MOST_STATES = 150  # of pencils: QZ of twice the order; beyond that the grid and closed-loop eigenvalues stand alone
+MAX_STEPS = 20_000
+MAX_STATES = 150  # of pencils: QZ of twice the order; beyond that the grid and closed-loop eigenvalues stand alone
 SIGNIFICANT_ROUNDING_FACTOR = 30.0  # times the rounding of S or T that a value must exceed to be more than rounding
 NEAR_TOUCH_DISTANCE = 1e-2  # of the curve's size: local minima of a distance to a line that are refined
 POSSIBLE_ROUNDING_RATIO = 1e-8  # of the largest: values that are compared with their own rounding
@@ -122,7 +122,7 @@ class SensitivityCurve:
         else:
             sizes = np.concatenate((np.abs(self.poles), candidates[np.isfinite(candidates)]))
             top = GRID_MARGIN_FACTOR * float(sizes.max(initial=0.0)) or 1.0
-        steps = self._step_along(top)
+        steps = self._choose_angles(top)
         near = [candidates * (1.0 + d) for d in (-1e-2, -1e-4, -1e-6, 0.0, 1e-6, 1e-4, 1e-2)]
         first = steps[1] if len(steps) > 1 else top
         near.append(first * BELOW)
@@ -132,13 +132,13 @@ class SensitivityCurve:
         grid = np.unique(np.concatenate([steps, *near]))
         return np.asarray(grid[(grid >= 0) & (grid <= top)], dtype=np.float64)
 
-    def _step_along(self, top: float) -> FloatArray:
+    def _choose_angles(self, top: float) -> FloatArray:
         """Return angles in steps of a part of the distance to the nearest pole, where S is a short power series."""
         if not len(self.poles):
             return np.array([0.0, top])
         angle, angles = 0.0, [0.0]
         real, imaginary = self.poles.real, self.poles.imag
-        while angle < top and len(angles) < MOST_STEPS:
+        while angle < top and len(angles) < MAX_STEPS:
             at = complex(math.cos(angle), math.sin(angle)) if self.sample_time else complex(0.0, angle)
             distance = math.sqrt(float(((at.real - real) ** 2 + (at.imag - imaginary) ** 2).min()))
             angle += STEP * max(distance, EPS * max(angle, 1.0 if self.sample_time else 0.0), 1e-300)
@@ -165,7 +165,7 @@ class SensitivityCurve:
         """Return the angles near which S + sign S~ + constant may be zero."""
         A, B, C, D = self.system.A, self.system.B, self.system.C, self.system.D
         n = len(A)
-        if not 0 < n <= MOST_STATES:
+        if not 0 < n <= MAX_STATES:
             return np.empty(0)
         one, none = np.eye(n), np.zeros((n, n))
         column, row = np.zeros((n, 1)), np.zeros((1, n))
@@ -182,7 +182,7 @@ class SensitivityCurve:
         """Return the angles near which a singular value of S - 1/2 may be ``level`` (Bruinsma and Steinbuch, 1990)."""
         A, B, C = self.system.A, self.system.B, self.system.C
         n, m = B.shape
-        if not 0 < n <= MOST_STATES:
+        if not 0 < n <= MAX_STATES:
             return np.empty(0)
         D = self.system.D + 0.5 * np.eye(m)
         one, none = np.eye(n), np.zeros((n, n))
@@ -272,9 +272,9 @@ class SensitivityCurve:
         grid = self.make_grid(np.empty(0))
         sizes = self._measure(grid)
         peak, at = self._refine_peak(grid, sizes)
-        far = float(np.linalg.norm(self.system.D + 0.5 * np.eye(len(self.system.D)), 2))
-        if not self.sample_time and far >= peak:
-            peak, at = far, math.inf
+        high_frequency_gain = float(np.linalg.norm(self.system.D + 0.5 * np.eye(len(self.system.D)), 2))
+        if not self.sample_time and high_frequency_gain >= peak:
+            peak, at = high_frequency_gain, math.inf
         for _ in range(10):
             angles = np.unique(self.find_levels(peak * (1.0 + PEAK_TOLERANCE)))
             angles = angles[angles <= self.last]

@@ -85,10 +85,12 @@ def find_left_null_space(matrix: sparse.csr_array[Any], relative: float) -> Floa
     if len(unmatched) > MAX_COMBINATIONS:
         return None
     largest = estimate_largest_singular_value(matrix)
-    own = sparse.csr_array((np.ones(len(unmatched)), (unmatched, np.arange(len(unmatched)))), shape=(m, len(unmatched)))
+    unit_columns = sparse.csr_array(
+        (np.ones(len(unmatched)), (unmatched, np.arange(len(unmatched)))), shape=(m, len(unmatched))
+    )
     columns = partners.copy()
     columns[unmatched] = matrix.shape[1] + np.arange(len(unmatched))
-    part = sparse.hstack((matrix, own), format="csr")[:, columns].tocsc()
+    part = sparse.hstack((matrix, unit_columns), format="csr")[:, columns].tocsc()
     factors = factorize(part)
     if factors is None:
         part = (part + PERTURBATION_SIZE * sparse.eye_array(m)).tocsc()  # the matching has put entries on the diagonal
@@ -122,8 +124,8 @@ def _find_small(factors: Factorization, m: int, limit: float) -> FloatArray | No
 
     if m <= 2 * FIRST_COMBINATION_COUNT:
         inverse = factors.solve(np.eye(m))
-        sigma_inverse, left = np.linalg.svd(inverse.T)[1::-1]
-        return np.asarray(left[:, sigma_inverse >= 1 / limit])
+        sigma_inverse, left_vectors = np.linalg.svd(inverse.T)[1::-1]
+        return np.asarray(left_vectors[:, sigma_inverse >= 1 / limit])
     operator = LinearOperator((m, m), matvec=apply, dtype=np.float64)
     start = np.random.default_rng(START_VECTOR_SEED).uniform(-1.0, 1.0, m)
     count = FIRST_COMBINATION_COUNT

@@ -69,8 +69,8 @@ def _deflate_scaled(E: FloatArray, A: FloatArray, unit: float) -> Deflation | No
         _, sigma, Vt = np.linalg.svd(algebraic)
         if _rank(sigma, 1.0) != len(E) - rank:
             return None
-        kept = Vt[len(E) - rank :].T  # columns on which the algebraic rows say nothing
-        E, A = E[:rank] @ kept, A[:rank] @ kept
+        null_basis = Vt[len(E) - rank :].T  # columns on which the algebraic rows say nothing
+        E, A = E[:rank] @ null_basis, A[:rank] @ null_basis
         index += 1
     return Deflation(unit * E, A, index)
 

@@ -55,9 +55,9 @@ def first_crossing(
     for k in range(1, SUBINTERVAL_COUNT + 1):
         b = end if k == SUBINTERVAL_COUNT else start + (end - start) * k / SUBINTERVAL_COUNT
         if (domains(indicators(b)) != before).any():
-            return _bisected(indicators, before, a, b)
+            return _bisect_crossing(indicators, before, a, b)
         if last_turns and (domains(indicators(peak := _turn(indicators, before, a, b))) != before).any():
-            return _bisected(indicators, before, a, peak)
+            return _bisect_crossing(indicators, before, a, peak)
         a = b
     return None
 
@@ -79,7 +79,7 @@ def _turn(indicators: Indicators, before: Domains, a: float, b: float) -> float:
     return float(minimum.x)
 
 
-def _bisected(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:
+def _bisect_crossing(indicators: Indicators, before: Domains, a: float, b: float) -> Crossing:
     finest = EPS * max(4 * max(abs(a), abs(b)), b - a)
     while b - a > finest:
         middle = a + (b - a) / 2

@@ -27,7 +27,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.numerics.decompositions import column_space, generalized_eigenvectors, schur_complex
+from fmilin.numerics.decompositions import column_space, compute_generalized_eigenvectors, schur_complex
 from fmilin.numerics.eigenvalue_errors import BACKWARD_ERROR, estimate_eigenvalues, sort_eigenvalues
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
@@ -97,9 +97,9 @@ class SystemPencil:
 
     def restrict(self, Q: FloatArray) -> SystemPencil:
         """Return the pencil of the states Q z, for Q (n, r) with orthonormal columns."""
-        left, right = _extend(Q, self.p), _extend(Q, self.m)
-        error = np.abs(left).T @ self.error @ np.abs(right)
-        return replace(self, S=left.T @ self.S @ right, error=error, n=Q.shape[1])
+        left_basis, right_basis = _extend(Q, self.p), _extend(Q, self.m)
+        error = np.abs(left_basis).T @ self.error @ np.abs(right_basis)
+        return replace(self, S=left_basis.T @ self.S @ right_basis, error=error, n=Q.shape[1])
 
     def select_outputs(self, rows: list[int]) -> SystemPencil:
         """Return the pencil with some of the outputs."""
@@ -210,10 +210,10 @@ class RankDecisions:
         self.dropped = 0.0  # largest singular value that was taken for zero
         self.is_doubtful = False
 
-    def decide(self, sigma: FloatArray, left: FloatArray, right: FloatArray) -> int:
+    def decide(self, sigma: FloatArray, left_vectors: FloatArray, right_vectors: FloatArray) -> int:
         """Return how many of the singular values of left' S right are not zero."""
         pencil = self.pencil
-        noise = float(np.linalg.norm(np.abs(left).T @ pencil.error @ np.abs(right))) + pencil.rounding
+        noise = float(np.linalg.norm(np.abs(left_vectors).T @ pencil.error @ np.abs(right_vectors))) + pencil.rounding
         lower = max(PENCIL_ZERO_TOLERANCE, noise)
         upper = NOISE_MARGIN * lower if pencil.errors_known else max(PENCIL_NONZERO_THRESHOLD, NOISE_MARGIN * noise)
         self.is_doubtful |= bool(((sigma > lower) & (sigma < upper)).any())
@@ -352,8 +352,8 @@ def _compute_in_units(scaled: EquilibratedPencil) -> ZeroEstimates:
     """Return the zeros in the unit that they had before the pencil was equilibrated."""
     estimates = _compute_soundly(scaled.pencil)
     if estimates.is_doubtful:  # it is not where every choice gives the same zeros
-        others = [_compute_soundly(scaled.pencil, side) for side in (-1, 1)]
-        counts = {(len(each.values), each.infinite_orders) for each in (estimates, *others)}
+        alternatives = [_compute_soundly(scaled.pencil, side) for side in (-1, 1)]
+        counts = {(len(each.values), each.infinite_orders) for each in (estimates, *alternatives)}
         estimates = replace(estimates, is_doubtful=len(counts) > 1)
     unit = scaled.unit
     return replace(estimates, values=unit * estimates.values, errors=unit * estimates.errors)
@@ -412,10 +412,10 @@ def _take_regular_part(pencil: SystemPencil, primal: OutputNulling, dual: Output
     L, R = Y @ U[:, :count], X @ Wt[:count].T
     if resolved < count:  # there s has no part in the pencil, which determines these directions by the others
         K = L.T @ pencil.S @ R
-        inner, far = slice(None, resolved), slice(resolved, None)
-        right = np.linalg.lstsq(K[far, far], K[far, inner])[0]
-        left = np.linalg.lstsq(K[far, far].T, K[inner, far].T)[0]
-        L, R = L[:, inner] - L[:, far] @ left, R[:, inner] - R[:, far] @ right
+        inner, outer = slice(None, resolved), slice(resolved, None)
+        right_solution = np.linalg.lstsq(K[outer, outer], K[outer, inner])[0]
+        left_solution = np.linalg.lstsq(K[outer, outer].T, K[inner, outer].T)[0]
+        L, R = L[:, inner] - L[:, outer] @ left_solution, R[:, inner] - R[:, outer] @ right_solution
     scale = np.sqrt(sigma[:resolved])
     L, R = L / scale, R / scale
     Az = L.T @ pencil.S @ R
@@ -429,7 +429,7 @@ class ZeroMotion:
     """The motions of a system for which its outputs stay zero: S space = E space A_z."""
 
     space: FloatArray  # (n + m, k), of states and inputs; those of the states are orthonormal
-    left: FloatArray  # (n + p, k), of equations: left' E space = I, left' S space = A_z
+    left_vectors: FloatArray  # (n + p, k), of equations: left' E space = I, left' S space = A_z
     input_rows: FloatArray  # (m, n + p): perturbations dS of S move the inputs of ``space`` by -input_rows dS space
     freedom: int  # how many combinations of inputs leave no trace in the outputs; the motion is not unique then
 
@@ -450,10 +450,10 @@ def find_zero_motion(pencil: SystemPencil) -> ZeroMotion:
     dual = null_outputs(pencil.transposed).right_space(pencil.transposed)
     overlap = dual[:n].T @ V
     if np.linalg.matrix_rank(overlap, tol=PENCIL_NONZERO_THRESHOLD) == V.shape[1]:
-        left = dual @ np.linalg.pinv(overlap).T
+        left_vectors = dual @ np.linalg.pinv(overlap).T
     else:
-        left = np.vstack((V, np.zeros((pencil.p, V.shape[1]))))
-    return ZeroMotion(space, left, input_rows, freedom)
+        left_vectors = np.vstack((V, np.zeros((pencil.p, V.shape[1]))))
+    return ZeroMotion(space, left_vectors, input_rows, freedom)
 
 
 def _complete(pencil: SystemPencil, R: FloatArray, free: FloatArray, Az: FloatArray) -> FloatArray:
@@ -484,10 +484,12 @@ def _certify(part: _RegularPart) -> tuple[Complex, FloatArray, Mask, Mask]:
         return nothing.astype(np.complex128), nothing, nothing.astype(np.bool_), nothing.astype(np.bool_)
     # QZ in the orthonormal bases: far zeros, which are nearly infinite there, do not spoil the others
     L, R = part.L * part.scale, part.R * part.scale
-    computed, left, right = generalized_eigenvectors(L.T @ part.pencil.S @ R, np.diag(part.scale**2))
+    computed, left_vectors, right_vectors = compute_generalized_eigenvectors(
+        L.T @ part.pencil.S @ R, np.diag(part.scale**2)
+    )
     order = np.lexsort((computed.imag, computed.real))
     values = computed[order]
-    x, y = R @ right[:, order], L @ left[:, order]
+    x, y = R @ right_vectors[:, order], L @ left_vectors[:, order]
     x, y = x / np.linalg.norm(x, axis=0), y / np.linalg.norm(y, axis=0)
     assessed = _assess(part, values, x, y)
     if part.dropped > PENCIL_ZERO_TOLERANCE or assessed.uncertified.any():

@@ -91,8 +91,8 @@ class LinearizationOptions(OpenedOptions, total=False):
 _SIGNALS_ARE_WIRES = "The inputs and outputs of a loop are its wires."
 _NOT_LAGRANGE = "A connected system is not a model of Lagrange's equations."
 _NOT_SINGULAR = "Singular configurations are linearized over velocities of models of Lagrange's equations only."
-_CLOSED_LOOP_HOLDS_NOTHING = "Over a step a signal on the wire would be held, which a closed loop does not do."
-_CLOSED_AGAIN = "The loop is closed again in matrices, without the equations of the system."
+_CLOSED_LOOP_HOLDS_NOTHING = "A discrete model would hold the signal on the wire over a step, unlike the closed loop."
+_CLOSED_AGAIN = "The loop is closed with matrices, without the equations of the system."
 _NO_MATRICES_OF_POINTS = "The coordinates follow the motion, and the equations as written do not."
 _ORBIT_MOVES = "The orbit itself changes with parameters."
 _ALONG_A_MOTION = "A motion is followed by integration; a stepped model is measured along it."
@@ -101,7 +101,7 @@ _NO_FORMULATION_ALONG = "Formulations are of single points."
 _OWN_STATES = "Derivatives by parameters are along states of the model, which are kept."
 _BOX_NAMES_PARAMETERS = "The parameters are those of the box."
 _MEMBERS = "Members are linearized each in its own coordinates and signals."
-_ZERO_IN_EVERY = "Whether a channel is zero does not depend on it."
+_ZERO_IN_EVERY = "Whether a channel is zero does not depend on this option."
 _ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
 _LOOP = {
@@ -264,7 +264,7 @@ def reject_without_meaning(function: str, values: Mapping[str, object]) -> None:
     options = Linearization(**named)  # type: ignore[arg-type] # its fields are checked there
     for keyword, because in WITHOUT_MEANING[function].items():
         if keyword in named and is_given(options, keyword):
-            raise UsageError(f"{keyword}= has no meaning in {function}(). {because} Leave it out.")
+            raise UsageError(f"{keyword}= has no meaning in {function}(). {because} Leave it out of the call.")
 
 
 def takes_linearization(function: F) -> F:

@@ -106,11 +106,11 @@ class Stepping:
         if self.step is not None and not 0 < self.step < math.inf:
             raise UsageError(f"The communication step is {self.step:g} s: it must be positive and finite.")
         if self.order is not None and self.order < 1:
-            raise UsageError(f"An order of {self.order} is none: it must be positive.")
+            raise UsageError(f"The order must be positive, not {self.order}.")
         if self.amplitude is not None and not 0 < self.amplitude < math.inf:
-            raise UsageError(f"An amplitude of {self.amplitude:g} is none: it must be positive and finite.")
+            raise UsageError(f"The amplitude must be positive and finite, not {self.amplitude:g}.")
         if not self.budget > 0:
-            raise UsageError(f"A budget of {self.budget:g} s is none: it must be positive.")
+            raise UsageError(f"The budget must be a positive time, not {self.budget:g} s.")
 
 
 @describe_in_docstring
@@ -159,11 +159,11 @@ class Linearization:
     )
     checks: str = option(
         default="standard",
-        help="Which checks run behind the computation: all that the documentation promises, each as often as it is "
-        "needed (standard); every one at every point, nothing taken from earlier points (all); or no check, so that "
-        "nothing is verified and wrong constraints or derivatives pass unnoticed (none). Of a model with its own "
-        "solver, derivatives that are read are checked like that; what is identified from responses is always "
-        "validated, so none is rejected where the method or lifted says that responses are measured.",
+        help="Checks after the computation: those of the documentation, each as often as needed (standard); every "
+        "check at every point, without results of earlier points (all); or no check, so that wrong constraints or "
+        "derivatives pass unnoticed (none). Of a model with its own solver, derivatives are checked in the same way; "
+        "models identified from responses are always validated, so none is rejected with methods that measure "
+        "responses.",
         group=LINEARIZATION,
         kind="choice",
         choices=("standard", "all", "none"),
@@ -184,8 +184,8 @@ class Linearization:
     )
     stepping: Stepping | None = option(
         default=None,
-        help="For a model with its own solver, such as a co-simulation FMU: how the linear model is made, the "
-        "communication step, and whether the discrete model is meant.",
+        help="For a model with its own solver, such as a co-simulation FMU: method of the linear model, communication "
+        "step, and continuous or discrete model.",
         group=COSIMULATION,
         kind="nested",
         flag=None,

@@ -75,7 +75,7 @@ class Orbit:
     )
     fixed: Mapping[str, float] = option(
         default={},
-        help="A state at the start of the period, an input or a parameter that keeps this value.",
+        help="A state at the start of the period, an input or a parameter, fixed at this value.",
         group=POINT,
         kind="assignments",
         flag="--fix",

@@ -84,7 +84,7 @@ class Trim:
     near: Mapping[str, float] = option(
         default={}, help="Values to be approached as closely as possible.", group=POINT, kind="assignment lists"
     )
-    stable: bool = option(default=False, help="Look for a stable equilibrium.", group=POINT, kind="switch")
+    stable: bool = option(default=False, help="Search for a stable equilibrium.", group=POINT, kind="switch")
 
 
 @describe_in_docstring

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.errors import REFUSALS, NumericalError
-from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate, CertifiedZero
 from fmilin.numerics.certification import CLEAR_RESIDUAL_FACTOR, UnboundedUnknowns, certify_zero
 from fmilin.periodic.orbit import OrbitProblem
@@ -30,7 +30,7 @@ RESOLVED_TRANSITION_ERROR = (
     1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
 )
 MAX_EXACT_JACOBIAN_ERROR = 1e-8  # from which the Jacobian counts as measured
-MOST_POINTS = 768  # of a period
+MAX_POINTS = 768  # of a period
 GAIN_OF_A_DOUBLING = 60.0  # of the error of transitions: splines of degree 5 are of order 6
 DIRECTION_COUNT = 2  # random directions in which that is done
 NEAR_DISTANCE = 1e-11  # a distance with which one direction is enough where it changes the monodromy matrix
@@ -78,7 +78,7 @@ class OrbitEquations:
         while True:
             arcs = [shooting.linearize_arc(self.shot, points) for points in shooting.ends(self.shot)]
             self.blur = max(arc.transition_error for arc in arcs)
-            if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MOST_POINTS:
+            if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MAX_POINTS:
                 return arcs
             # Slopes at all points are the larger part of the work: go at once to where they will be enough.
             doublings = 1
@@ -86,7 +86,7 @@ class OrbitEquations:
                 doublings = int(
                     np.clip(np.ceil(np.log(self.blur / RESOLVED_TRANSITION_ERROR) / np.log(GAIN_OF_A_DOUBLING)), 1, 2)
                 )
-            shooting.points = min(shooting.points * 2**doublings, MOST_POINTS)
+            shooting.points = min(shooting.points * 2**doublings, MAX_POINTS)
 
     @property
     def order(self) -> int:
@@ -118,7 +118,7 @@ class OrbitEquations:
     @property
     def regularity(self) -> float:
         """The smallest singular value of the Jacobian over the largest, rows and columns in comparable sizes."""
-        return balanced(self.J, self.sizes).regularity
+        return equilibrate_jacobian(self.J, self.sizes).regularity
 
     def move_shot(self, z: FloatArray) -> Shot:
         """Return the shot at displacements z (n,)."""
@@ -153,7 +153,7 @@ class OrbitEquations:
         return np.concatenate((r, self.conditions @ z))
 
     def jacobian(self, z: FloatArray, *, exact: bool = True, quick: bool = False) -> tuple[FloatArray, bool]:
-        """Return the slopes of :meth:`values` at z (n,), and whether they are exact."""
+        """Return the derivatives of :meth:`values` at z (n,), and whether they are exact."""
         if not z.any():
             return self.J, exact
         arcs, shot = self.linearize_arcs(z)
@@ -196,7 +196,7 @@ def certify_orbit(shooting: ShootingEquations, shot: Shot) -> CertifiedOrbit:
     exact = not shooting.measured and equations.blur <= MAX_EXACT_JACOBIAN_ERROR
     zero = certify_zero(equations, np.zeros(n), equations.J, noise, exact=exact)
     regularity = equations.regularity
-    if not zero.is_near(equations.unknowns.sizes(zero.z)):
+    if not zero.is_close(equations.unknowns.sizes(zero.z)):
         raise NumericalError(_no_orbit(problem, equations, zero.step, zero.distance, regularity))
     certified = equations.move_shot(zero.z) if zero.z.any() else shot
     ends = shooting.ends(certified)
@@ -221,7 +221,7 @@ def _resolve_change(equations: OrbitEquations, noise: FloatArray) -> float:
     A motion that decays more slowly than that is not periodic, and has no neighbours that are: the gap does not show
     it, because of the error of the integration, nor does the Jacobian.
     """
-    sigma = balanced(equations.J, equations.sizes).sigma
+    sigma = equilibrate_jacobian(equations.J, equations.sizes).sigma
     from_slopes = float(np.min(sigma, initial=np.inf)) * float(np.max(np.abs(equations.J), initial=0.0))
     rounding = TERMS_ROUNDED * np.abs(equations.J).sum(axis=1)
     return CLEAR_RESIDUAL_FACTOR * max(float(np.max(noise + rounding, initial=0.0)), from_slopes)
@@ -294,10 +294,10 @@ def _no_orbit(
     worst = int(np.argmax(np.where(np.isfinite(distance), np.abs(step), np.abs(step) + np.abs(distance))[:P]))
     size = abs(step[worst]) * equations.column_sizes[worst]
     return (
-        f"The motion nearly closes after {equations.shot.period:.9g} s, and nothing says that a periodic motion is "
-        f"near: the last Newton step changes '{names[worst]}' by {size:.2g}, and the shooting equations are nearly "
-        f"singular there (regularity {regularity:.1g}). The motion decays slowly, or cycles have met and "
-        "vanished near these parameters. Start elsewhere (start={'NAME': VALUE}), or free a parameter (free=)."
+        f"The motion nearly closes after {equations.shot.period:.9g} s, without evidence of a periodic motion nearby: "
+        f"the last Newton step changes '{names[worst]}' by {size:.2g}, and the shooting equations are nearly singular "
+        f"there (regularity {regularity:.1g}). The motion decays slowly, or limit cycles merge and vanish near these "
+        "parameters. Start elsewhere (start={'NAME': VALUE}), or free a parameter (free=)."
     )
 
 
@@ -312,9 +312,9 @@ def _require_extent(
     if extent > EXTENT_OF_AN_ORBIT * off:
         return
     raise NumericalError(
-        f"The motion spans {extent:.2g} of the sizes of the states and is known to {off:.2g} only, so that it cannot "
-        "be distinguished from an equilibrium. Give a start on a larger orbit (start={'NAME': VALUE}), or the period "
-        f"of what forces the motion ({problem.model.info.name})."
+        f"The motion spans {extent:.2g} of the sizes of the states and is accurate to {off:.2g} only, so it cannot be "
+        "distinguished from an equilibrium. Give a start on a larger orbit (start={'NAME': VALUE}), or the period of "
+        f"the excitation ({problem.model.info.name})."
     )
 
 
@@ -322,7 +322,7 @@ def _is_family(equations: OrbitEquations, multiple: tuple[int, ...], *, exact: b
     """Whether a null space of the equations is left that does not come from motions that meet."""
     from fmilin.tolerances import RANK, RANK_MEASURED
 
-    form = balanced(equations.J, equations.sizes)
+    form = equilibrate_jacobian(equations.J, equations.sizes)
     return not multiple and form.rank(RANK if exact else RANK_MEASURED) < equations.J.shape[1]
 
 
@@ -352,7 +352,7 @@ def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatAr
 
 
 def _bound_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, distance: float) -> FloatArray | None:
-    """Return a bound of what ``distance`` changes in M, from where slopes were taken last; None where it matters.
+    """Return a bound of what ``distance`` changes in M, from where derivatives were taken last; None where it matters.
 
     That is one direction of many: with a margin it says enough where the change is far below the error of M itself.
     """

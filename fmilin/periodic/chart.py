@@ -170,7 +170,7 @@ def _chart(grid: Grid, results: Mapping[int, Floquet], reasons: NDArray[np.objec
     shapes: dict[int, ComplexArray] = {}
     for number, result in results.items():
         if len(result.exponents) != order:
-            reasons[number] = "The number of independent states is another one here."
+            reasons[number] = "The number of independent states differs here."
             continue
         before = grid.before(number)
         sort = np.arange(order)

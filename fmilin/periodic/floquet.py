@@ -98,7 +98,7 @@ class Floquet(TableRepr):
     #: Whether no deviation grows; neutral ones may stay. None: the errors leave it open. A multiplier of modulus 1 with
     #: fewer directions than its multiplicity makes deviations grow in proportion to time, and is False.
     stable: bool | None = None
-    verdict: str = "cannot be told"  #: the same in words
+    verdict: str = "cannot be determined"  #: the same in words
     #: Whether the distance from the path, wherever on it, does not grow: neighbouring motions may have other periods.
     orbitally_stable: bool | None = None
     #: shape (P,); how far each multiplier may be off

@@ -95,7 +95,7 @@ def linearize_periodic(
 def linearize_orbit(model: Model, orbit: PeriodicOrbit, request: Request, points: int = 64) -> PeriodicModel:
     """Return the linear models that a request describes; see :func:`linearize_periodic`."""
     if points < MIN_POINTS:
-        raise UsageError(f"A period needs {MIN_POINTS} points at least, not {points}.")
+        raise UsageError(f"A period needs {MIN_POINTS} points at least, not {points}: use a larger number of them.")
     orbit_model = orbit.model if orbit.model.states.names == model.states.names else model
     samples = orbit.sample(points)
     if orbit.measured:

@@ -19,7 +19,7 @@ from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
 from fmilin.families.multiblade import build_transformation
 from fmilin.formats import Holds
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, built
+from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, Named, build_matrices
 from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.floquet import Floquet, Periodic, floquet, mismatch
@@ -116,7 +116,7 @@ class PeriodicModel(TableRepr):
         coordinates = IndependentCoordinates(
             self.states, self.full_states, y0, self.T[k], np.zeros_like(self.T[k]), "partition"
         )
-        return built(
+        return build_matrices(
             Named(self.info, self.inputs, self.outputs), coordinates, LinearMatrices(A, B, C, D, f0, *errors),
             LinearizationPoint(point.time, x, u, {}, dict(point.parameters)), EXACT, (*self.remarks, *untested),
         )  # fmt: skip
@@ -133,7 +133,10 @@ class PeriodicModel(TableRepr):
         """
         most = (len(self.A) - 1) // 4
         if not 0 <= count <= most:
-            raise UsageError(f"{len(self.A)} phases tell {most} harmonics, not {count}: take more (points=).")
+            raise UsageError(
+                f"{len(self.A)} phases determine {most} harmonics, not {count}: use more phases of the period "
+                "(points=)."
+            )
         self.require_closed("A harmonic state space")
         A, B, C, D = (harmonic_matrix(matrix, count) for matrix in self._matrices)
         A += compute_rotation_terms(len(self.states), count, 2 * np.pi / self.period)
@@ -190,9 +193,9 @@ class PeriodicModel(TableRepr):
         gap = mismatch(np.linalg.eigvals(A), self.floquet().exponents, self.period)
         if not gap <= tolerance:
             raise NumericalError(
-                f"The mean over the period would lie: its eigenvalues are off Floquet's exponents by {gap:.2g} of "
-                f"their size, as A varies by {100 * self.variation:.3g} % of its largest entry. Use floquet(), "
-                "harmonic(), or multiblade() first where three or more blades are equal."
+                "The mean over the period is not a valid model: its eigenvalues differ from Floquet's exponents by "
+                f"{gap:.2g} of their size, as A varies by {100 * self.variation:.3g} % of its largest entry. Use "
+                "floquet(), harmonic(), or multiblade() first where three or more blades are equal."
             )
         return self._constant((A, B, C, D), (self.states, self.inputs, self.outputs))
 
@@ -209,9 +212,9 @@ class PeriodicModel(TableRepr):
         """
         if self.transitions is not None:
             raise UsageError(
-                f"{what} needs matrices that change smoothly over the period, and this motion passes events, "
-                f"was measured step by step, or changes too fast for {len(self.A)} phases (points=). floquet() is "
-                "there, and transitions: what becomes of deviations on the way."
+                f"{what} needs matrices that change smoothly over the period, and this motion passes events, was "
+                f"measured step by step, or changes too fast for {len(self.A)} phases (points=). Use floquet(), or "
+                "transitions for the deviations along the period."
             )
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(
@@ -234,7 +237,7 @@ class PeriodicModel(TableRepr):
         psi, speed = start + sense * 2 * np.pi * self.phases, sense * 2 * np.pi / self.period
         for name, blades in groups.items():
             if not any(set(blades) <= set(part.names) for part in (self.states, self.inputs, self.outputs)):
-                raise UsageError(f"The blades of '{name}' are {', '.join(blades) or 'none'}: not all of one kind.")
+                raise UsageError(f"The blades of '{name}' must all be of one kind, not {', '.join(blades) or 'none'}.")
 
         y = build_transformation(self.states, groups, psi, speed, self._rates())
         u, z = (build_transformation(signals, groups, psi, speed) for signals in (self.inputs, self.outputs))
@@ -262,12 +265,16 @@ class PeriodicModel(TableRepr):
         nothing = np.zeros((order, order))
         coordinates = IndependentCoordinates(states, states, np.zeros(order), np.eye(order), nothing, "named")
         size = float(np.abs(self.A).max(initial=0.0)) or 1.0
-        slopes = LinearMatrices.known_to(float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order))
+        slopes = LinearMatrices.with_relative_error(
+            float(self.error.max(initial=0.0)) / size, matrices, np.zeros(order)
+        )
         x, u = (dict.fromkeys(group.names, 0.0) for group in (states, inputs))
         where = LinearizationPoint(point.time, x, u, {}, dict(point.parameters))
         named = Named(self.info, inputs, outputs)
         untested = equilibrium_not_tested("the states are deviations from a periodic motion")
-        return built(named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time)
+        return build_matrices(
+            named, coordinates, slopes, where, EXACT, (*self.remarks, untested), sample_time=sample_time
+        )
 
     @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:

@@ -113,7 +113,7 @@ def _simulate_steps(model: Stepped, start: OperatingPoint, times: FloatArray, ru
 
 
 def require_between_events(events: Sequence[EventRecord], start: float, period: float) -> None:
-    """Refuse a period that begins at an event."""
+    """Reject a period that begins at an event."""
     for event in (event for event in events if event.cause not in ("input", "time")):  # those move with the state
         if min(abs(event.time - start), abs(event.time - start - period)) <= AT_EVENT * period:
             raise UsageError(
@@ -177,9 +177,9 @@ class OrbitRequest:
 
     def __post_init__(self) -> None:
         if self.period is not None and not (np.isfinite(self.period) and self.period > 0):
-            raise UsageError(f"The period {self.period:g} is no time: it is positive and finite.")
+            raise UsageError(f"The period {self.period:g} is not a time: it is positive and finite.")
         if self.segments is not None and self.segments < 1:
-            raise UsageError("There is one stretch of shooting at least.")
+            raise UsageError("The number of shooting segments must be at least 1.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +204,7 @@ class OrbitProblem:
 
 
 def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
-    """Return the problem that a request poses for a model; refuse parts that do not fit each other or the model."""
+    """Return the problem that a request poses for a model; reject parts that do not fit each other or the model."""
     if isinstance(model, Stepped):
         _require_settable(model, request)
     fixed = {name: float(value) for name, value in request.fixed.items()}
@@ -212,7 +212,7 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
     if both := [name for name in request.free if name in fixed]:
         raise UsageError(f"'{both[0]}' is both fixed and free. Leave one of them out.")
     if states := [name for name in request.free if kinds.get(name) == "state"]:
-        raise UsageError(f"'{states[0]}' is a state: states are free unless they are fixed. Leave it out of the free.")
+        raise UsageError(f"'{states[0]}' is a state: states are free unless they are fixed. Leave it out of free=.")
     parameters = {name: value for name, value in fixed.items() if kinds[name] == "parameter"}
     model = model.with_parameters(parameters) if parameters else model
     start, fixed_states = _start(model, request, {n: v for n, v in fixed.items() if kinds[n] != "parameter"})
@@ -233,16 +233,16 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
 
 
 def _require_settable(model: Stepped, request: OrbitRequest) -> None:
-    """Refuse a co-simulation FMU whose steps do not begin where they are told to, and what only rates would say."""
+    """Reject a co-simulation FMU whose steps do not begin where they are told to, and what only rates would say."""
     start: OperatingPoint = model.start  # type: ignore[attr-defined]
     reason = model.why_not_settable(start)
     if not reason and (request.period is None or request.turn is not None or PERIOD in request.free):
-        reason = "Its period cannot be found, as it does not provide its rates: give it (period= alone)."
+        reason = "Its period cannot be found, because it does not provide its rates: give the period (period= alone)."
     if reason or model.constraints:  # type: ignore[attr-defined]
         name = model.info.name  # type: ignore[attr-defined]
         raise UsageError(
-            f"'{name}' is a co-simulation FMU, which brings its own solver, and its periodic motion cannot be looked "
-            f"at. {reason or 'Its states obey constraints.'} Otherwise export it with the model exchange interface."
+            f"'{name}' is a co-simulation FMU, which has its own solver, and its periodic motion cannot be analysed. "
+            f"{reason or 'Its states obey constraints.'} Otherwise export it with the model exchange interface."
         )
 
 
@@ -270,9 +270,9 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
 
 
 def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
-    """Return what a state grows by in a turn; refuse what is no angle."""
+    """Return what a state grows by in a turn; reject what is no angle."""
     signal = model.states[turn]
-    angle = "An angle is measured in rad, deg or rev, and the model is the same after a turn of it."
+    angle = "An angle must be in rad, deg or rev, and the model must be the same after a turn of it."
     if signal.unit not in TURNS:
         raise UsageError(f"'{signal.name}' is in {signal.unit} and no angle that turns. {angle}")
     if turn in kinematic_pairs(model, start).values():
@@ -280,8 +280,8 @@ def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
     gain = TURNS[signal.unit]
     if different := after_turn(model, turn, start, gain):
         raise UsageError(
-            f"'{signal.name}' is no angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} {different}. "
-            f"{angle} Name such a state (turn=), or give the period."
+            f"'{signal.name}' is not an angle that turns: after a turn of {gain:.6g} {signal.unit or 'rad'} "
+            f"{different}. {angle} Name such a state (turn=), or give the period."
         )
     return gain
 
@@ -297,9 +297,9 @@ def after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
         return "the model cannot be evaluated"
     gaps = np.abs(turned.derivatives - here.derivatives)
     if (gaps > REPEATED_RATE_TOLERANCE * (1 + np.abs(here.derivatives).max(initial=0.0))).any():
-        return f"the rate of '{model.states.names[int(np.argmax(gaps))]}' is not what it was"
+        return f"the rate of '{model.states.names[int(np.argmax(gaps))]}' has changed"
     if np.abs(turned.residuals - here.residuals).max(initial=0.0) > REPEATED_RATE_TOLERANCE:
-        return "a constraint is not what it was"
+        return "the value of a constraint has changed"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Whether the period of an orbit is that of the model, and remarks: one of many, a multiple period, pulses."""
+"""Whether the period of an orbit is that of the model, and diagnostics: one of many, a multiple period, pulses."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def _remark_on_certificate(certified: CertifiedOrbit) -> tuple[Remark, ...]:
         return (
             Remark(
                 "multiple",
-                f"Several periodic motions meet here, or have just vanished, and rounding does not tell which: "
-                f"'{farthest}' is known to +- {distance[farthest]:.2g} alone.",
+                f"Several periodic motions merge here, or have just vanished, within rounding: '{farthest}' is "
+                f"accurate to +- {distance[farthest]:.2g} only.",
             ),
         )
     if certified.is_family:
         text = (
-            "The periodic motion is one of a family, as far as rounding tells: the one nearest to the start was taken. "
-            f"It is closed to within {certified.resolution:.1g} of the sizes of the states per period; slower decay "
-            "or growth cannot be told."
+            "The periodic motion is one of a family, within rounding: the one nearest to the start was chosen. It is "
+            f"closed to within {certified.resolution:.1g} of the sizes of the states per period; slower decay or "
+            "growth cannot be determined."
         )
         return (Remark("family", text),)
     return ()
@@ -81,7 +81,7 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
 
 
 def require_repeating(orbit: PeriodicOrbit) -> None:
-    """Refuse a period after which the motion is back, and the model or its inputs are not what they were."""
+    """Reject a period after which the motion is back, and the model or its inputs are not what they were."""
     model, inputs, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
     for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
         aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
@@ -97,7 +97,7 @@ def require_repeating(orbit: PeriodicOrbit) -> None:
         if not wrong.any():
             continue
         raise NumericalError(
-            f"The motion is back after {orbit.period:.9g} s, but what acts on it is not: the rate of "
-            f"'{model.states.names[int(np.argmax(wrong))]}' is another one then. Give the period of what forces the "
-            "motion, or a multiple of it (period=)."
+            f"The motion returns after {orbit.period:.9g} s, but its excitation does not: the rate of "
+            f"'{model.states.names[int(np.argmax(wrong))]}' differs then. Give the period of the excitation, or a "
+            "multiple of it (period=)."
         )

@@ -134,8 +134,8 @@ def choose_states(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, 
         if manifold.order != order:
             raise NumericalError(
                 f"The motion passes a singular configuration at t = {point.time:.6g} s: {manifold.order} states are "
-                f"independent there and {order} where it begins, and what becomes of deviations is not determined. "
-                "Look at a motion that does not reach it, or at other lengths."
+                f"independent there and {order} where it begins, so deviations are not determined. Choose a motion "
+                "that does not reach it, or other lengths."
             )
     choices = {select_partition(manifold).kept for manifold in manifolds}
     if model.independent:
@@ -235,8 +235,8 @@ def _inside(model: Model, request: Request, points: Sequence[OperatingPoint]) ->
     independent = request.independent or choose_states(model_at(model, points[0]), points)
     if independent is None or request.coordinates != "partition":
         raise UsageError(
-            "A motion that passes events is looked at in states that determine the others all along it, and there are "
-            "none such. Begin at another place of it, or describe the model by other states."
+            "A motion that passes events needs states that determine the others all along it, and there are none. "
+            "Begin at another point of it, or describe the model by other states."
         )
     return replace(request, independent=tuple(independent), hold_modes=True)
 
@@ -267,8 +267,8 @@ def measure_transitions(
     if (off.max(axis=(1, 2)) > TRANSITION_MISMATCH_TOLERANCE * np.maximum(np.abs(phi).max(axis=(1, 2)), 1.0)).any():
         k = int(np.argmax(off.max(axis=(1, 2))))
         raise NumericalError(
-            f"What becomes of deviations cannot be measured at t = {times[k]:.6g} s: large and small ones differ by "
-            f"{off[k].max():.2g}. An event is near a sample there, or deviations meet another event: take another "
+            f"Deviations cannot be measured at t = {times[k]:.6g} s: large and small ones differ by "
+            f"{off[k].max():.2g}. An event is near a sample there, or deviations cause another event: use another "
             "number of points (points=), or begin elsewhere."
         )
     transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=TRANSITION_RANK_TOLERANCE) for k in range(m)])

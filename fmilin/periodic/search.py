@@ -151,8 +151,8 @@ def _first(problem: OrbitProblem) -> tuple[OrbitProblem, Shot]:
         return problem, Shot(model, (start,), problem.request.period, none)
     if np.all(np.abs(rate) <= STANDSTILL_RATE_TOLERANCE * model.states.scales(start.states)):
         raise NumericalError(
-            "The motion begins at rest and stays there: a period can only be found of something that moves. Give a "
-            "start on or near the orbit (start={'NAME': VALUE}), or the period of what forces the motion (period=)."
+            "The motion begins at an equilibrium and stays there: only a moving model has a period. Give a start on "
+            "or near the orbit (start={'NAME': VALUE}), or the period of the excitation (period=)."
         )
     return _first_return(problem, rate)
 
@@ -192,7 +192,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
     what = "return to where it began" if problem.turn is None else f"turn '{problem.request.turn}' once around"
     raise NumericalError(
         f"The motion does not {what} within {length / 2:.4g} s from its start. Give a start nearer to the orbit "
-        "(start={'NAME': VALUE}), or, where something forces the motion, its period (period=)."
+        "(start={'NAME': VALUE}), or, for a forced motion, its period (period=)."
     )
 
 
@@ -266,8 +266,8 @@ def _close_orbit(problem: OrbitProblem, coarse: OrbitProblem, first: Shot) -> Ce
         raise doubt
     if not reached:
         raise NumericalError(
-            f"No periodic motion was reached. {trouble} Where deviations grow that much within a period, cut it into "
-            "more pieces (segments=32), give a start nearer to the orbit (start={'NAME': VALUE}), or hold it by a "
+            f"No periodic motion was reached. {trouble} If deviations grow that much within a period, use more "
+            "segments (segments=32), give a start nearer to the orbit (start={'NAME': VALUE}), or stabilize it by a "
             "controller first."
         )
     nearest = min(reached, key=lambda result: result.size)
@@ -359,7 +359,7 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
             simulate_motion(problem.model, problem.start, times, problem.request.run).states[-1] - problem.start.states
         )
         gap = float(np.abs(gaps / scales).max(initial=0.0))
-        text = f"What closes after {shot.period:.9g} s is a rest, which nothing forces: it closes after any time. "
+        text = f"The motion after {shot.period:.9g} s is an equilibrium without excitation, which any period closes. "
     else:
         text = (
             f"The motion does not close: after {shot.period:.9g} s '{states.names[worst]}' is off by {gaps[worst]:.3g} "
@@ -377,14 +377,14 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
     if cyclic and abs(gaps[cyclic[0]]) > 1e-3 * gap * scales[cyclic[0]]:
         name = states.names[cyclic[0]]
         return text + (
-            f"'{name}' is cyclic: nothing depends on it, and it goes on by {gaps[cyclic[0]]:.4g} every period. If it "
-            f"may, name it with steady=[{name!r}], or with turn={name!r} where it is an angle that turns."
+            f"'{name}' is cyclic: nothing depends on it, and it goes on by {gaps[cyclic[0]]:.4g} every period. If "
+            f"this is intended, name it with steady=[{name!r}], or with turn={name!r} where it is an angle that turns."
         )
     if problem.request.period is not None and PERIOD not in problem.request.free:
         return text + (
-            "If nothing forces the motion with this period, let it be found: leave period= out, or solve for it with "
-            "free=['period']. Otherwise give a start nearer to the orbit (start={'NAME': VALUE}), or, where "
-            "deviations grow by orders within a period, cut it into more pieces (segments=64)."
+            "If the motion has no excitation of this period, leave period= out, or solve for it with free=['period']. "
+            "Otherwise give a start nearer to the orbit (start={'NAME': VALUE}), or, if deviations grow by orders of "
+            "magnitude within a period, use more segments (segments=64)."
         )
     return text + (
         "Give a start nearer to the orbit (start={'NAME': VALUE}), let the motion settle first, or free an input that "

@@ -3,7 +3,7 @@
 The motion is cut into stretches (one is mostly enough; of an unstable orbit one stretch would magnify every error by
 its multipliers) that begin at nodes of their own, each in coordinates of its own. Newton's method closes the gaps: the
 sensitivities of a stretch follow from the linear models along it, and need not be more accurate than its convergence.
-Where the equations leave freedoms (a phase, an energy) the smallest step is taken.
+Where the equations leave degrees of freedom (a phase, an energy) the smallest step is taken.
 """
 
 from dataclasses import dataclass, replace
@@ -182,8 +182,8 @@ class ShootingEquations:
             self.measured = self.measured or bool(motion.events)
         if self.measured and len(shot.nodes) > 1:
             raise NumericalError(
-                "A motion that passes events is shot in one piece: the modes in which later pieces begin are unknown. "
-                "Leave segments= out, and give a start near the orbit (start={'NAME': VALUE})."
+                "A motion that passes events needs a single segment: the modes at the start of later segments are "
+                "unknown. Leave segments= out, and give a start near the orbit (start={'NAME': VALUE})."
             )
         return stretches
 

@@ -48,7 +48,7 @@ def factors(
     """
     sampled_values = A(np.linspace(0, 1, 64, endpoint=False))
     if not np.isfinite(sampled_values).all():
-        raise NumericalError("A is not finite along the period.")
+        raise NumericalError("The matrix A is not finite along the period.")
     size = float(np.abs(np.linalg.eigvals(sampled_values)).max(initial=0.0)) * period
     n = samples * 2 ** int(np.clip(np.ceil(np.log2(max(1.0, size / 2 / samples))), 0, 8))
     coarse, change = _steps(A, period, n), np.inf
@@ -62,8 +62,8 @@ def factors(
         coarse, n = fine, 2 * n
     if not change <= UNRESOLVED_FACTOR_TOLERANCE:
         raise NumericalError(
-            f"{n} steps do not resolve the motion over {period:.4g} s: parts of it are far faster than that. Take a "
-            "shorter period, or a model without them."
+            f"{n} steps do not resolve the motion over {period:.4g} s: parts of it are far faster. Use a shorter "
+            "period, or a model without them."
         )
     return coarse
 

@@ -53,7 +53,7 @@ def judge_multipliers(
             growth = float(np.exp(min(largest, 700.0)))
             text = f"unstable: a deviation grows by the factor {growth:.6g} every period"
             return FloquetVerdict(False, text, False, 0.0, 0.0)  # noqa: FBT003
-        return FloquetVerdict(None, "cannot be told: the monodromy matrix is not finite", None, np.inf, np.inf)
+        return FloquetVerdict(None, "cannot be determined: the monodromy matrix is not finite", None, np.inf, np.inf)
     path = _judge_path(M, error, directions)
     size = _size_of_errors(path, float(np.linalg.norm(M)))
     if path.stable is not True or not path.neutral:
@@ -75,8 +75,8 @@ def doubt_neutrality(verdict: FloquetVerdict) -> FloquetVerdict:
     if verdict.stable is not True:
         return verdict
     text = (
-        f"cannot be told: no deviation grows or dies out by more than {verdict.error:.1g} of its size a period, and "
-        "slower growth or decay is not resolved"
+        f"cannot be determined: no deviation grows or dies out by more than {verdict.error:.1g} of its size a period, "
+        "and slower growth or decay is not resolved"
     )
     return replace(verdict, stable=None, orbitally_stable=None, text=text)
 
@@ -99,7 +99,7 @@ def _size_of_errors(judged: Stability, size: float) -> tuple[float, float]:
 
 def _text(path: Stability, count: int) -> str:
     if not count:
-        return "stable: nothing but its symmetries is left"
+        return "stable: only its symmetries remain"
     largest = float(np.max(np.abs(path.eigenvalues)))
     if path.unstable:
         return f"unstable: a deviation grows by the factor {largest:.6g} every period"

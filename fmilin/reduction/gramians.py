@@ -96,22 +96,24 @@ def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
     """Return a linear model of smaller order whose response to inputs is nearly the same; itself where that is larger.
 
     The states are called ``kept[1]``, ... (what does not decay) and ``balanced[1]``, ...; ``T`` still leads to all
-    states of the model, as nearly as the reduced order can. A remark of kind ``"reduced"`` gives the bound.
+    states of the model, as nearly as the reduced order can. A diagnostic of kind ``"reduced"`` gives the bound.
     """
     n = len(linear.states)
     if order < 0:
-        raise UsageError(f"A linear model cannot have {order} states.")
+        raise UsageError(f"The order of a linear model cannot be {order}.")
     if order >= n:
         return linear
     if not len(linear.outputs) or not len(linear.inputs):
-        raise UsageError("Without inputs and outputs there is no response by which an order could be chosen.")
+        raise UsageError(
+            "Without inputs and outputs there is no response from which to choose an order. Give the order."
+        )
     parts = _parts(linear)
     rest = parts.V_kept.shape[1]
     if order < rest:
         raise UsageError(
-            f"{rest} of the {n} eigenvalues do not decay: balanced truncation keeps them, and cannot go down to order "
-            f"{order}. Ask for {rest} or more, or choose modes by frequency: "
-            "fl.reduction.keep_frequencies(linear, LOW, HIGH)."
+            f"{rest} of the {n} eigenvalues do not decay: balanced truncation keeps them, so order {order} is not "
+            f"possible. Request {rest} or more, or choose modes by frequency: fl.reduction.keep_frequencies(linear, "
+            "LOW, HIGH)."
         )
     (V, W), values = _balance(parts.stable, sampled=linear.sample_time > 0)
     coupled = np.count_nonzero(

@@ -55,12 +55,12 @@ def minimal_realization(linear: LinearModel, *, tolerance: float | None = None) 
 
     States that stay untouched keep their names; where only combinations can stay they are called ``z[1]``,
     ``z[2]``, ... ``tolerance``, relative to A, B or C in sizes of the signals, is by default ten times what the
-    estimated errors can make of zeros, 1e-9 where nothing is known of errors. A remark of kind ``"minimal"`` says
+    estimated errors can make of zeros, 1e-9 where nothing is known of errors. A diagnostic of kind ``"minimal"`` says
     what went.
     """
     if not len(linear.outputs) or not (len(linear.inputs) or not transformation.is_at_rest(linear)):
         missing = "outputs" if not len(linear.outputs) else "inputs"
-        raise UsageError(f"This linear model has no {missing}: nothing of it would remain in a minimal realization.")
+        raise UsageError(f"This linear model has no {missing}: its minimal realization is empty.")
     if not len(linear.states):
         return linear
     S = linear.states.scales(linear.y0)
@@ -189,8 +189,8 @@ class Conditioning:
     def __post_init__(self) -> None:
         if (self.hold is None) != (self.sample_time is None):
             raise UsageError(
-                "To sample a linear model takes a method and a sample time, for example "
-                "Conditioning(hold='zoh', sample_time=0.01)."
+                "Sampling a linear model needs a method and a sample time, for example Conditioning(hold='zoh', "
+                "sample_time=0.01)."
             )
         forms = {
             "modal=True": self.modal,
@@ -203,14 +203,14 @@ class Conditioning:
                 f"{' or '.join(named_forms)} out."
             )
         if self.order is not None and self.order < 0:
-            raise UsageError(f"Conditioning(order={self.order}): an order is not negative.")
+            raise UsageError(f"Conditioning(order={self.order}): the order must not be negative.")
 
     def applied(self, linear: LinearModel) -> LinearModel:
         """Return the linear model after all steps."""
         if self.order is not None and self.order > len(linear.states):
             raise UsageError(
-                f"Conditioning(order={self.order}): the linear model has order {len(linear.states)}, and a reduced "
-                "one is smaller."
+                f"Conditioning(order={self.order}): the linear model has order {len(linear.states)}, and the reduced "
+                "order must be smaller."
             )
         if self.minimal:
             linear = minimal_realization(linear)

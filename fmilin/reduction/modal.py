@@ -54,7 +54,7 @@ def modal_form(linear: LinearModel) -> LinearModel:
     """Return the linear model with one state per real eigenvalue and two per pair, slowest (sampled: smallest) first.
 
     The states are called ``mode1``, or ``mode2.re`` and ``mode2.im``, or ``mode3[1]``, ``mode3[2]``, ... where
-    eigenvalues cannot be taken apart, which a remark of kind ``"modal"`` says.
+    eigenvalues cannot be taken apart, which a diagnostic of kind ``"modal"`` says.
     """
     blocks = split_into_blocks(linear.A, linear.states.scales(linear.y0))
     if not blocks:
@@ -70,7 +70,7 @@ def modal_form(linear: LinearModel) -> LinearModel:
         names += block.names(number)
         descriptions += [f"eigenvalue{'' if size == 1 else 's'} {text}"] * size
         if size > 1 and not block.is_pair:
-            sentence = f"The eigenvalues {text} cannot be taken apart safely: mode {number} has {size} states."
+            sentence = f"The eigenvalues {text} cannot be separated safely: mode {number} has {size} states."
             remarks.append(Remark("modal", sentence))
     states = new_states(names, descriptions, linear)
     W = np.asarray(np.linalg.inv(V), dtype=np.float64)
@@ -141,7 +141,7 @@ def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearMode
     if linear.sample_time > 0:
         raise UsageError("A sampled model cannot be reduced by frequency: reduce the continuous one, then sample it.")
     if not 0 <= low < high:
-        raise UsageError(f"{low:g} to {high:g} rad/s is no range of frequencies: write for example 0:100.")
+        raise UsageError(f"{low:g} to {high:g} rad/s is not a range of frequencies: write for example 0:100.")
     blocks = split_into_blocks(linear.A, linear.states.scales(linear.y0))
     fast = [b for b in blocks if np.abs(b.eigenvalues).min() > high and not _grows(b, linear)]
     slow = [b for b in blocks if b.speed < low and not _grows(b, linear)]
@@ -200,7 +200,7 @@ def _difference(linear: LinearModel, fast: Bases, slow: Bases, band: tuple[float
 
 def _sentence(linear: LinearModel, fast: list[Block], slow: list[Block], difference: str, follows: FloatArray) -> str:
     counts = [(sum(len(b.eigenvalues) for b in group), group) for group in (fast, slow)]
-    what = ["follow at once, as at rest", "were left out"]
+    what = ["follow at once, as in equilibrium", "were left out"]
     pieces = [
         f"{count} eigenvalue{'' if count == 1 else 's'} of {min(b.speed for b in group):.4g} to "
         f"{max(b.speed for b in group):.4g} rad/s {verb}"
@@ -212,7 +212,7 @@ def _sentence(linear: LinearModel, fast: list[Block], slow: list[Block], differe
     if is_at_rest(linear) or not len(linear.outputs):
         return text
     offset = float(np.max(np.abs(linear.C @ follows @ linear.f0 / sizes(linear.outputs)), initial=0.0))
-    return f"{text} {off_equilibrium(f'what f0 does to the fast modes ({offset:.3g}) is left out', '')}"
+    return f"{text} {off_equilibrium(f'the effect of f0 on the fast modes ({offset:.3g}) is left out', '')}"
 
 
 CLUSTER_DISTANCE = 1e-6  # relative distance of eigenvalues, of a pair for example, that stay or go together
@@ -221,7 +221,7 @@ CLUSTER_DISTANCE = 1e-6  # relative distance of eigenvalues, of a pair for examp
 def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model whose states are these states of the model, of the order of their number.
 
-    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a remark says so. Raises
+    Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a diagnostic says so. Raises
     UsageError or UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
     would be torn apart; NumericalError when the motions that stay do not show in these states: others are named.
 
@@ -236,7 +236,7 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     rows = [linear.full_states.index_of(name, "a state of the model") for name in names]
     if not rows or len(set(rows)) < len(rows) or len(rows) > len(linear.states):
         raise UsageError(
-            f"{', '.join(names) or 'No state'}: name each state that is to be kept once, and no more than the order of "
+            f"{', '.join(names) or 'No state'}: name each state to be kept once, and at most as many as the order of "
             f"the linear model, {len(linear.states)}."
         )
     small = linear if len(rows) == len(linear.states) else _slowest(linear, len(rows))
@@ -249,13 +249,16 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
 
         best = qr(directions.T, mode="r", pivoting=True)[1][: len(rows)]
         raise NumericalError(
-            f"The {len(rows)} motions that stay cannot be told apart in {', '.join(names)}. Name other states: "
-            f"{', '.join(linear.full_states[int(i)].name for i in best)} tell them apart best."
+            f"The {len(rows)} remaining motions cannot be distinguished in {', '.join(names)}. Name other states: "
+            f"{', '.join(linear.full_states[int(i)].name for i in best)} distinguish them best."
         )
     W, remarks = small.T[rows], []
     if (shares := np.abs(small.T_u[rows]) > np.abs(linear.T_u[rows])).any():
         share = ", ".join(linear.full_states[rows[i]].name for i in np.flatnonzero(shares.any(axis=1)))
-        text = f"What faster modes add to {share} at once, in proportion to the inputs, is in T_u, not in these states."
+        text = (
+            f"The immediate contribution of faster modes to {share}, proportional to the inputs, is in T_u, not in "
+            "these states."
+        )
         remarks = [Remark("reduced", text)]
     V, states = np.asarray(np.linalg.inv(W)), linear.full_states.select(rows)
     return transform(small, V, W, states, z0=x0[rows], coordinates="states of the model", remarks=remarks)
@@ -278,8 +281,8 @@ def _slowest(linear: LinearModel, count: int) -> LinearModel:
         possible = [max(k for k in ends if k < count), min(k for k in ends if k > count)]
     other = " or ".join(str(k) for k in possible if k)
     raise UsageError(
-        f"The {count} slowest eigenvalues belong together with others. Name {other} states, or reduce in another way "
-        f"before: fl.reduction.balanced_truncation(linear, {count})."
+        f"The {count} slowest eigenvalues cannot be separated from others. Name {other} states, or reduce in another "
+        f"way before: fl.reduction.balanced_truncation(linear, {count})."
     )
 
 
@@ -308,7 +311,7 @@ def error_bound(full: LinearModel, reduced: LinearModel, low: float = 0.0, high:
     """
     between = difference(full, reduced)
     if not 0 <= low < high:
-        raise UsageError(f"{low:g} to {high:g} rad/s is no range of frequencies: write for example 0, 100.")
+        raise UsageError(f"{low:g} to {high:g} rad/s is not a range of frequencies: write for example 0, 100.")
     poles = np.linalg.eigvals(between.A)
     near = np.abs(poles.real) <= ON_AXIS * np.abs(poles).max(initial=0.0)
     inside = near & (np.abs(poles.imag) >= low) & (np.abs(poles.imag) <= high)
@@ -327,7 +330,7 @@ def difference(full: LinearModel, reduced: LinearModel) -> StateSpace:
         if one != other:
             raise UsageError(
                 f"The models do not have the same inputs and outputs ({', '.join(one)}; {', '.join(other)}): compare "
-                "a model with what was made of it."
+                "a model with a reduced form of itself."
             )
     size = float(np.abs(full.eigenvalues()).max(initial=0.0)) or 1.0
     ours, theirs = (_modes(linear, full) for linear in (full, reduced))

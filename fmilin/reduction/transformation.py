@@ -114,11 +114,11 @@ def _scales(linear: LinearModel, by: str) -> FloatArray:
             return np.ones(0)
         return np.asarray(matrix_balance(linear.A, permute=False, separate=True)[1][0], dtype=np.float64)
     if by != "nominals":
-        raise UsageError(f"'{by}' is no way to balance a linear model: use nominals or norms.")
+        raise UsageError(f"'{by}' is not a way to balance a linear model: use nominals or norms.")
     declared = _list_nominals(linear.states)
     if declared and not any(declared):
         raise UsageError(
-            "No state of this linear model has a nominal value to be divided by. Balance by norms instead: "
+            "No state of this linear model has a nominal value. Balance by norms instead: "
             "fl.reduction.balance(linear, 'norms')."
         )
     return sizes(linear.states)
@@ -149,15 +149,15 @@ def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> L
             f"This linear model is sampled already, every {linear.sample_time:g} s. Sample the continuous one."
         )
     if not (np.isfinite(sample_time) and sample_time > 0):
-        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+        raise UsageError(f"A sample time of {sample_time:g} s is not possible: give a positive one, in seconds.")
     if hold not in _SCIPY:
-        raise UsageError(f"'{hold}' is no method of discretization: use zoh, foh or tustin.")
+        raise UsageError(f"'{hold}' is not a method of discretization: use zoh, foh or tustin.")
     sampled = _sample_matrices(_matrices(linear, linear.errors, 0.0), sample_time, hold)
     moved = _sample_matrices(_matrices(linear, linear.errors, 1.0), sample_time, hold)
     if not all(np.isfinite(m).all() for m in sampled.values()):
         raise NumericalError(
-            f"The model cannot be sampled every {sample_time:g} s by {hold}: a motion grows beyond all numbers within "
-            "one sample, or 2/h is an eigenvalue. Take a shorter sample time."
+            f"The model cannot be sampled every {sample_time:g} s by {hold}: a motion overflows within one sample, or "
+            "2/h is an eigenvalue. Use a shorter sample time."
         )
     errors = {name: np.abs(moved[name] - m) + 4 * EPS * np.abs(m) for name, m in sampled.items()}
     same = hold == "zoh"
@@ -216,7 +216,7 @@ def _by_scipy(system: tuple[FloatArray, ...], h: float, hold: str) -> tuple[Floa
 def _check_aliasing(linear: LinearModel, h: float) -> list[Remark]:
     fastest = float(np.abs(linear.eigenvalues().imag).max(initial=0.0))
     text = (
-        f"A motion of {fastest:.5g} rad/s is faster than half the sampling frequency ({np.pi / h:.5g} rad/s): samples "
-        "show it as a slower one."
+        f"A motion of {fastest:.5g} rad/s is faster than half the sampling frequency ({np.pi / h:.5g} rad/s): in the "
+        "samples it appears as a slower one."
     )
     return [] if fastest * h < np.pi else [Remark("aliasing", text)]

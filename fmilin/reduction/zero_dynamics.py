@@ -16,7 +16,7 @@ from fmilin.numerics.system_pencil import equilibrate, find_zero_motion
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE
 
-MOST_NAMES = 4  # in a remark
+MAX_NAMES = 4  # in a remark
 
 
 def find_zero_dynamics(
@@ -34,22 +34,23 @@ def find_zero_dynamics(
     if motion.freedom:
         raise UsageError(
             f"The outputs do not determine the inputs: {motion.freedom} combination(s) of the {len(linear.inputs)} "
-            "inputs can move states without a trace in the outputs, so that the zero dynamics are not unique. Name as "
-            "many inputs as outputs, inputs=['NAME']."
+            "inputs can move states without effect on the outputs, so the zero dynamics are not unique. Name as many "
+            "inputs as outputs, inputs=['NAME']."
         )
     V, F = scaled.columns[:n, None] * motion.space[:n], scaled.columns[n:, None] * motion.space[n:]
     positions = _choose_states(motion.space[:n])
     G = np.linalg.inv(V[positions])  # so that z are these states
     V, F = V @ G, F @ G
-    left_inverse = np.linalg.inv(G) @ motion.left.T * scaled.rows * scaled.unit  # of the equations: left E [V; F] = I
+    # of the equations: left E [V; F] = I
+    left_inverse = np.linalg.inv(G) @ motion.left_vectors.T * scaled.rows * scaled.unit
     _require_constant_outputs(linear, V)
     input_rows = scaled.columns[n:, None] * motion.input_rows * scaled.rows
     pencil = build_pencil(linear)
     space = np.vstack((V, F))
     error = (pencil.error + 4 * EPS * np.abs(pencil.S)) @ np.abs(space)
     text = (
-        f"Zero dynamics: {join_first(linear.inputs.names, MOST_NAMES)} as the outputs here hold "
-        f"{join_first(linear.outputs.names, MOST_NAMES)} at the values of the point."
+        f"Zero dynamics: {join_first(linear.inputs.names, MAX_NAMES)} as the outputs here hold "
+        f"{join_first(linear.outputs.names, MAX_NAMES)} at the values of the point."
     )
     result = replace(
         linear,

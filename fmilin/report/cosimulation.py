@@ -55,9 +55,9 @@ def find_step_limit(cosimulation: Cosimulation) -> tuple[float | None, str]:
     except FmilinError as error:
         return None, str(error)
     if limit is None:
-        return None, "no step is stable, however short: this coupling takes more damping than the plant has"
+        return None, "no step is stable, however short: this coupling removes more damping than the plant has"
     if math.isinf(limit):
-        return None, "every step that was looked at is stable"
+        return None, "every tested step is stable"
     return limit, f"stable up to steps of {limit:.4g} s"
 
 
@@ -71,7 +71,7 @@ def _row(mode: CoupledMode) -> tuple[str, ...]:
 
 
 STEPS = 60
-MOST_MODES = 6  # that are drawn: those with the least damping
+MAX_MODES = 6  # that are drawn: those with the least damping
 MODE_COLORS = COLORS[:1] + COLORS[2:]  # the second one marks the largest stable step
 
 
@@ -102,7 +102,7 @@ def cosimulation_figure(cosimulation: Cosimulation) -> Figure:
 def _damping(axes: Axes, cosimulation: Cosimulation, steps: np.ndarray, cosimulations: list[Cosimulation]) -> None:
     """Draw the damping ratio of the oscillating modes; each begins at that of the coupled plant."""
     oscillating = [m for m in cosimulation.modes if m.plant.imag > 0]
-    chosen = sorted(oscillating, key=lambda m: m.damping[0])[:MOST_MODES]
+    chosen = sorted(oscillating, key=lambda m: m.damping[0])[:MAX_MODES]
     for mode, color in zip(chosen, MODE_COLORS, strict=False):
         at_each = [next((m for m in s.modes if m.plant == mode.plant and m.resolved), None) for s in cosimulations]
         ratios = [np.nan if m is None else m.damping[1] for m in at_each]

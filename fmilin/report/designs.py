@@ -45,7 +45,7 @@ def show_schedule(schedule: Schedule, page: Sheet) -> None:
 
 
 def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
-    """Print how many points are stable, the weakest of them, holes and remarks."""
+    """Print how many points are stable, the weakest of them, holes and diagnostics."""
     counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
     print_fact(page, "Closed loop", [f"of {len(report.verdicts)} points {counts[0]}", *counts[1:]])
     if report.holes:

@@ -1,4 +1,4 @@
-"""Facts about a result as lines of a page: a word, and what there is to say about it; remarks; rows of a table."""
+"""Facts about a result as lines of a page: a word, and what there is to say about it; diagnostics; rows of a table."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Complex = NDArray[np.complex128]
 QUANTITIES = {
     "growth": "largest real part [1/s]",
     "damping": "smallest damping ratio [1]",
-    "frequency": "lowest frequency of the modes that swing [rad/s]",
+    "frequency": "lowest frequency of the oscillating modes [rad/s]",
     "accuracy": "estimated relative error of A",
 }
 
@@ -87,7 +87,7 @@ def _entry(family: LinearFamily, matrix: str, inside: str) -> tuple[FloatArray, 
                 ..., i, j
             ], f"{matrix}[{figures.plain(rows[i].name)}, {figures.plain(columns[j].name)}]"
     raise UsageError(
-        f"{matrix}[{inside}] is no entry: its rows are {', '.join(rows.names) or 'none'}, its columns "
+        f"{matrix}[{inside}] is not an entry: its rows are {', '.join(rows.names) or 'none'}, its columns "
         f"{', '.join(columns.names) or 'none'}."
     )
 
@@ -110,8 +110,8 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
     values, label = compute_quantity(family, quantity)
     if len(family.shape) != 2 or min(family.shape) < 2:
         raise UsageError(
-            f"A surface needs a grid of two axes, and this one is {_size(family)}. "
-            "Pick a part of the family, or draw its eigenvalues or root locus."
+            f"A surface needs a grid of two axes, and this one is {_size(family)}. Select a part of the family, or "
+            "draw its eigenvalues or root locus."
         )
     if not np.isfinite(values).any():
         raise UsageError(f"No point of the family has a {label.split(' [')[0]}: there is nothing to draw.")
@@ -158,7 +158,7 @@ def axis_label(family: LinearFamily, name: str) -> str:
     return figures.plain(name, 40)
 
 
-MOST_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
+MAX_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
 MAX_MARKS = 25  # on a line
 MARKERS = "osD^vP"
 GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
@@ -300,7 +300,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         )
         drawn += 1
     if not drawn:
-        raise UsageError("No mode of the family swings at any point: there is no frequency to draw.")
+        raise UsageError("No mode of the family oscillates at any point: there is no frequency to draw.")
     if marked:
         frequency.plot([], [], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
     top = frequency.get_ylim()[1]
@@ -350,13 +350,13 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     if not family.template.order:
         raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
     if not family.axes:
-        raise UsageError("The family has one point and no axis: draw its linear model, family[0].plot.")
+        raise UsageError("The family has one point and no axis: draw its linear model with family[0].plot.")
     *other_axes, name = family.axes
     length = family.shape[-1]
     values = compute_eigenvalue_rates(family).reshape(-1, length, family.template.order)
     followed = family.eigenvalues.reshape(values.shape)
     unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
-    for k in np.unique(np.linspace(0, len(values) - 1, MOST_LINES).round().astype(int)).tolist():
+    for k in np.unique(np.linspace(0, len(values) - 1, MAX_LINES).round().astype(int)).tolist():
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else other_axes
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
@@ -393,7 +393,7 @@ def margin_figure(family: LinearFamily) -> Figure:
     """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
     name, axis = list(family.axes.items())[-1]
     figure, gain, phase = figures.over_one_axis(_title(family, "Margins"))
-    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MOST_LINES]):
+    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MAX_LINES]):
         stable = [m if m is not None and m.stable else None for m in row]
         style: dict[str, Any] = {"color": figures.COLORS[k], "marker": "o", "markersize": 3}
         labels = ["phase", "disk phase"] if k == 0 else [None] * 2

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fmilin.support.table_repr import Sheet
 
 MAX_ROWS = 40  # rows shown of a table; the rest is counted
-MOST_NAMES = 8
+MAX_NAMES = 8
 _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
@@ -59,7 +59,7 @@ def show_comparison(spectra: Sequence[Spectrum], page: Sheet) -> None:
         linear = first.linear
         point = [f"{s.name} = {v:.8g}" for s, v in zip(linear.states, linear.y0, strict=True)]
         facts.print_fact(page, "Model", [linear.model.name, tables.order_text(linear)])
-        facts.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MOST_NAMES)])
+        facts.print_fact(page, "Point", [f"t = {linear.point.time:.8g} s", *cut_list(point, MAX_NAMES)])
     sizes = first.sizes
     independent = "" if sizes["rank"] == sizes["m"] else f", {sizes['rank']} of them independent"
     facts.print_fact(page, "Size", [f"n = {sizes['n']} coordinates", f"m = {sizes['m']} constraints{independent}"])
@@ -205,8 +205,8 @@ def sparsity_figure(form: ConstrainedForm, *, title: str) -> Figure:
     """Return three mass matrices above, their Cholesky factors below."""
     if form.n > MAX_COORDINATES:
         raise UsageError(
-            f"A picture of {form.n} x {form.n} entries shows nothing but a black square: draw it for a smaller system "
-            f"of the same kind, of at most {MAX_COORDINATES} coordinates."
+            f"A picture of {form.n} x {form.n} entries would be a black square: draw it for a smaller system of the "
+            f"same kind, with at most {MAX_COORDINATES} coordinates."
         )
     subtitle = f"n = {form.n} coordinates, m = {form.m} constraints. Above the matrices, below their Cholesky factors."
     figure = create_headed_figure(title, subtitle, 10.0, 7.0, (0.955, 0.905))

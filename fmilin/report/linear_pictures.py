@@ -100,7 +100,7 @@ def _panel(axes: Axes, clusters: Sequence[EigenvalueCluster], false: Complex, re
     total = int(counts.sum())
     axes.plot(true.real, true.imag, "x", color=COLORS[0], markersize=9, markeredgewidth=2.2, linestyle="none",
               zorder=4, label=f"{total} eigenvalues")  # fmt: skip
-    label = "as far as eigenvalues are known"
+    label = "within the accuracy of the eigenvalues"
     for value, error in zip(true.tolist(), errors.tolist(), strict=True):
         if error > SAME_MARK_DISTANCE * reach and np.isfinite(error):
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2, label=label))
@@ -170,20 +170,20 @@ def _ratios(corner: float) -> Sequence[float]:
     return [ratio for ratio in steps if corner / 8 < ratio < corner * 8]
 
 
-MOST_MODES, MOST_STATES = 6, 12
-MOST_ROWS = 40  # modes of which participation is drawn
+MAX_MODES, MAX_STATES = 6, 12
+MAX_ROWS = 40  # modes of which participation is drawn
 MAX_BARS = 12
 
 
 def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Figure:
     """Return mode shapes, by default of the six slowest, as bars with their phase, of the states that move most."""
     modes = require_modes(linear)
-    chosen = list(range(1, min(len(modes), MOST_MODES) + 1)) if numbers is None else list(numbers)
+    chosen = list(range(1, min(len(modes), MAX_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(modes)]:
         raise UsageError(f"There is no mode {wrong[0]}: the linear model has modes 1 to {len(modes)}, slowest first.")
     columns = min(len(chosen), 2)
     rows = -(-len(chosen) // columns)
-    states = min(len(linear.full_states), MOST_STATES)
+    states = min(len(linear.full_states), MAX_STATES)
     selection_note = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
     title = f"Modes of {figures.plain(linear.model.name, 60)}{selection_note}"
     figure = figures.create_titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
@@ -198,7 +198,7 @@ def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Fi
 def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
     """Draw how far each state moves, the largest first, and the phase beside it where the mode swings."""
     size: FloatArray = np.abs(mode.shape)
-    order = np.argsort(-size, kind="stable")[:MOST_STATES]
+    order = np.argsort(-size, kind="stable")[:MAX_STATES]
     names = [figures.format_label(states[i]) for i in order.tolist()]
     axes.barh(range(len(order)), size[order], color=figures.COLORS[0])
     for row, i in enumerate(order.tolist()):
@@ -218,7 +218,7 @@ def participation_figure(linear: LinearModel) -> Figure:
     """Return which coordinates take part in which mode, which inputs move it and which outputs show it."""
     require_modes(linear)
     analysis = modal_analysis(linear)
-    rows = analysis.groups[:MOST_ROWS]
+    rows = analysis.groups[:MAX_ROWS]
     panels = [
         ("Participation", analysis.participation, linear.states),
         ("Moved by inputs", analysis.controllability, linear.inputs),
@@ -281,7 +281,9 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
     values, moved, least = compute_effects(linear)
     mode_indices = most_moved(moved, least) if numbers is None else [m - 1 for m in numbers]
     if wrong := [m + 1 for m in mode_indices if not 0 <= m < len(values)]:
-        raise UsageError(f"There is no mode {wrong[0]}: they are 1 to {len(values)}, slowest first.")
+        raise UsageError(
+            f"There is no mode {wrong[0]}: the numbers of the modes are 1 to {len(values)}, slowest first."
+        )
     if not mode_indices:
         raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
     names, rows = list(linear.derivatives), min(moved.shape[1], MAX_BARS)

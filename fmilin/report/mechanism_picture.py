@@ -89,8 +89,8 @@ def read_joint_positions(shapes: Shapes, values: Mapping[str, float], *, strict:
     if strict and not set(names) <= set(values):
         missing = next(n for n in names if n not in values)
         raise UsageError(
-            f"The linear model is not of the mechanism '{shapes.description.name}': it knows no '{missing}'. Linearize "
-            "the model that you draw."
+            f"The linear model is not that of the mechanism '{shapes.description.name}': it has no '{missing}'. "
+            "Linearize the model that you draw."
         )
     for i, name in enumerate(names):
         q[i] = values.get(name, q[i])
@@ -147,7 +147,7 @@ def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
 
 
 def close_loops(shapes: Shapes, q: Floats) -> Posture:
-    """Return the posture nearest to q whose loops are closed; that of q itself when there is none."""
+    """Return the configuration nearest to q whose loops are closed; that of q itself when there is none."""
     joints, rest = [], q
     for joint in shapes.system.description.joints:
         count = len(joint.position)
@@ -163,7 +163,7 @@ def close_loops(shapes: Shapes, q: Floats) -> Posture:
 
 FRAME_COUNT = 24
 FRAME_TIME_MS = 60  # each frame is seen
-MOST_MODES = 3
+MAX_MODES = 3
 PICTURE_RESOLUTION_DPI = 80
 
 
@@ -184,8 +184,8 @@ def mechanism_motion(
     q = read_joint_positions(shapes, linear.point.states, strict=True)
     motions = find_moving_modes(linear, shapes)
     if not motions:
-        raise UsageError(f"No mode of '{description.name}' moves a joint: there is nothing that could be animated.")
-    chosen = list(range(1, min(len(motions), MOST_MODES) + 1)) if numbers is None else list(numbers)
+        raise UsageError(f"No mode of '{description.name}' moves a joint: there is nothing to animate.")
+    chosen = list(range(1, min(len(motions), MAX_MODES) + 1)) if numbers is None else list(numbers)
     if wrong := [n for n in chosen if not 1 <= n <= len(motions)]:
         raise UsageError(f"There is no mode {wrong[0]}: modes 1 to {len(motions)} move a joint, slowest first.")
     titles = [f"{n}: {describe_eigenvalue(motions[n - 1])}" for n in chosen]

@@ -58,7 +58,7 @@ class Posture:
 
 
 class Shapes:
-    """Draws a mechanism in any posture; ``size`` is its greatest extent at the start, in m."""
+    """Draws a mechanism in any configuration; ``size`` is its greatest extent at the start, in m."""
 
     def __init__(self, description: MechanismDescription) -> None:
         self.description = description
@@ -117,7 +117,7 @@ class Shapes:
         )
 
     def points(self, q: Floats) -> Floats:
-        """Return all points of all bodies in an order that does not depend on the posture, shape (k, 3)."""
+        """Return all points of all bodies in an order that does not depend on the configuration, shape (k, 3)."""
         X = np.asarray(positions(self.system.tree, q))
         return _stack_points(self._at(X, body, point) for body, points in self.attached.items() for point in points)
 
@@ -272,7 +272,7 @@ class MechanismAxes:
         return cls(axes, view, size)
 
     def draw(self, posture: Posture, *, faint: bool = False, dashed: bool = False) -> None:
-        """Draw a posture: fully, as a faint trace, or dashed."""
+        """Draw a configuration: fully, as a faint trace, or dashed."""
         style = _Style(alpha=0.16 if faint else 0.5 if dashed else 1.0, line="--" if dashed else "-", full=not dashed)
         for points in posture.rails:
             self._line(points, QUIET, 0.9, style, line=":")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SIGNIFICANT_DIGITS = 8  # digits shown of an eigenvalue
 LONGEST_NAME = 60
-MOST_DECIMALS = 300  # powers of ten that a double holds
+MAX_DECIMALS = 300  # powers of ten that a double holds
 
 
 def round_digits(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
@@ -68,7 +68,7 @@ def round_to_error(value: complex, error: float) -> complex:
         return value
     real, imaginary = (0.0 if abs(part) <= error else part for part in (value.real, value.imag))
     decimals = 1 - math.floor(math.log10(error))
-    if decimals > MOST_DECIMALS:
+    if decimals > MAX_DECIMALS:
         return complex(real, imaginary)
     return complex(round(real, decimals) + 0.0, round(imaginary, decimals) + 0.0)
 

@@ -14,7 +14,7 @@ from fmilin.support.encodings import replace_unencodable
 from fmilin.support.table_repr import Item, Sheet
 from fmilin.support.tables import LabelledFact, ResultTable
 
-MOST_LINES = 40  # of a representation, its hint included
+MAX_LINES = 40  # of a representation, its hint included
 LEAST_ROWS = 2  # of a table that is cut
 _MORE = re.compile(r"and (\d+) more")
 
@@ -49,7 +49,7 @@ def as_text(show: Show, more: str = "") -> str:
     """
     cut = _cut(show)
     hint = [f"More: {more}"] if more and cut.is_shortened else []
-    text = "\n".join([*cut.lines[: MOST_LINES - 1], *hint])
+    text = "\n".join([*cut.lines[: MAX_LINES - 1], *hint])
     return replace_unencodable(text, getattr(sys.stdout, "encoding", None))
 
 
@@ -68,18 +68,18 @@ def _cut(show: Show) -> _PageExcerpt:
     show(page)
     while page.items and page.items[-1] == "":
         page.items.pop()
-    rows = {i: min(len(item.texts()), MOST_LINES) for i, item in enumerate(page.items) if isinstance(item, ResultTable)}
+    rows = {i: min(len(item.texts()), MAX_LINES) for i, item in enumerate(page.items) if isinstance(item, ResultTable)}
     least = {i: min(LEAST_ROWS, count) for i, count in rows.items()}
     while True:
         items = [_with_rows(item, rows[i]) if i in rows else item for i, item in enumerate(page.items)]
         lines = [render_lines(item) for item in items]
-        excess = sum(map(len, lines)) - (MOST_LINES - 1)
+        excess = sum(map(len, lines)) - (MAX_LINES - 1)
         if excess <= 0 or rows == least:
             break
         for _ in range(excess):
             longest = max(rows, key=lambda i: rows[i])
             rows[longest] = max(rows[longest] - 1, least[longest])
-    begin_within = min(1 + sum(end < MOST_LINES - 1 for end in accumulate(map(len, lines))), len(lines))
+    begin_within = min(1 + sum(end < MAX_LINES - 1 for end in accumulate(map(len, lines))), len(lines))
     every_line = [line for each in lines for line in each]
     is_cut = begin_within < len(items) or any(a is not b for a, b in zip(items, page.items, strict=True))
     return _PageExcerpt(items[:begin_within], every_line, is_cut or any(map(_MORE.search, every_line)))

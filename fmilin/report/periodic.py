@@ -71,7 +71,7 @@ def _verdict(chart: FloquetChart, i: tuple[int, ...]) -> str:
         return "no periodic motion"
     if chart.stable[i]:
         return "stable"
-    return "unstable" if chart.unstable[i] else "cannot be told"
+    return "unstable" if chart.unstable[i] else "cannot be determined"
 
 
 def show_chart(chart: FloquetChart, page: Sheet) -> None:
@@ -200,7 +200,7 @@ def _select_modes(floquet: Floquet, numbers: Sequence[int] | None) -> list[int]:
     count = len(floquet.exponents)
     if numbers is not None:
         if beyond := [n for n in numbers if not 1 <= n <= count]:
-            raise UsageError(f"There is no mode {beyond[0]}: there are {count}, counted from 1.")
+            raise UsageError(f"There is no mode {beyond[0]}: the modes have the numbers 1 to {count}.")
         return [n - 1 for n in numbers]
     one_of_pairs = [k for k in range(count) if floquet.exponents[k].imag >= 0 and np.isfinite(floquet.exponents[k])]
     return one_of_pairs[:MAX_MODES]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.errors import UsageError
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.figures import (
     COLORS,
@@ -35,7 +35,7 @@ Names = Sequence[str] | None
 Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
 MAX_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE_STEP_SIZE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
-MOST_SAMPLES = 5000  # of a sampled model's step
+MAX_SAMPLES = 5000  # of a sampled model's step
 FIRST_PHASE = -80.0  # degrees: of those that are the same, the first phase is the nearest: 0, 180 down, -90, 90
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
 MAX_HORIZON_FACTOR, MIN_HORIZON_FACTOR = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
@@ -45,7 +45,7 @@ def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = N
     """Return Bode diagrams of channels by name, the first four of each by default."""
     import control
 
-    u, out = _channels(linear, inputs, outputs)
+    u, out = choose_channels(linear, inputs, outputs)
     figure = new_figure(4.5 * len(u) + 0.5, 4.5 * len(out), layout="constrained")
     axes = figure.subplots(2 * len(out), len(u), squeeze=False)
     with warnings.catch_warnings():  # of matplotlib, that zero has no place on a logarithmic axis
@@ -53,7 +53,7 @@ def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = N
         control.frequency_response(linear.to_control()[out, u]).plot(ax=axes, initial_phase=FIRST_PHASE)
     for text in list(figure.texts):  # its own names of channels: ours have units
         text.remove()
-    figure.suptitle(_title(linear, "Bode diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
+    figure.suptitle(compose_title(linear, "Bode diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
     for column, j in enumerate(u):
         axes[0, column].set_title(f"from {format_label(linear.inputs[j])}", fontsize=10)
     for row, i in enumerate(out):
@@ -73,8 +73,6 @@ def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = N
 
 def create_measurement_figure(measured: FrequencyResponse, linear: LinearModel | None = None) -> Figure:
     """Return magnitude and phase of a measured response, one column for each output; a linear model's as lines."""
-    import control
-
     width = 4.5 * len(measured.outputs) + 0.5
     figure = create_titled_figure(f"Measured response from {plain(measured.input.name)}", width, 5.0)
     grid = figure.subplots(2, len(measured.outputs), squeeze=False, sharex=True)
@@ -84,8 +82,7 @@ def create_measurement_figure(measured: FrequencyResponse, linear: LinearModel |
         curves = [(measured.frequencies, responses[k, column], k) for k in range(len(responses))]
         if linear is not None:
             channel = linear.outputs.index_of(signal.name), linear.inputs.index_of(measured.input.name)
-            exact = control.frequency_response(linear.to_control()[channel], dense).complex
-            curves.append((dense, np.asarray(exact), -1))
+            curves.append((dense, linear.frequency_response(dense)[channel], -1))
         for w, G, k in curves:
             label = "linear model" if k < 0 else f"amplitude {measured.amplitudes[k]:.3g}"
             style = {"color": QUIET} if k < 0 else {"color": COLORS[k % len(COLORS)], "marker": "o", "linestyle": ""}
@@ -107,8 +104,8 @@ def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names 
     """
     import control
 
-    u, out = _channels(linear, inputs, outputs)
-    figure = create_titled_figure(_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
+    u, out = choose_channels(linear, inputs, outputs)
+    figure = create_titled_figure(compose_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False)
     is_loop = any(w.kind == "loop" for w in linear.warnings)
     system = -linear.to_control() if is_loop else linear.to_control()
@@ -123,7 +120,7 @@ def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names 
             _say_no_response(axes)
         channel = f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}"
         axes.set_title(f"-L, {channel}" if is_loop else channel, fontsize=10, loc="left")
-        ratio = _ratio(linear.outputs[i], linear.inputs[j])
+        ratio = format_ratio(linear.outputs[i], linear.inputs[j])
         axes.set(xlabel=f"real part [{ratio}]", ylabel=f"imaginary part [{ratio}]")
         if (legend := axes.get_legend()) is not None:
             legend.remove()
@@ -144,10 +141,10 @@ def step_figure(
 
     Steps are of one unit by default; with a model, which moves on its manifold, such that no state moves far.
     """
-    u, out = _channels(linear, inputs, outputs)
+    u, out = choose_channels(linear, inputs, outputs)
     _check(amplitude, stop_time)
     what = "Steps" if against is None else "Linear and nonlinear steps"
-    figure = create_titled_figure(_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
+    figure = create_titled_figure(compose_title(linear, what, u, out), 4.2 * len(u) + 0.4, 1.3 + 2.2 * len(out))
     grid = figure.subplots(len(out), len(u), squeeze=False, sharex="col", sharey="row")
     for axes in grid.ravel():
         axes.axhline(0, color=QUIET, linewidth=0.8)
@@ -171,6 +168,14 @@ def _draw_steps(
     import control
 
     u, out = channels
+    if isinstance(linear, DelayedLinearModel):
+        for column, j in enumerate(u):
+            source = linear.inputs[j]
+            steps = linear.step_response(source.name, amplitude=size, stop_time=stop_time)
+            grid[0, column].set_title(f"{size:g} {source.unit or 'unit'} of {plain(source.name)}", fontsize=10)
+            for row, i in enumerate(out):
+                grid[row, column].plot(steps.times, steps.outputs[:, i], color=COLORS[0], linewidth=1.8)
+        return
     with np.errstate(over="ignore", invalid="ignore"):
         response = control.step_response(linear.to_control()[out, u], T=_times(linear, stop_time), squeeze=False)
     style = {"color": COLORS[0], "linewidth": 1.8, "drawstyle": "steps-post" if linear.sample_time > 0 else "default"}
@@ -203,7 +208,7 @@ def _draw_both(
 
 def _check(amplitude: float | None, stop_time: float | None) -> None:
     if amplitude is not None and (amplitude == 0 or not np.isfinite(amplitude)):
-        raise UsageError(f"A step of amplitude {amplitude:g} is none: give another one.")
+        raise UsageError(f"The amplitude of a step must not be {amplitude:g}: give another one.")
     if stop_time is not None and not (np.isfinite(stop_time) and stop_time > 0):
         raise UsageError(f"A step cannot be followed for {stop_time:g} s: give a positive time.")
 
@@ -225,8 +230,8 @@ def _point(linear: LinearModel, model: Model) -> OperatingPoint:
     states, inputs = linear.point.states, linear.point.inputs
     if missing := [n for n in model.states.names if n not in states]:
         raise UsageError(
-            f"The linear model is not of '{model.info.name}': it knows no state '{missing[0]}'. Name the model that it "
-            "was made from."
+            f"The linear model is not that of '{model.info.name}': it has no state '{missing[0]}'. Name the model "
+            "from which it was made."
         )
     x = np.array([states[n] for n in model.states.names])
     return OperatingPoint(linear.point.time, x, np.array([inputs[n] for n in model.inputs.names]))
@@ -239,7 +244,7 @@ def _times(linear: LinearModel, stop_time: float | None) -> np.ndarray | float |
     horizon = _horizon(linear) if stop_time is None else stop_time
     if linear.sample_time == 0:
         return horizon
-    return linear.sample_time * np.arange(min(max(int(horizon / linear.sample_time), 1), MOST_SAMPLES) + 1)
+    return linear.sample_time * np.arange(min(max(int(horizon / linear.sample_time), 1), MAX_SAMPLES) + 1)
 
 
 def _horizon(linear: LinearModel) -> float:
@@ -289,7 +294,8 @@ def _say_no_response(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no response", transform=axes.transAxes, ha="center", va="center", color=QUIET)
 
 
-def _ratio(output: Signal, source: Signal) -> str:
+def format_ratio(output: Signal, source: Signal) -> str:
+    """Return the unit of a channel: that of the output over that of the input."""
     top, below = (f"({unit})" if any(c in unit for c in "/ .*") else unit for unit in (output.unit or "1", source.unit))
     return top if below in ("", "1") else f"{top}/{below}"
 
@@ -331,11 +337,12 @@ def _restyle_lines(axes: np.ndarray) -> None:
         each.grid(visible=False, which="minor")
 
 
-def _channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[int], list[int]]:
+def choose_channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[int], list[int]]:
+    """Return the positions of inputs and of outputs by name, the first four of each where none are named."""
     u = _positions(linear.inputs, inputs, "an input of the linear model")
     out = _positions(linear.outputs, outputs, "an output of the linear model")
     if not u or not out:
-        raise UsageError("There is no channel to draw: that takes at least one input and one output.")
+        raise UsageError("There is no channel to draw: a channel needs an input and an output.")
     return u, out
 
 
@@ -345,7 +352,8 @@ def _positions(signals: Signals, names: Names, what: str) -> list[int]:
     return [signals.index_of(name, what) for name in names]
 
 
-def _title(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> str:
+def compose_title(linear: LinearModel, what: str, u: Sequence[int], out: Sequence[int]) -> str:
+    """Return the title of a picture of some channels of a model."""
     selections = [
         f"{len(few)} of {len(all_of)} {word}"
         for few, all_of, word in ((u, linear.inputs, "inputs"), (out, linear.outputs, "outputs"))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fmilin.design.kalman import KalmanFilter
     from fmilin.families.family import LinearFamily
 
-MOST_STATES = 60  # longer tables are cut, and say how much was left out
+MAX_STATES = 60  # longer tables are cut, and say how much was left out
 SHOWN_AS_ZERO = 1e-12  # of a state's size: shown as zero
 
 
@@ -59,8 +59,8 @@ def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
     if len(report.states):
         page.print()
         page.print(_states(report, point.states))
-        if len(report.states) > MOST_STATES:
-            remaining = count_omitted(len(report.states), MOST_STATES)
+        if len(report.states) > MAX_STATES:
+            remaining = count_omitted(len(report.states), MAX_STATES)
             page.print(f"{remaining}; all of them are in a file (-o point.toml)")
     _show_remarks(report, page)
 
@@ -93,7 +93,7 @@ def show_plain_point(point: OperatingPoint, page: Sheet) -> None:
             continue
         row_names = names if len(names) == len(values) else [f"{letter}[{i}]" for i in range(len(values))]
         rows = ((shorten_name(name), f"{value:.8g}") for name, value in zip(row_names, values.tolist(), strict=True))
-        page.print(build_table((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MOST_STATES))
+        page.print(build_table((f"{title}s ({len(values)})", "Value"), rows, columns="lr", most=MAX_STATES))
     print_remarks(page, point.remarks)
 
 
@@ -139,7 +139,7 @@ def _states(report: TrimReport, values: FloatArray) -> ResultTable:
             moves = signal.name in report.moving
             cells += [_figure(rate, size) if moves else "0", rate_unit(signal.unit), _kind(report, signal.name)]
         rows.append(cells)
-    return build_table(heads, rows[:MOST_STATES], columns="lrlrll"[: len(heads)])
+    return build_table(heads, rows[:MAX_STATES], columns="lrlrll"[: len(heads)])
 
 
 def _kind(report: TrimReport, name: str) -> str:
@@ -172,7 +172,7 @@ def show_discovery(discovery: Discovery, page: Sheet) -> None:
         )
         page.print(build_table(("constraint = 0", "level", "h", "H f", "H f_u"), rows))
     else:
-        page.print("No constraint was found: nothing says that the states depend on each other.")
+        page.print("No constraint was found: there is no evidence that the states depend on each other.")
     for k in discovery.kept_out[:MAX_NAMES]:
         print_fact(page, "Kept out", [f"{k.expression}: {k.reason}"])
     for name, entries in (("constraints", discovery.findings), ("kept out", discovery.kept_out)):
@@ -323,11 +323,11 @@ def points_figure(points: OperatingPoints, x: str | None = None, y: str | None =
     i = widest[0] if x is None else signals.index_of(x, "a state of the model")
     other_states = [k for k in widest if k != i] or [i]
     j = other_states[0] if y is None else signals.index_of(y, "a state of the model")
-    figure = create_titled_figure(f"{len(points)} rests, {len(points.stable)} of them stay", 7.0, 5.0)
+    figure = create_titled_figure(f"{len(points)} equilibria, {len(points.stable)} of them stable", 7.0, 5.0)
     axes = figure.subplots()
     axes.plot(points.starts[:, i], points.starts[:, j], ".", color=QUIET, alpha=0.35, markersize=4, label="starts")
     stays = np.array([point.report.is_stable for point in points])
-    for marked, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "does not stay")):
+    for marked, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "unstable")):
         if marked.any():
             axes.plot(
                 values[marked, i], values[marked, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import count_omitted, cut_list
-from fmilin.model.capabilities import read_products
+from fmilin.model.capabilities import HasParameterSignals, read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.facts import certificate_facts, print_fact, print_facts
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fmilin.options import FmuOptions
     from fmilin.support.table_repr import Sheet
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 MAX_UNKNOWNS = 6  # of those that are solved for at the start of a DAE
 SIGNALS = ("states", "inputs", "outputs", "parameters")
 SIGNAL_FIELDS = ("name", "unit", "start", "nominal", "description")  # of each of them in a document
@@ -135,13 +135,14 @@ def summary_at_rest(model: Model) -> Summary:
     """Return the summary of an open model of any source; none of its code is run, so it may be closed again."""
     is_fmu = bool(model.info.fmi_version)  # whose parameters are read from its instance: they are only counted
     values = () if is_fmu else model.parameters.items()
+    described: Mapping[str, Signal] = model.describe_parameters() if isinstance(model, HasParameterSignals) else {}
     return Summary(
         info=model.info,
         interfaces=("native",),
         states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
-        parameters=Signals(Signal(name, start=value) for name, value in values),
+        parameters=Signals(described.get(name, Signal(name)).starting_at(value) for name, value in values),
         number_of_parameters=len(model.parameters),
         directional_derivatives=None,
         constraints=model.constraints.declared,
@@ -163,7 +164,7 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         ("Made by", [info.tool or "unknown"]),
         ("Identity", [info.guid] if info.guid else []),
         ("Platforms", summary.platforms),
-        ("Derivatives", [] if exact is None else ["exact, says the model" if exact else "by differences"]),
+        ("Derivatives", [] if exact is None else ["exact, according to the model" if exact else "by differences"]),
         ("Stepping", summary.stepping),
         ("Starts at", [f"{name} (taken)" if i == 0 else name for i, name in enumerate(summary.start_points)]),
     ]
@@ -202,7 +203,7 @@ def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
     saves = any(is_true(capabilities, f"canGetAndSetFMU{word}") for word in ("state", "State"))
     states = len(description.states)
     return (
-        f"{states} declared states" if states else "no declared states: the linear model is measured from responses",
+        f"{states} declared states" if states else "no declared states: the linear model is identified from responses",
         "saves its state" if saves else "cannot save its state: each run is a copy of its process or a fresh instance",
         *((f"suggests steps of {cadence.step:g} s",) if cadence.step else ()),
         *((f"a base period of {cadence.period:g} s",) if cadence.period else ()),
@@ -212,8 +213,8 @@ def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
 
 def _signal_table(group: str, signals: Signals, number: int) -> ResultTable:
     heads = (f"{group.capitalize()} ({number})", "Start", "Description")
-    rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MOST_ROWS])
-    return replace(build_table(heads, rows, columns="LRf"), omitted=max(number - MOST_ROWS, 0))
+    rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MAX_ROWS])
+    return replace(build_table(heads, rows, columns="LRf"), omitted=max(number - MAX_ROWS, 0))
 
 
 def _constraint_lines(summary: Summary) -> Iterator[str]:
@@ -221,10 +222,10 @@ def _constraint_lines(summary: Summary) -> Iterator[str]:
         yield "No constraints come with the model. If states depend on each other, name them: constraints=['...']"
         return
     yield f"Constraints ({len(summary.constraints)}, from {summary.constraints_from}):"
-    for constraint in summary.constraints[:MOST_ROWS]:
+    for constraint in summary.constraints[:MAX_ROWS]:
         name = f"  [{constraint.name}]" if constraint.name else ""
         yield f"  0 = {constraint.expression.text}   ({constraint.level} level){name}"
-    if remaining := count_omitted(len(summary.constraints), MOST_ROWS):
+    if remaining := count_omitted(len(summary.constraints), MAX_ROWS):
         yield f"  {remaining}"
     if summary.independent:
         yield f"Recommended coordinates: {', '.join(summary.independent)}"
@@ -324,19 +325,19 @@ def show_system_summary(summary: SystemSummary, page: Sheet) -> None:
         numbers = (len(x) for x in (s.states, s.inputs, s.outputs, s.constraints))
         rows.append((name, f"{s.info.fmi_version} {kinds}", *map(str, numbers), summary.sources[name]))
     heads = (f"Components ({len(summary.components)})", "FMI", "States", "Inputs", "Outputs", "Constraints", "File")
-    page.print(build_table(heads, rows, columns="LLRRRRf", most=MOST_ROWS))
+    page.print(build_table(heads, rows, columns="LLRRRRf", most=MAX_ROWS))
     page.print()
     wires = []
     for source, target, factor, offset in summary.connections:
         change = f"times {factor:.6g}" + (f" {offset:+.6g}" if offset else "")
         wires.append((source, target, "" if (factor, offset) == (1.0, 0.0) else change))
     sources = f"Connections ({len(summary.connections)})"
-    page.print(build_table((sources, "Feeds", "By"), wires, columns="ffL", most=MOST_ROWS))
+    page.print(build_table((sources, "Feeds", "By"), wires, columns="ffL", most=MAX_ROWS))
     for word, names in (("Inputs", summary.inputs), ("Outputs", summary.outputs)):
         if names:
             print_fact(page, word, names)
     if summary.parameters:
         pieces = (f"{name} = {value}" for name, value in summary.parameters.items())
-        print_fact(page, "Parameters", cut_list(pieces, MOST_ROWS))
+        print_fact(page, "Parameters", cut_list(pieces, MAX_ROWS))
     for note in summary.notes:
         print_fact(page, "Note", note)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_SIGNALS = 24  # longer lists are cut, and say how much was left out
 MAX_FAMILY_NAMES = 8  # names of a result of many models
 DAMPING_DIGITS = 6  # shown of a damping ratio
-MOST_MODES = 4  # beside each parameter, in 80 columns
+MAX_MODES = 4  # beside each parameter, in 80 columns
 PARAMETER_EFFECT_TOLERANCE = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 
@@ -95,7 +95,7 @@ def compute_effects(linear: LinearModel) -> tuple[list[complex], Any, float]:
 def most_moved(moved: Any, least: float) -> list[int]:
     """Return the modes on which parameters have the largest effects, slowest first."""
     largest = np.abs(moved).max(axis=1, initial=0.0)
-    return sorted([i for i in np.argsort(-largest, kind="stable").tolist() if largest[i] > least][:MOST_MODES])
+    return sorted([i for i in np.argsort(-largest, kind="stable").tolist() if largest[i] > least][:MAX_MODES])
 
 
 def short_eigenvalue(value: complex) -> str:
@@ -171,11 +171,11 @@ CHOICES = {
     "partition": (
         "partition (QR)",
         "They were chosen among the states: the columns of the constraints' Jacobian were pivoted (QR) so that the "
-        "remaining, dependent states follow from them as well conditioned as possible.",
+        "dependent states follow from them as well conditioned as possible.",
     ),
     "tangent": (
         "tangent space (SVD)",
-        "They are orthonormal directions in the tangent space of the manifold (SVD), and no states.",
+        "They are orthonormal directions in the tangent space of the manifold (SVD), not states.",
     ),
     "turning": (
         "axes that do not turn with bodies",
@@ -283,14 +283,14 @@ def _still_away(linear: LinearModel) -> str:
         return ""
     newton = step_to_rest(linear)
     i = int(np.abs(newton.step).argmax())
-    if newton.is_within(SHOWN_STEP):
+    if newton.is_equilibrium_near(SHOWN_STEP):
         return ""
     step = newton.step[i] * linear.states.scales(linear.y0)[i]
     away = f"a Newton step of {step:.2g} {linear.states[i].unit}".rstrip()
     return (
-        f", {away} in {shorten_name(linear.states[i].name)} from rest"
+        f", {away} in {shorten_name(linear.states[i].name)} from equilibrium"
         if newton.balances
-        else ", which nothing balances"
+        else ", which is not balanced"
     )
 
 
@@ -298,7 +298,7 @@ def _derivatives(linear: LinearModel) -> list[str]:
     words = {
         "exact": "exact directional derivatives",
         "differences": "central differences on the manifold",
-        "mixed": "exact where that can be trusted",
+        "mixed": "exact where they are reliable",
         "steps": "differences over one step of the model's own solver",
         "responses": "identified from responses to pulses",
         "multisine": "identified from the frequency response",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fmilin.simulation.trajectory import Trajectory
     from fmilin.support.table_repr import Sheet
 
-MOST_LINES = 8
+MAX_LINES = 8
 MAX_PANELS = 6
 Line = tuple[str, FloatArray]  # what is drawn over time: its name and its values
 MIN_PLOTTED_DRIFT_SIZE = 1e-18  # drift below this is drawn here: the axis is logarithmic
@@ -79,12 +79,12 @@ def _draw(axes: Axes, times: FloatArray, lines: list[Line], comparison: Response
             axes.plot(comparison.times, column, color=color, linewidth=1.5, linestyle=(0, (4, 2.5)), alpha=0.75)
     if comparison is not None:
         axes.plot([], [], color=QUIET, linewidth=1.5, linestyle=(0, (4, 2.5)), label="linear")
-    more = count_omitted(len(lines), MOST_LINES) or None
+    more = count_omitted(len(lines), MAX_LINES) or None
     at_right: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     axes.legend(**at_right, frameon=False, fontsize=9, title=more, title_fontsize=8)
 
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 MAX_EVENTS = 8
 
 
@@ -100,7 +100,7 @@ def show_trajectory(trajectory: Trajectory, page: Sheet, *, name: str = "") -> N
           if not trajectory.state_signals.has(s.name)),
     ]  # fmt: skip
     rows = ((shorten_name(signal.name), value_with_unit(float(value), signal.unit)) for signal, value in values)
-    page.print(build_table(("At the end", "Value"), rows, columns="fr", most=MOST_ROWS))
+    page.print(build_table(("At the end", "Value"), rows, columns="fr", most=MAX_ROWS))
     for number, remark in enumerate(trajectory.remarks):
         if not number:
             page.print()
@@ -117,7 +117,7 @@ def show_comparison(comparison: ResponseComparison, page: Sheet, *, name: str) -
         short = (value_with_unit(float(f"{value:.4g}"), signal.unit) for value in (reach, off))
         rows.append((shorten_name(signal.name), *short, part))
     heads = (f"Against {name}", "Moves by", "Linear is off by", "")
-    page.print(build_table(heads, rows, columns="frrr", most=MOST_ROWS))
+    page.print(build_table(heads, rows, columns="frrr", most=MAX_ROWS))
 
 
 def _facts(trajectory: Trajectory) -> Iterator[Fact]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fmilin.support.table_repr import Sheet
 
-MOST_REASONS = 6  # more failed channels are counted, not explained
+MAX_REASONS = 6  # more failed channels are counted, not explained
 
 
 def verification_text(verification: Verification) -> str:
@@ -45,9 +45,9 @@ def show_verification(verification: Verification, page: Sheet) -> None:
     failed = verification.failed
     if failed or verification.remarks:
         page.print()
-    for channel in failed[:MOST_REASONS]:
+    for channel in failed[:MAX_REASONS]:
         print_fact(page, "Failed", [_reason(channel)])
-    if remaining := count_omitted(len(failed), MOST_REASONS):
+    if remaining := count_omitted(len(failed), MAX_REASONS):
         print_fact(page, "", [remaining])
     print_remarks(page, verification.remarks)
 
@@ -136,7 +136,7 @@ MAX_BARS = 30
 def save_verification(verification: Verification, path: str | Path) -> None:
     """Write what :func:`verification_figure` draws."""
     if not is_named_as(path, "picture"):
-        raise UsageError(f"Cannot draw '{path}': a picture ends in {alternatives('picture')}.")
+        raise UsageError(f"Cannot draw '{path}': the name of a picture ends in {alternatives('picture')}.")
     write_atomically(path, encode_picture(verification_figure(verification), path))
 
 

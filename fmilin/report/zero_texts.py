@@ -17,12 +17,12 @@ Complex = NDArray[np.complex128]
 
 AT_LIMIT = "at the stability limit"
 MAX_ZEROS = 12  # in one line
-MOST_STATES = 150  # of a linear model up to which its table has a line of zeros: they take many times the eigenvalues
+MAX_STATES = 150  # of a linear model up to which its table has a line of zeros: they take many times the eigenvalues
 
 
 def has_zeros(linear: LinearModel) -> bool:
     """Whether zeros are defined, and can be computed in the time that a table may take."""
-    if not (len(linear.inputs) and len(linear.outputs) and 0 < len(linear.states) <= MOST_STATES):
+    if not (len(linear.inputs) and len(linear.outputs) and 0 < len(linear.states) <= MAX_STATES):
         return False
     return all(np.isfinite(matrix).all() for matrix in (linear.A, linear.B, linear.C, linear.D))
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 Complex = NDArray[np.complex128]
 
-MOST_NAMES = 8
+MAX_NAMES = 8
 MAX_CHANNELS = 40  # in a table
 PHASES = {
     True: "minimum phase: all invariant zeros are inside the stability limit",
     False: "not minimum phase",
-    None: "whether it is minimum phase cannot be told: zeros are at the stability limit within their errors",
+    None: "whether it is minimum phase cannot be determined: zeros are at the stability limit within their errors",
 }
 MARGIN = 1.15  # of a picture beyond what is drawn in it
 
@@ -42,9 +42,9 @@ def show_zero_structure(structure: ZeroStructure, page: Sheet) -> None:
     """Print the zeros from inputs to outputs, what is at infinity, and the relative degrees."""
     outputs = structure.outputs.names
     print_fact(page, "Zeros", [f"{len(structure.zeros)} transmission zeros", f"normal rank {structure.normal_rank}"])
-    print_fact(page, "Inputs", cut_list(map(shorten_name, structure.inputs.names), MOST_NAMES))
-    print_fact(page, "Outputs", cut_list(map(shorten_name, outputs), MOST_NAMES))
-    print_fact(page, "Degrees", cut_list(_list_degrees(structure), MOST_NAMES))
+    print_fact(page, "Inputs", cut_list(map(shorten_name, structure.inputs.names), MAX_NAMES))
+    print_fact(page, "Outputs", cut_list(map(shorten_name, outputs), MAX_NAMES))
+    print_fact(page, "Degrees", cut_list(_list_degrees(structure), MAX_NAMES))
     if not structure.decouples and 1 < len(outputs) <= len(structure.inputs):
         print_fact(page, "Decoupling", "the decoupling matrix is singular, so that there is no vector relative degree")
     orders = ", ".join(map(str, structure.infinite_orders)) or "none"

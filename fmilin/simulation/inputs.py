@@ -63,7 +63,7 @@ class InputCourse:
 
 
 def _check_course(course: Course, count: int) -> Course:
-    """Return a function of the user's that refuses to return anything but ``count`` numbers."""
+    """Return a function of the user's that does not return anything but ``count`` numbers."""
 
     def evaluate_checked(t: float) -> FloatArray:
         u = as_numbers(course(t), f"The function for the inputs returned, at t = {t:g}, what")
@@ -147,7 +147,7 @@ def _require_finite_number(name: str, value: object) -> float:
             "InputTable(times, names, values)."
         ) from None
     if not np.isfinite(number):
-        raise UsageError(f"The input '{name}' cannot be {value}: give a finite number.")
+        raise UsageError(f"The input '{name}' cannot be {value}: give a finite number instead of it.")
     return number
 
 
@@ -183,9 +183,9 @@ def _problem(times: FloatArray, names: tuple[str, ...], values: FloatArray) -> s
     if not len(times):
         return "it has no rows"
     if len(set(names)) != len(names):
-        return "a name stands above two columns"
+        return "two columns have the same name"
     if not (np.isfinite(times).all() and np.isfinite(values).all()):
-        return "a time or a value is no finite number"
+        return "a time or a value is not a finite number"
     back = np.flatnonzero(np.diff(times) < 0)
     if back.size:
         k = int(back[0])

@@ -240,7 +240,7 @@ class MotionIntegration:
                 "model is stiff (try the method Radau), or the tolerances are below its noise."
             )
         return NumericalError(
-            f"The integration cannot go on at t = {t:.9g} s. {why}",
+            f"The integration cannot continue at t = {t:.9g} s. {why}",
             condition_number=getattr(trouble, "condition_number", None),
             variable=getattr(trouble, "variable", None),
         )
@@ -268,7 +268,7 @@ class MotionIntegration:
 
     def _check_termination(self, passage: Passage, t: float) -> None:
         if passage.terminates:
-            self.ended = f"The model asked to end the simulation at t = {t:.9g} s."
+            self.ended = f"The model requested the end of the simulation at t = {t:.9g} s."
 
     def _guard_against_a_crowd(self, t: float) -> None:
         near = bool(self.events) and t - self.events[-1].time <= 1e-12 * max(abs(t), 1e-3)

@@ -94,7 +94,7 @@ class FixedRungeKutta4(integrate.OdeSolver):
             h = self.t_bound - t
         new = runge_kutta_step(self.fun, t, y, h, self._rate)
         if not np.isfinite(new).all():
-            return False, "The states grow beyond all numbers within one step"
+            return False, "The states overflow within one step"
         self._start = (t, y, self._rate)
         self.t = self.t_bound if h == self.t_bound - t else t + h
         self.y = new
@@ -106,7 +106,7 @@ class FixedRungeKutta4(integrate.OdeSolver):
 
 
 class _Cubic(integrate.DenseOutput):
-    """The cubic through two points with the slopes there."""
+    """The cubic through two points with the derivatives there."""
 
     def __init__(self, start: tuple[float, FloatArray, FloatArray], end: tuple[float, FloatArray, FloatArray]) -> None:
         super().__init__(start[0], end[0])
@@ -144,14 +144,14 @@ class Method:
 
     def __post_init__(self) -> None:
         if self.name not in METHODS:
-            raise UsageError(f"'{self.name}' is no integration method: use {', '.join(METHODS)}.")
+            raise UsageError(f"'{self.name}' is not an integration method: use {', '.join(METHODS)}.")
         if not (_MIN_RELATIVE_TOLERANCE <= self.relative < 1 and 0 < self.absolute < np.inf):
             raise UsageError(
                 f"Tolerances of {self.relative:g} (relative) and {self.absolute:g} (absolute) cannot be reached: the "
                 f"relative one is {_MIN_RELATIVE_TOLERANCE:g} or more and less than 1, the absolute one positive."
             )
         if not self.longest_step > 0:
-            raise UsageError(f"The longest step is positive, not {self.longest_step:g} s.")
+            raise UsageError(f"The longest step must be positive, not {self.longest_step:g} s.")
         if self.name == "RK4" and not np.isfinite(self.longest_step):
             raise UsageError("RK4 has no step size control: give it a step, Method('RK4', longest_step=1e-3).")
 

@@ -138,7 +138,7 @@ class Projector:
         return NumericalError(
             f"The states cannot be brought back onto the manifold at t = {t:.9g} s: "
             f"'{self._plant.invariants.names[worst]}' stays off by {h[worst]:.3g}. The steps are too long there, or "
-            "the configuration is nearly singular: ask for smaller tolerances or another stabilization."
+            "the configuration is nearly singular: use smaller tolerances or another stabilization."
         )
 
     def _onto_energy(self, t: float, x: FloatArray) -> FloatArray:
@@ -158,8 +158,8 @@ class Projector:
                 return x  # at rest at an equilibrium: no motion changes the energy
             x = self._onto_constraints(t, x - D * along * (excess / steepness))
         raise NumericalError(
-            f"The energy cannot be brought back to its first value at t = {t:.9g} s: it is off by {excess:.3g}. If the "
-            "model gains or loses energy it must not be kept."
+            f"The energy cannot be brought back to its first value at t = {t:.9g} s: it is off by {excess:.3g}. If "
+            "the model gains or loses energy, leave out energy=."
         )
 
     def _tangential(self, t: float, x: FloatArray, vector: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.capabilities import compile_for
+from fmilin.model.capabilities import compile_model
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Stepped
@@ -73,7 +73,7 @@ def simulate(
     progress : callable, optional
         Is told the time after each step.
     stop : callable, optional
-        Asked after each sample; once it says yes, the motion ends there, with a remark ``interrupted``.
+        Asked after each sample; once it says yes, the motion ends there, with a diagnostic ``interrupted``.
     formulation : Stabilization or str, optional
 
     Raises
@@ -143,7 +143,7 @@ def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, reques
 
     No outputs, energies and drifts are evaluated, which a search for a motion does not need.
     """
-    run = _prepare_run(compile_for(model, len(times)), start, request)
+    run = _prepare_run(compile_model(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]))
     integration = run.integration(times, breaks)
     states, inputs = [], []
@@ -157,7 +157,7 @@ def sample_motion(model: Model, start: OperatingPoint, times: FloatArray, reques
 
 def simulate_at_times(model: Model, start: OperatingPoint, times: FloatArray, request: RunRequest) -> Trajectory:
     """Integrate as :func:`simulate` does, with samples at ``times`` (K,), which increase from that of ``start``."""
-    run = _prepare_run(compile_for(model, len(times)), start, request)
+    run = _prepare_run(compile_model(model, len(times)), start, request)
     breaks = find_time_breaks(model, run.start, run.plant.course, float(times[-1]), request.stop)
     integration = run.integration(times, breaks)
     recorder = _Recorder(run.plant)
@@ -206,7 +206,7 @@ def snapshots(
     requested_times = as_numbers(times, "One of the times of the snapshots")
     grid = requested_times if until is None else _append_wait_end(requested_times, start.time, stop_time)
     request = RunRequest(inputs, formulation or stabilization, method, progress=progress, until=until)
-    run = _prepare_run(compile_for(model, len(grid)), start, request)
+    run = _prepare_run(compile_model(model, len(grid)), start, request)
     if not grid.size or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any() or grid[0] < run.start.time:
         raise UsageError(
             f"The times of the snapshots must be finite numbers that increase, none before the start at "
@@ -219,11 +219,11 @@ def snapshots(
             yield run.plant.point(sample.time, sample.states)
     if until is not None and not integration.met:
         near = integration.nearest
-        short = f": {-near:.4g} is missing at the nearest" if np.isfinite(near) else ""
-        text = f"'{until}' does not come true before t = {grid[-1]:g} s{short}. {integration.ended} Wait longer "
-        raise NumericalError(f"{text}(fl.snapshots(model, stop_time=T)), or ask for less.".replace("  ", " "))
+        short = f": the closest value is off by {-near:.4g}" if np.isfinite(near) else ""
+        text = f"'{until}' does not become true before t = {grid[-1]:g} s{short}. {integration.ended} Simulate longer "
+        raise NumericalError(f"{text}(fl.snapshots(model, stop_time=T)), or change the condition.".replace("  ", " "))
     if integration.ended:
-        raise UsageError(f"{integration.ended} Later snapshots do not exist: ask for earlier times.")
+        raise UsageError(f"{integration.ended} Later snapshots do not exist: choose earlier times.")
 
 
 def _append_wait_end(times: FloatArray, start: float, stop: float | None) -> FloatArray:
@@ -279,7 +279,9 @@ def _condition(plant: Plant, start: OperatingPoint, until: str | None) -> Callab
         return None
     sides = re.fullmatch(r"([^<>=]+)([<>])=?([^<>=]+)", until)
     if sides is None or not (sides[1].strip() and sides[3].strip()):
-        raise UsageError(f'\'{until}\' is no comparison of two expressions. Write for example "x > 3", or "{EVENT}".')
+        raise UsageError(
+            f'\'{until}\' is not a comparison of two expressions. Write for example "x > 3", or "{EVENT}".'
+        )
     larger, smaller = (sides[1], sides[3]) if sides[2] == ">" else (sides[3], sides[1])
     text = f"({larger.strip()}) - ({smaller.strip()})"
     model = plant.model
@@ -290,8 +292,8 @@ def _condition(plant: Plant, start: OperatingPoint, until: str | None) -> Callab
 def _choose_start(model: Model, point: OperatingPoint | None, start_time: float | None) -> OperatingPoint:
     if isinstance(model, Stepped):
         raise UsageError(
-            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: fmilin does not integrate it. "
-            "Take its linear model at a later time: fl.snapshots(model, times=[T]). To run it, step it with FMPy."
+            f"'{model.info.name}' is a co-simulation FMU, which has its own solver: fmilin does not integrate it. "
+            "Compute its linear model at a later time: fl.snapshots(model, times=[T]). To simulate it, use FMPy."
         )
     if point is None:
         return operating_point(model, time=start_time)
@@ -310,10 +312,10 @@ def _grid(start: float, stop: float, step: float | None) -> FloatArray:
     if step is None:
         return np.linspace(start, stop, DEFAULT_INTERVAL_COUNT + 1)
     if not (np.isfinite(step) and step > 0):
-        raise UsageError(f"The step of the samples is a positive number of seconds, not {step:g}.")
+        raise UsageError(f"The step of the samples must be a positive number of seconds, not {step:g}.")
     count = int(np.floor((stop - start) / step * (1 + 1e-12) + 1e-9))
     if count > 10_000_000:
-        raise UsageError(f"A step of {step:g} s makes {count} samples; 10 million are the limit.")
+        raise UsageError(f"A step of {step:g} s makes {count} samples; the limit is 10 million.")
     grid = start + step * np.arange(count + 1)
     near = abs(grid[-1] - stop) <= 1e-9 * step
     return np.append(grid[:-1] if near else grid, stop)

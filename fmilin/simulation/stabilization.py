@@ -16,7 +16,7 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import parse
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.manifold.invariants import Gradient, Invariants
-from fmilin.model.capabilities import HasFormulas, compile_for, read_event_indicators
+from fmilin.model.capabilities import HasFormulas, compile_model, read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Hybrid
@@ -48,7 +48,7 @@ class Energy:
             row = Constraint(expression.minus(level), name=what, level="velocity")
             try:
                 shifted = model.with_constraints([*declared, row])
-                return PointEvaluator(compile_for(shifted, 0), remembers=False)
+                return PointEvaluator(compile_model(shifted, 0), remembers=False)
             except ConstraintError as error:
                 raise UsageError(f"The {what} '{text}' cannot be computed. {error}") from None
 
@@ -108,7 +108,7 @@ class Plant:
 
     def replace_dynamics(self, model: Model) -> None:
         """Take the rates from another model of the same states, inputs and outputs."""
-        self._dynamics = PointEvaluator(compile_for(model, 0), remembers=False)
+        self._dynamics = PointEvaluator(compile_model(model, 0), remembers=False)
         self._evaluators.append(self._dynamics)
 
     def enter(self, start: float, end: float, *, before_end: bool = False) -> None:
@@ -132,9 +132,8 @@ class Plant:
                 abs(slope[j]) + abs(declared_rate) + 1e-6 * abs(self.u(t)[j]) / length
             ):
                 raise UsageError(
-                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = {t:g} "
-                    f"s, but its derivative, the input '{names[k]}', is {declared_rate:.6g}: give both, and let them "
-                    "agree."
+                    f"The input '{names[j]}' prescribes a motion and changes at {slope[j]:.6g} per second at t = "
+                    f"{t:g} s, but its derivative, the input '{names[k]}', is {declared_rate:.6g}: make the two agree."
                 )
 
     def u(self, t: float) -> FloatArray:
@@ -160,7 +159,7 @@ class Plant:
         if not is_finite(rates):
             name = self.model.states.names[int(np.flatnonzero(~np.isfinite(rates))[0])]
             self.trouble = NumericalError(
-                f"The model returns no number for the derivative of the state '{name}' near t = {t:.9g} s.",
+                f"The model returns NaN for the derivative of the state '{name}' near t = {t:.9g} s.",
                 variable=name,
             )
         return rates

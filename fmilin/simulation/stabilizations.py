@@ -2,7 +2,7 @@
 
 *Underlying*: the ODE x' = f(t, x) as it is (Spencer eq. 2.6). *Projection*: the same, every accepted step projected
 onto the manifold (eqs. (3.10) and (3.11)). *Local form*: y' = R f(t, Psi(t, y)) (eqs. (2.13) to (2.16)), in other
-coordinates where their condition number grows (section 2.3.3.1, remark 1).
+coordinates where their condition number grows (section 2.3.3.1, diagnostic 1).
 
 *Baumgarte* (eqs. (3.8) and (3.9)): where every state is a position or its velocity, 0 = g'' + 2 alpha g' + beta^2 g, of
 a nonholonomic constraint 0 = a' + 2 alpha a. A model that can do this itself is asked to; any other one gets the
@@ -49,12 +49,14 @@ class Projection(Stabilization):
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:
-            raise UsageError(f"The tolerance of the projection is 0 or more and less than 1, not {self.tolerance:g}.")
+            raise UsageError(
+                f"The tolerance of the projection must be 0 or more and less than 1, not {self.tolerance:g}."
+            )
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
         if self.keeps_energy and plant.energy is None:
-            raise UsageError("To keep the energy it must be known: name an output or an expression, energy=...")
+            raise UsageError("Conserving the energy needs its value: name an output or an expression with energy=...")
         return _Projected(plant, Projector(plant, self.tolerance, keeps_energy=self.keeps_energy))
 
 
@@ -97,12 +99,16 @@ class Baumgarte(Stabilization):
 
     def __post_init__(self) -> None:
         if not all(np.isfinite(c) and c >= 0 for c in (self.alpha, self.beta)):
-            raise UsageError(f"Baumgarte's alpha and beta are rates, 0 or more, not {self.alpha:g} and {self.beta:g}.")
+            raise UsageError(
+                f"Baumgarte's alpha and beta must be rates, 0 or more, not {self.alpha:g} and {self.beta:g}."
+            )
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
         model = plant.model
-        stabilized = model.stabilized(self.alpha, self.beta) if isinstance(model, HasBaumgarteStabilization) else None
+        stabilized = (
+            model.with_stabilization(self.alpha, self.beta) if isinstance(model, HasBaumgarteStabilization) else None
+        )
         if stabilized is not None:
             plant.replace_dynamics(stabilized)
             return IntegratedCoordinates(plant)
@@ -173,7 +179,7 @@ class LocalForm(Stabilization):
     def __post_init__(self) -> None:
         require_kind(self.coordinates)
         if not self.limit > 1:
-            raise UsageError(f"The limit for the condition number is more than 1, not {self.limit:g}.")
+            raise UsageError(f"The limit for the condition number must be more than 1, not {self.limit:g}.")
 
     def start(self, plant: Plant) -> IntegratedCoordinates:
         """Prepare a run of ``plant``."""
@@ -215,7 +221,7 @@ class _LocalIntegration(IntegratedCoordinates):
             return self._psi.psi(z, time=t, inputs=self.plant.u(t))
         except NumericalError as error:
             raise NumericalError(
-                f"The local state-space form cannot go on at t = {t:.9g} s with the coordinates "
+                f"The local state-space form cannot continue at t = {t:.9g} s with the coordinates "
                 f"{', '.join(self._names)} (condition number {self._psi.condition_number:.3g} at the step before). "
                 f"{error}"
             ) from None
@@ -281,4 +287,4 @@ def stabilization_named(name: str) -> Stabilization:
     try:
         return STABILIZATIONS[name]
     except KeyError:
-        raise UsageError(f"'{name}' is no stabilization: use {', '.join(STABILIZATIONS)}.") from None
+        raise UsageError(f"'{name}' is not a stabilization: use {', '.join(STABILIZATIONS)}.") from None

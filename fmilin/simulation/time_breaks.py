@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fmilin.codegen.time_tape import TimeTape
 
 SAMPLE_COUNT = 2400  # of a black box over the duration of a run
-MOST_STATES = 400  # of a model the graph of which is looked at
+MAX_STATES = 400  # of a model the graph of which is looked at
 BISECTION_COUNT = 60  # bisections of a jump
 JUMP_SIZE_FRACTION = 0.2  # of the range of a quantity: a change between two looks
 JUMP_CHANGE_RATIO = 5.0  # so many times larger than the changes before and after it
@@ -84,8 +84,8 @@ def _remark(who: str, remedy: str, begin: float, end: float) -> Remark:
     shortest = (end - begin) / SAMPLE_COUNT
     return Remark(
         "pulses",
-        f"{who} changes with time, and pulses shorter than {shortest:.2g} s may be stepped over. {remedy} inputs as a "
-        "table.",
+        f"{who} changes with time, and the integrator may skip pulses shorter than {shortest:.2g} s. {remedy} inputs "
+        "as a table.",
     )
 
 
@@ -118,7 +118,7 @@ def _get_tape(model: Model) -> TimeTape | None:
     if model in _tapes:
         return _tapes[model]
     tape = None
-    if has_graph(model) and len(model.states) <= MOST_STATES:
+    if has_graph(model) and len(model.states) <= MAX_STATES:
         from fmilin.codegen.time_tape import TimeTape
 
         system = read_graph(model)

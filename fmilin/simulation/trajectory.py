@@ -92,8 +92,8 @@ class Trajectory(TableRepr):
         """Return the course of a state, output or input, shape (K,)."""
         if not isinstance(name, str):
             raise UsageError(
-                f"A trajectory is read by a name, not by an object of the type '{type(name).__name__}': its samples "
-                "are .times, .states and .outputs."
+                f"A trajectory must be indexed by a name, not by an object of the type '{type(name).__name__}': its "
+                "samples are .times, .states and .outputs."
             )
         groups = _groups(self)
         for signals, values in groups:
@@ -146,10 +146,14 @@ def read_inputs(path: str | Path) -> InputTable:
         ) from None
     rows = [row for row in csv.reader(io.StringIO(text, newline=None), skipinitialspace=True) if row]
     if not rows:
-        raise UsageError(f"'{path}' is empty. A table of inputs has a head line: time, then the names of inputs.")
+        raise UsageError(
+            f"'{path}' is empty. A table of inputs starts with a head line: time, then the names of inputs."
+        )
     head = [name.strip() for name in rows[0]]
     if TIME not in head:
-        raise UsageError(f"'{path}' has no column '{TIME}' (its head line: {', '.join(head)[:200]}).")
+        raise UsageError(
+            f"'{path}' has no column '{TIME}' (its head line: {', '.join(head)[:200]}). Add a column of the times."
+        )
     numbers = np.array([_numbers(row, len(head), line, path) for line, row in enumerate(rows[1:], 2)])
     numbers = numbers.reshape(len(rows) - 1, len(head))
     time_column = head.index(TIME)
@@ -162,11 +166,13 @@ def read_inputs(path: str | Path) -> InputTable:
 
 def _numbers(row: list[str], count: int, line: int, path: str | Path) -> list[float]:
     if len(row) != count:
-        raise UsageError(f"'{path}', line {line}: {len(row)} values for {count} columns.")
+        raise UsageError(f"'{path}', line {line}: {len(row)} values for {count} columns. Give one value per column.")
     numbers = []
     for value in row:
         try:
             numbers.append(float(value))
         except ValueError:
-            raise UsageError(f"'{path}', line {line}: '{value.strip()}' is no number.") from None
+            raise UsageError(
+                f"'{path}', line {line}: '{value.strip()}' is not a number. Write for example 1.5 or -2e-3."
+            ) from None
     return numbers

@@ -91,8 +91,8 @@ def new_folder() -> Path:
         keep_owner_rights(folder)
     except OSError as error:
         raise UsageError(
-            f"Cannot make a folder for temporary files: {error.strerror or error}. Let the environment variable TMPDIR "
-            "name a folder with room that you may write to."
+            f"Cannot make a folder for temporary files: {error.strerror or error}. Let the environment variable "
+            "TMPDIR name a writable folder with free space."
         ) from None
     return folder
 
@@ -278,11 +278,15 @@ def _target(path: str | Path) -> Path:
         target = Path(path).resolve()
         folder = target.parent
         if not folder.is_dir():
-            raise UsageError(f"Cannot write '{path}': there is no folder '{folder}'. Create it first.")
+            raise UsageError(
+                f"Cannot write '{path}': there is no folder '{folder}'. Create the folder first, or choose another."
+            )
         if target.is_dir():
             raise UsageError(f"Cannot write '{path}': this is a folder. Give the name of a file.")
         if target.exists() and not (target.is_file() and os.access(target, os.W_OK)):
-            raise UsageError(f"Cannot write '{path}': what has that name is no writable file. Choose another name.")
+            raise UsageError(
+                f"Cannot write '{path}': a file of that name exists and is not writable. Choose another name."
+            )
     except (OSError, ValueError, RuntimeError) as error:
         if isinstance(error, UsageError):
             raise
@@ -303,7 +307,7 @@ def _create_temporary(target: Path) -> tuple[int, Path]:
 
 
 def _refusal(path: str | Path, why: str) -> UsageError:
-    return UsageError(f"Cannot write '{path}': {why}. Choose another place, or free this one.")
+    return UsageError(f"Cannot write '{path}': {why}. Choose another path, or free disk space there.")
 
 
 MAX_KEY_PARTS = 64  # parts of a dotted key; the time that reading one takes grows with their square

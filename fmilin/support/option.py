@@ -170,7 +170,10 @@ def require_choices(options: object) -> None:
     for description in _list_restricted_options(options):
         value = getattr(options, description.keyword)
         if description.choices and isinstance(value, str) and value not in description.choices:
-            raise UsageError(f"{description.keyword}= must be {_either(description.choices)}, and is '{value}'.")
+            raise UsageError(
+                f"{description.keyword}= must be {_either(description.choices)}, and is '{value}'. Choose one of "
+                "these values."
+            )
 
 
 def require_compatible(options: object) -> None:

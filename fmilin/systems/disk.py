@@ -48,7 +48,7 @@ def rolling_disk(
     if not (mass > 0 and radius > 0):
         raise UsageError(f"A disk needs a positive mass and radius, not {mass:g} and {radius:g}.")
     if not abs(cos(lean)) > 1e-6:
-        raise UsageError(f"The disk cannot roll at a lean of {lean} rad: it lies flat on the ground.")
+        raise UsageError(f"The disk cannot roll at a lean of {lean} rad, where it lies flat on the ground.")
     if yaw_rate is None:
         yaw_rate = steady_yaw_rates(speed, lean, radius=radius, gravity=gravity)[0] if lean else 0.0
     q, u = sympy.symbols("q1:7", real=True), sympy.symbols("u1:7", real=True)
@@ -72,13 +72,13 @@ def steady_yaw_rates(speed: float, lean: float, *, radius: float = 1.0, gravity:
     They are the roots of (g/r) sin(q2) + 3/2 cos(q2) q1' q3' + 5/4 cos(q2) sin(q2) q1'^2 = 0.
     """
     if sin(lean) == 0:
-        raise UsageError("An upright disk rolls straight on; a steady turn needs a lean.")
+        raise UsageError("An upright disk rolls in a straight line; a steady turn needs a lean.")
     c, b, a = gravity / radius * sin(lean), -1.5 * cos(lean) * speed / radius, 1.25 * cos(lean) * sin(lean)
     discriminant = b * b - 4 * a * c
     if discriminant < 0:
         slowest = sqrt(20 / 9 * gravity * radius * sin(lean) * sin(lean) / cos(lean))
         raise UsageError(
-            f"A disk that leans by {lean:g} rad turns steadily at {slowest:.6g} m/s or faster, not at {speed:g} m/s."
+            f"A disk that leans by {lean:g} rad has steady turns from {slowest:.6g} m/s upwards, not at {speed:g} m/s."
         )
     largest = -(b + sqrt(discriminant) * (1 if b >= 0 else -1)) / 2  # the root without cancellation
     return c / largest, largest / a

@@ -90,7 +90,7 @@ def _element(rod: Rod, h: float) -> _Element:
     return _Element(B, (F + F.T) / 2, (Z - Z.T) / 2, (K + K.T) / 2)
 
 
-def _stiffening(h: float, pulls: tuple[float, float]) -> FloatArray:
+def _stiffness_by_tension(h: float, pulls: tuple[float, float]) -> FloatArray:
     """Return int N0 w'^2 ds of one element as a matrix, N0 linear between ``pulls`` at its ends, shape (6, 6)."""
     points, weights = np.polynomial.legendre.leggauss(4)
     K = np.zeros((6, 6))
@@ -124,7 +124,7 @@ class FlexibleLink:
         self.initial = np.zeros(self.size)
         if stiffened:
             ends = self.axial_force(self.reference[0::3])
-            parts = [_stiffening(h, (float(a), float(b))) for a, b in pairwise(ends)]
+            parts = [_stiffness_by_tension(h, (float(a), float(b))) for a, b in pairwise(ends)]
             self.values_K = self.values_K + np.array(parts).ravel()
             means = (ends[:-1] + ends[1:]) / 2
             self.initial[0::3] = np.concatenate(([0.0], means)) - np.concatenate((means, [0.0]))
@@ -139,7 +139,7 @@ class FlexibleLink:
         """Return N0 at the distances s along the link, in N."""
         return self.pull + self.rod.mu * self.gravity * (self.rod.length - s)
 
-    def hanging(self) -> FloatArray:
+    def deflection_under_gravity(self) -> FloatArray:
         """Return d of the link hanging at rest: u(s) = (pull s + mu g (L s - s^2/2))/EA at its nodes, exactly."""
         d = np.zeros(self.size)
         if not self.stiffened:
@@ -176,7 +176,7 @@ class LinkMotion:
         p, shape = np.arange(3, self.size), (self.size, self.size)
         inner = (link.pattern, 3, 3)
 
-        def blocks_of(*blocks: tuple[IntArray, IntArray]) -> tuple[Pattern, int, int]:
+        def to_block(*blocks: tuple[IntArray, IntArray]) -> tuple[Pattern, int, int]:
             pairs = [np.broadcast_arrays(i, j) for i, j in blocks]
             rows, columns = (np.concatenate([pair[k].ravel() for pair in pairs]) for k in (0, 1))
             return Pattern(rows, columns, shape), 0, 0
@@ -184,9 +184,9 @@ class LinkMotion:
         R, theta = np.array([[0], [1]]), np.array([[2]])
         corner = ((R, R.T), (R, theta), (theta, R.T), (theta, theta))
         edges = ((R, p), (p[:, None], R.T), (theta, p), (p[:, None], theta))
-        self.pattern_M = Pattern.joined([blocks_of(*corner, *edges), inner], shape)
-        slopes = blocks_of((R, theta), (theta, theta), (R, p), (theta, p), (p[:, None], theta))
-        self.pattern_e_q = self.pattern_f_v = Pattern.joined([slopes, inner], shape)
+        self.pattern_M = Pattern.from_blocks([to_block(*corner, *edges), inner], shape)
+        slopes = to_block((R, theta), (theta, theta), (R, p), (theta, p), (p[:, None], theta))
+        self.pattern_e_q = self.pattern_f_v = Pattern.from_blocks([slopes, inner], shape)
 
     def mass(self, q: FloatArray) -> FloatArray:
         """Return the values of M on ``pattern_M``."""

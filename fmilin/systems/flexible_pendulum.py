@@ -1,4 +1,4 @@
-"""The flexible double pendulum of González et al.: few constraints, many freedoms."""
+"""The flexible double pendulum of González et al.: few constraints, many degrees of freedom."""
 
 from math import cos, pi, sin
 
@@ -30,7 +30,7 @@ def flexible_double_pendulum(
     it hangs, turned by ``angle`` about the ground joint and turning at ``rate``; by default at its equilibrium.
 
     With ``geometric_stiffening`` the links have their lengths as they hang, under the axial force N0(s) of that
-    posture as initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's
+    configuration as initial stress, which adds int N0 (u' + w'^2/2) ds: the weight below straightens them. The paper's
     model has no such term and hangs stretched; its third frequency is 39 % lower. The equations are in
     :mod:`fmilin.systems.flexible_link`. Hanging, with one element in each link, the first four frequencies
     are 1.33593155834248, 3.531082271144686, 9.705195842688476 and 25.30224732821966 rad/s; with more elements and
@@ -67,14 +67,14 @@ class FlexibleDoublePendulum(NumericEquations):
         blocks = [(0, 0), (size, size)]
         shape = (self.n, self.n)
         self.pattern_M, self.pattern_e_v = (
-            Pattern.joined(
+            Pattern.from_blocks(
                 [(getattr(link, name), i, j) for link, (i, j) in zip(self.links, blocks, strict=True)], shape
             )
             for name in ("pattern_M", "pattern_f_v")
         )
         parts = [(link.pattern_e_q, i, j) for link, (i, j) in zip(self.links, blocks, strict=True)]
         self.pattern_G, bent = self._joints()
-        self.pattern_e_q = Pattern.joined([*parts, (bent, 0, 0)], shape)
+        self.pattern_e_q = Pattern.from_blocks([*parts, (bent, 0, 0)], shape)
         self.inputs = [Signal(f"torque{k}", "N.m", description=f"of the motor in joint {k}") for k in (1, 2)]
         self.outputs = {
             "tip.x": Signal("tip.x", "m", description="place of the free end"),
@@ -116,7 +116,7 @@ class FlexibleDoublePendulum(NumericEquations):
 
     def _signals(self, k: int) -> list[Signal]:
         q, size, rod = self._begin[0], self.links[k].size, self.links[k].link.rod
-        own = q[k * size : (k + 1) * size]
+        rod_coordinates = q[k * size : (k + 1) * size]
         frame = [("x", "m", 2 * rod.length), ("y", "m", 2 * rod.length), ("theta", "rad", 1.0)]
         node = [("u", "m", 0.01 * rod.length), ("w", "m", 0.1 * rod.length), ("phi", "rad", 0.1)]
         names = [(f"link{k + 1}.{c}", unit, size) for c, unit, size in frame]
@@ -125,12 +125,14 @@ class FlexibleDoublePendulum(NumericEquations):
             for i in range(self.links[k].link.elements + 1)
             for c, unit, size in node
         ]
-        return [Signal(name, unit, size, float(s)) for (name, unit, size), s in zip(names, own, strict=True)]
+        return [
+            Signal(name, unit, size, float(s)) for (name, unit, size), s in zip(names, rod_coordinates, strict=True)
+        ]
 
     def _free(self, k: int) -> list[Signal]:
         """Return the coordinates of link k that are independent: its angle and the nodes behind the first."""
-        every = self._signals(k)
-        return [every[2], *every[6:]]
+        rod_signals = self._signals(k)
+        return [rod_signals[2], *rod_signals[6:]]
 
     def mass(self, q: FloatArray) -> FloatArray:
         """Return the values of M on ``pattern_M``."""
@@ -143,7 +145,7 @@ class FlexibleDoublePendulum(NumericEquations):
         return np.concatenate([link.forces(part, half) for link, part, half in parts])
 
     def slopes(self, q: FloatArray, v: FloatArray, a: FloatArray, multipliers: FloatArray) -> SparseDerivatives:
-        """Return the slopes of f - M a - G' lambda."""
+        """Return the derivatives of f - M a - G' lambda."""
         parts = list(zip(self.links, np.split(q, 2), np.split(v, 2), np.split(a, 2), strict=True))
         by_q = [link.slopes_by_q(*rest) for link, *rest in parts]
         by_v = [link.slopes_by_v(p, half) for link, p, half, _ in parts]
@@ -242,7 +244,7 @@ def _start(links: list[LinkMotion], angle: float, rate: float) -> tuple[FloatArr
     axis, across = np.array([cos(theta), sin(theta)]), np.array([-sin(theta), cos(theta)])
     q, v, distance = [], [], 0.0
     for motion in links:
-        d = motion.link.hanging()
+        d = motion.link.deflection_under_gravity()
         q += [*(distance * axis), theta, *d]
         v += [*(rate * distance * across), rate, *np.zeros(motion.link.size)]
         distance += motion.link.rod.length + d[-3]

@@ -1,6 +1,6 @@
 """The N-loop four-bar linkage with springs along its diagonals, heavily constrained: one degree of freedom.
 
-By Lagrange's equations, and as sparse matrices at any posture of its parallelogram motion, its only one away from
+By Lagrange's equations, and as sparse matrices at any configuration of its parallelogram motion, its only one away from
 singular configurations: every B_i moves like (cos(phi), sin(phi)).
 """
 
@@ -59,7 +59,7 @@ def four_bar(
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")
     if branch not in ("upper", "hanging"):
-        raise UsageError(f"'{branch}' is no equilibrium of the four-bar linkage; choose 'upper' or 'hanging'.")
+        raise UsageError(f"'{branch}' is not an equilibrium of the four-bar linkage; choose 'upper' or 'hanging'.")
     loops = int(loops)
     angle = 0.0 if singular else equilibrium_angle(loops, branch)
     m, k, l0, c, gx, gy, phi, w, torque = sympy.symbols("m k l0 c gx gy phi w torque", real=True)
@@ -189,7 +189,7 @@ def four_bar_form(
 ) -> ConstrainedForm:
     """Return the sparse form of the four-bar linkage under a torque: n = 2N + 3 coordinates, m = 2N + 2 constraints.
 
-    ``angle`` is phi of any posture, equilibrium or not; multiples of pi are singular.
+    ``angle`` is phi of any configuration, equilibrium or not; multiples of pi are singular.
     """
     if loops < 1 or int(loops) != loops:
         raise UsageError(f"A four-bar linkage has 1 loop or more, not {loops}.")

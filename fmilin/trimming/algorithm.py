@@ -60,8 +60,8 @@ from fmilin.trimming.unknowns import (
     Unknowns,
     assemble_guess,
     independent_states,
+    make_reading,
     model_that_shows,
-    reading,
 )
 
 STEADY_CHANGE_RATE_TOLERANCE = (
@@ -91,11 +91,11 @@ def search_each(
 
     Each guess is treated as if it were alone; Newton's method runs for all of them together.
     """
-    request = request.checked(model)
+    request = request.check(model)
     sparse = read_sparse_equations(model)
     minimized = [read_name(model, name) for name in names_minimized(request)]
-    shown = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
-    evaluator = PointEvaluator(shown)
+    model_with_outputs = model_that_shows(model, [*request.targets, *request.bounds, *request.near, *minimized])
+    evaluator = PointEvaluator(model_with_outputs)
 
     def find_point(request: TrimRequest, guess: Mapping[str, float]) -> Search[TrimmedPoint]:
         start, remarks = assemble_guess(evaluator, request, guess, anywhere=anywhere)
@@ -113,11 +113,11 @@ def search_each(
             require_stable(point.report)
         return point
 
-    def search_from(guess: Mapping[str, float]) -> Search[TrimmedPoint]:
-        guess = request.checked_guess(model, guess)
-        only_signals = all(quantity(shown, name)[0] != "parameter" for name in guess)
-        if sparse is not None and only_signals and can_search_sparse(shown, sparse, request):
-            point = search_sparse(shown, sparse, request, guess, anywhere=anywhere)
+    def search_near_guess(guess: Mapping[str, float]) -> Search[TrimmedPoint]:
+        guess = request.check_guess(model, guess)
+        only_signals = all(quantity(model_with_outputs, name)[0] != "parameter" for name in guess)
+        if sparse is not None and only_signals and can_search_sparse(model_with_outputs, sparse, request):
+            point = search_sparse(model_with_outputs, sparse, request, guess, anywhere=anywhere)
             if point is not None:
                 return point
         try:
@@ -125,9 +125,11 @@ def search_each(
         except (TrimError, OutOfBoundsError) as error:
             if not explain:
                 raise
-            raise explain_obstacles(error, shown, request, lambda other: run_alone(find_point(other, guess))) from None
+            raise explain_obstacles(
+                error, model_with_outputs, request, lambda other: run_alone(find_point(other, guess))
+            ) from None
 
-    return run_together([search_from(guess) for guess in guesses])
+    return run_together([search_near_guess(guess) for guess in guesses])
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +172,7 @@ def make_equations(start: Candidate, request: TrimRequest) -> Equations:
 
 def _make_target(model: Model, name: str, value: float) -> Reading:
     """Return what should come out, in a size in which its value is not rounding: 4e-24 is not zero."""
-    target = reading(model, name, value)
+    target = make_reading(model, name, value)
     return replace(target, size=min(target.size, abs(value))) if value != 0.0 else target
 
 
@@ -205,9 +207,9 @@ def _find_stable(balance: Equations, request: TrimRequest) -> Search[Solution]:
     if unstable is not None and unstable.stability.stable is True:
         return nearest  # the damped motion need not arrive there: it may be slow, or pass by
     raise NumericalError(
-        f"No rest at which the motion stays was found near the guess: the motion with damping ends at none. The rest "
-        f"nearest to the guess {'is one of unknown stability' if unstable is None else unstable.text}. Start elsewhere "
-        "(guess=), or release a fixed quantity."
+        "No stable equilibrium was found near the guess: the damped motion does not end at one. The nearest "
+        f"equilibrium {'has an unknown stability' if unstable is None else unstable.text}. Start elsewhere (guess=), "
+        "or release a fixed quantity."
     )
 
 
@@ -222,11 +224,11 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Search[Solutio
         names = [n for n, value in zip(candidate.model.states.names, f, strict=True) if not np.isfinite(value)]
         names += [r.name for r, v in zip(balance.rows, balance.values(unknowns.z0), strict=True) if not np.isfinite(v)]
         raise NumericalError(
-            f"The model is not defined where the search starts: there is no number for '{names[0]}'. "
-            f"Start elsewhere: guess={{{names[0]!r}: VALUE}}.",
+            f"The model is not defined where the search starts: '{names[0]}' is not a number there. Start elsewhere: "
+            f"guess={{{names[0]!r}: VALUE}}.",
             variable=names[0],
         )
-    if solution.is_balanced and not solution.is_near:
+    if solution.is_balanced and not solution.is_close:
         raise explain_too_far(balance, solution)
     freedoms = ""
     if not solution.is_zero and balance.targets:
@@ -262,25 +264,25 @@ def find_preferred(balance: Equations, solution: Solution, request: TrimRequest)
     unknowns, model = balance.unknowns, balance.unknowns.start.model
     pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
     limits = [
-        Limit(reading(model, n, low if np.isfinite(low) else high), low, high) for n, (low, high) in pairs.items()
+        Limit(make_reading(model, n, low if np.isfinite(low) else high), low, high) for n, (low, high) in pairs.items()
     ]
     if request.minimize is not None:
-        preference = expression_preference(request.minimize, lambda name: reading(model, read_name(model, name)))
+        preference = expression_preference(request.minimize, lambda name: make_reading(model, read_name(model, name)))
     elif request.near:
-        preference = as_near_as_possible([reading(model, name, value) for name, value in request.near.items()])
+        preference = as_near_as_possible([make_reading(model, name, value) for name, value in request.near.items()])
     else:
         read = read_values(balance, solution, [limit.reading.name for limit in limits])
         if not any(limit.beyond(read[limit.reading.name]) for limit in limits):
             return None
         here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
-        preference = as_near_as_possible([reading(model, name, value) for name, value in here])
+        preference = as_near_as_possible([make_reading(model, name, value) for name, value in here])
     return find_optimum(balance, solution, preference, limits)
 
 
 def require_stable(report: TrimReport) -> None:
-    """Refuse a preferred point at which the motion does not stay."""
+    """Reject a preferred point at which the motion does not stay."""
     if report.unstable:
         raise NumericalError(
-            f"At the point that is preferred the motion does not stay: {report.unstable} eigenvalues have positive "
-            "real parts. Leave the preference out, or give bounds (bounds=)."
+            f"The preferred equilibrium is unstable: {report.unstable} eigenvalues have positive real parts. Leave "
+            "the preference out, or give bounds (bounds=)."
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS, join_first
-from fmilin.model.capabilities import read_remarks_at
+from fmilin.model.capabilities import read_point_remarks
 from fmilin.numerics.certificate import Certificate
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE
 from fmilin.trimming.equations import Equations
@@ -20,43 +20,44 @@ from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.solver import Solution
 from fmilin.trimming.stable_equilibrium import judge_equilibrium
-from fmilin.trimming.unknowns import Candidate, reading, recommended
+from fmilin.trimming.unknowns import Candidate, list_recommended_states, make_reading
 
 CONSTANT_RATE_TOLERANCE = 1e-6
 """A rate is constant when it changes by less than this, relative to the fastest, while the motion is followed."""
 
 
-def remarks_on(
+def list_remarks(
     equations: Equations, candidate: Candidate, report: TrimReport, restless: Sequence[str]
 ) -> Iterator[Remark]:
     """Yield what the user should know; ``restless`` states should rest, and moved when the motion was followed."""
     if restless:
         yield Remark(
             "unsteady",
-            f"Followed for a while, the motion does not stay steady: {', '.join(restless)} should rest and "
-            f"{'does' if len(restless) == 1 else 'do'} not. This is a steady motion at this instant only.",
+            f"In a simulation from the point, {', '.join(restless)} should be constant and "
+            f"{'is' if len(restless) == 1 else 'are'} not. This is a steady motion at this instant only.",
         )
     elif report.moving and not equations.moving:
         yield Remark(
-            "unsteady", "What should rest starts to move, if slowly: this is a steady motion at this instant only."
+            "unsteady",
+            "States that should be constant start to move slowly: this is a steady motion at this instant only.",
         )
     if not report.exact:
         yield Remark(
             "rounding",
-            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): "
-            "the model's own noise or rounding allows no better.",
+            f"The largest residual is {report.residual:.2g} instead of 1e-10 (in sizes of the states per second): the "
+            "model's own noise or rounding prevents a smaller one.",
         )
     if report.multiple:
         listed = join_first(
             (f"{name} (+-{report.distance[name]:.2g})" for name in report.multiple), MAX_LISTED_RESIDUALS
         )
-        yield Remark("multiple", f"Several solutions meet here, or nearly: slopes do not determine {listed}.")
+        yield Remark("multiple", f"Several solutions meet here, or nearly: the derivatives do not determine {listed}.")
     if report.free_directions:
         leaders = ", ".join(d.name for d in report.free_directions)
         choice = (
-            "Those nearest to the guess were taken; fix them to choose"
+            "Those nearest to the guess were chosen; fix them to choose others"
             if report.is_nearest
-            else "The search ended at these, and others may be nearer to the guess: fix them to choose"
+            else "The search ended at these, and others may be nearer to the guess: fix them to choose others"
         )
         yield Remark(
             "family",
@@ -66,8 +67,8 @@ def remarks_on(
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
         yield Remark(
             "time",
-            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; rates are "
-            f"back at {later:.2g} of the states' sizes per second soon after.",
+            f"The model depends on time: this is an equilibrium at t = {candidate.time:g} s only; soon after, rates "
+            f"reach {later:.2g} of the states' sizes per second.",
         )
 
 
@@ -83,7 +84,7 @@ def _rates_later(equations: Equations, candidate: Candidate) -> float | None:
 
 def read_values(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
     """Return what comes out at a solution, by name."""
-    readings = [reading(balance.unknowns.start.model, name) for name in names]
+    readings = [make_reading(balance.unknowns.start.model, name) for name in names]
     if not readings:
         return {}
     values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
@@ -102,10 +103,10 @@ def make_point(
     """Return the point at a solution, with its report; what is ``best`` is no member of a family."""
     unknowns = equations.unknowns
     candidate = unknowns.at(solution.z)
-    f, changes = equations.described(candidate)
+    f, changes = equations.describe_motion(candidate)
     names = candidate.model.states.names
-    leaders = [*request.steady, *(names[i] for i in recommended(candidate.model, equations.pairs))]
-    later = equations.followed(candidate) if request.steady else None
+    leaders = [*request.steady, *(names[i] for i in list_recommended_states(candidate.model, equations.pairs))]
+    later = equations.follow_fastest_state(candidate) if request.steady else None
     sizes = equations.state_scales
     rest = sizes * max(EQUILIBRIUM_RATE_TOLERANCE, float(np.max(solution.allowed[equations.first_order], initial=0.0)))
     speed = float(np.max(np.abs(f) / sizes, initial=0.0))
@@ -149,8 +150,10 @@ def make_point(
         report=report,
         request=request,
     )
-    own = read_remarks_at(candidate.model, point)
-    report = replace(report, search_remarks=(*remarks, *remarks_on(equations, candidate, report, restless), *own))
+    model_remarks = read_point_remarks(candidate.model, point)
+    report = replace(
+        report, search_remarks=(*remarks, *list_remarks(equations, candidate, report, restless), *model_remarks)
+    )
     unstable = None if request.steady or report.moving else judge_equilibrium(equations, solution)
     if unstable is None:
         return replace(point, report=report)

@@ -26,7 +26,14 @@ from fmilin.numerics.differences.differences import slopes
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 from fmilin.trimming.together import PointAnswer, compute_jacobians, compute_residuals
-from fmilin.trimming.unknowns import Candidate, Reading, Unknowns, change_of_rates, reading_slopes, reading_values
+from fmilin.trimming.unknowns import (
+    Candidate,
+    Reading,
+    Unknowns,
+    change_of_rates,
+    compute_reading_derivatives,
+    compute_reading_values,
+)
 
 FOLLOWED_STEPS = 32  # steps in which a steady motion is followed
 STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
@@ -118,28 +125,28 @@ class Equations:
         if not len(unknowns.inputs):
             return
         candidate = unknowns.at(unknowns.z0)
-        r = self.values_at(candidate)
+        r = self.compute_values(candidate)
         if not np.isfinite(r).all():
             return
         # Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
-        wanted = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
+        required_effect = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
         steps = candidate.model.inputs.scales(candidate.inputs)
         first = [self._with_step(candidate, int(i), float(steps[i])) for i in unknowns.inputs]
         candidate.evaluator.evaluate_ahead([(each.time, each.states, each.inputs) for each in first])
-        effects = np.array([self._effect(candidate, int(i), wanted) for i in unknowns.inputs])
-        unknowns.resize_inputs(np.where(effects > 0, wanted / np.where(effects > 0, effects, 1.0), 0.0))
+        effects = np.array([self._effect(candidate, int(i), required_effect) for i in unknowns.inputs])
+        unknowns.resize_inputs(np.where(effects > 0, required_effect / np.where(effects > 0, effects, 1.0), 0.0))
 
-    def _effect(self, candidate: Candidate, i: int, wanted: float) -> float:
+    def _effect(self, candidate: Candidate, i: int, required_effect: float) -> float:
         """Return the largest slope of a rate along an input, 0 where it has none: over steps that grow until seen."""
         step = float(candidate.model.inputs.scales(candidate.inputs)[i])
-        base = self.values_at(candidate)
+        base = self.compute_values(candidate)
         for _ in range(LARGER_STEPS):
             moved = self._with_step(candidate, i, step)
-            change = np.abs(self.values_at(moved) - base)[self.first_order]
+            change = np.abs(self.compute_values(moved) - base)[self.first_order]
             size = float(np.max(change, initial=0.0))
             if not np.isfinite(size):
                 return 0.0
-            if size >= MIN_INPUT_EFFECT_RATIO * wanted:
+            if size >= MIN_INPUT_EFFECT_RATIO * required_effect:
                 return size / step
             step *= 1e3
         return 0.0
@@ -182,11 +189,11 @@ class Equations:
 
     def values(self, z: FloatArray) -> FloatArray:
         """Return r, shape (m,), constraints in sizes of the states, rates in sizes per second; NaN where undefined."""
-        return self.values_at(self.unknowns.at(z))
+        return self.compute_values(self.unknowns.at(z))
 
-    def values_at(self, candidate: Candidate) -> FloatArray:
+    def compute_values(self, candidate: Candidate) -> FloatArray:
         """Return r of a candidate."""
-        return self.residual_at(candidate)
+        return self.compute_residual(candidate)
 
     def values_each(self, z: FloatArray) -> FloatArray:
         """Return r (k, m) at several z (k, n): the model is evaluated at all of them together where it can be."""
@@ -196,7 +203,7 @@ class Equations:
         """Return the rows of r that are of first order."""
         return self._compute_residual(self.unknowns.at(z), None, first_order=True)
 
-    def residual_at(self, candidate: Candidate, answer: PointAnswer | None = None) -> FloatArray:
+    def compute_residual(self, candidate: Candidate, answer: PointAnswer | None = None) -> FloatArray:
         """Return r of a candidate, where the model may have been evaluated already (``answer``)."""
         return self._compute_residual(candidate, answer, first_order=False)
 
@@ -214,9 +221,9 @@ class Equations:
                     change = change_of_rates(candidate, visit.derivatives, self.state_scales)
                 parts.append(change[self.at_rest])
             if self.targets:
-                wanted = [target.value for target in self.targets]
+                target_values = [target.value for target in self.targets]
                 parameters = {**candidate.model.parameters, **candidate.parameters}
-                parts.append(reading_values(self.targets, x, u, parameters, visit) - wanted)
+                parts.append(compute_reading_values(self.targets, x, u, parameters, visit) - target_values)
             if self.totals is not None:
                 parts.append(self.totals[0] @ x - self.totals[1])
         except REFUSALS:
@@ -247,12 +254,12 @@ class Equations:
             J = compute_jacobians([self], z[None], self.values(z)[None], exact=False)[0][0]
         return np.abs(J)
 
-    def described(self, candidate: Candidate) -> tuple[FloatArray, FloatArray | None]:
+    def describe_motion(self, candidate: Candidate) -> tuple[FloatArray, FloatArray | None]:
         """Return the rates f and, for a steady motion, how fast they change, (N,) each."""
         f = self._rates(candidate, 0.0, candidate.states)
         return f, change_of_rates(candidate, f, self.state_scales) if self.moving else None
 
-    def followed(self, candidate: Candidate) -> FloatArray | None:
+    def follow_fastest_state(self, candidate: Candidate) -> FloatArray | None:
         """Return the rates when the fastest state has moved by its size, by Runge and Kutta; None where that fails."""
         f = self._rates(candidate, 0.0, candidate.states)
         size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
@@ -260,17 +267,21 @@ class Equations:
             return f
         h, x = 1.0 / (size * FOLLOWED_STEPS), candidate.states
         # States that rest are held, so that unstable motions are followed like stable ones.
-        held = np.zeros(len(x), dtype=bool)
-        held[self.at_rest] = True
+        is_fixed = np.zeros(len(x), dtype=bool)
+        is_fixed[self.at_rest] = True
 
         def slope(t: float, x: FloatArray) -> FloatArray:
-            return np.where(held, 0.0, self._rates(candidate, t, x))
+            return np.where(is_fixed, 0.0, self._rates(candidate, t, x))
 
         try:
             with suppress(*REFUSALS):
                 # Whether straight on, half the way and all of it, every rate is as it was.
-                w, limit, whole = np.where(held, 0.0, f), STEADY_RATE * size * self.state_scales, h * FOLLOWED_STEPS
-                later = [self._rates(candidate, s, candidate.states + s * w) for s in (whole / 2, whole)]
+                w, limit, full_step = (
+                    np.where(is_fixed, 0.0, f),
+                    STEADY_RATE * size * self.state_scales,
+                    h * FOLLOWED_STEPS,
+                )
+                later = [self._rates(candidate, s, candidate.states + s * w) for s in (full_step / 2, full_step)]
                 if all(bool((np.abs(rates - f) <= limit).all()) for rates in later):
                     return f
             for t in h * np.arange(FOLLOWED_STEPS):
@@ -322,8 +333,12 @@ class Equations:
             if slopes is None or self._invariants(candidate).hidden:
                 first_order_slopes = self.first_order_slopes(candidate, dx, du)
             else:
-                some = np.concatenate((np.arange(n), n + unknowns.inputs))
-                first_order_slopes = slopes.residuals[:, some], slopes.derivatives[:, some], slopes.outputs[:, some]
+                varied = np.concatenate((np.arange(n), n + unknowns.inputs))
+                first_order_slopes = (
+                    slopes.residuals[:, varied],
+                    slopes.derivatives[:, varied],
+                    slopes.outputs[:, varied],
+                )
             if first_order_slopes is None:
                 return None
             h, rates, outputs = first_order_slopes
@@ -333,7 +348,7 @@ class Equations:
             elif self.moving:
                 parts.append(self._change(candidate, rates, dx, du)[np.ix_(self.at_rest, unknown_columns)])
             if self.targets:
-                parts.append(reading_slopes(self.targets, dx, du, rates, outputs)[:, unknown_columns])
+                parts.append(compute_reading_derivatives(self.targets, dx, du, rates, outputs)[:, unknown_columns])
             if self.totals is not None:
                 parts.append((self.totals[0] @ dx)[:, unknown_columns])
         except REFUSALS:
@@ -398,7 +413,7 @@ def invariants_see_inputs(invariants: Invariants) -> bool:
     inputs = set(invariants.model.inputs.positions)
     if any(inputs.intersection(row.expression.names) for row in constraints.rows):
         return True
-    seen = constraints.structure[invariants.hidden]
-    unpaired = np.ones(seen.shape[1], dtype=bool)
+    visible_rows = constraints.structure[invariants.hidden]
+    unpaired = np.ones(visible_rows.shape[1], dtype=bool)
     unpaired[list(invariants.pairs)] = False
-    return bool(seen[:, unpaired].any())
+    return bool(visible_rows[:, unpaired].any())

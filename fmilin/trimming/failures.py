@@ -11,7 +11,7 @@ from fmilin.errors import FmilinError, NumericalError, join_first
 from fmilin.manifold.angles import TURNS_OF_UNITS
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray, rate_unit
 from fmilin.tolerances import RANK_MEASURED
 from fmilin.trimming.equations import Equations, OutOfTimeError, Row, limit_time
@@ -20,7 +20,7 @@ from fmilin.trimming.optimum import OutOfBoundsError
 from fmilin.trimming.report import TrimmedPoint
 from fmilin.trimming.request import TrimRequest, quantity
 from fmilin.trimming.solver import Solution
-from fmilin.trimming.unknowns import Candidate, Reading, reading, reading_values
+from fmilin.trimming.unknowns import Candidate, Reading, compute_reading_values, make_reading
 
 MAX_LISTED_RESIDUALS = 4
 REMAINING_RESIDUAL_RATIO = (
@@ -48,22 +48,25 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     size = np.abs(best.residual)
     worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
     order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
-    left = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
-    residuals = {_name(row): value for row, value in left}
+    remaining = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
+    residuals = {_name(row): value for row, value in remaining}
     targets = {target.name: target for target in equations.targets}
-    listed = join_first((_sentence(row, value, candidate, targets) for row, value in left), MAX_LISTED_RESIDUALS, "; ")
+    listed = join_first(
+        (_sentence(row, value, candidate, targets) for row, value in remaining), MAX_LISTED_RESIDUALS, "; "
+    )
     what = "steady motion" if equations.moving else "equilibrium"
     moving = f" in which only {', '.join(request.steady)} may move" if equations.moving else ""
     limits = _list_reached_bounds(equations, best)
     helpers = _list_helpers(equations, best, request)
     hint = f"Freeing {' or '.join(helpers)} would let it vanish, to first order. " if helpers else ""
-    hint += _suggest_turns([row for row, _ in left if row.kind == "target"], targets)
+    hint += _suggest_turns([row for row, _ in remaining if row.kind == "target"], targets)
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     message = (
-        f"Near the guess no {what}{moving} was found.{tried} The best compromise leaves {listed}{limits}. {hint}"
-        "Release a fixed quantity, free an input (free=), let a state move (steady=), or start elsewhere (guess=)."
+        f"Near the guess no {what}{moving} was found.{tried} The smallest residual leaves {listed}{limits}. "
+        f"{hint}Release a fixed quantity, free an input (free=), let a state move (steady=), or start elsewhere "
+        "(guess=)."
     )
-    return TrimError(message, residuals=residuals, point=_values_at(candidate))
+    return TrimError(message, residuals=residuals, point=_collect_values(candidate))
 
 
 def explain_too_far(equations: Equations, best: Solution) -> TrimError:
@@ -76,23 +79,23 @@ def explain_too_far(equations: Equations, best: Solution) -> TrimError:
     what = "steady motion" if equations.moving else "equilibrium"
     tried = f" Tried: {', '.join(best.tried)}." if best.tried else ""
     if certified.runs_away:
-        reason = f"'{name}' runs away: what does not balance only fades with distance"
+        reason = f"'{name}' diverges: the residual decreases only with distance"
     elif np.isfinite(certified.distance[worst]):
-        reason = f"'{name}' is known to +-{certified.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
+        reason = f"'{name}' is accurate to +-{certified.distance[worst] * scale:.2g} {unit}".rstrip() + " only"
     else:
         reason = f"near '{name}' the rates are small, but do not vanish"
     message = (
         f"Near the guess no {what} was found.{tried} {reason[0].upper() + reason[1:]}. The last step of '{name}' was "
         f"{step}, at {value}. Release a fixed quantity, free an input (free=), or start elsewhere (guess=)."
     )
-    rates = equations.described(candidate)[0]
+    rates = equations.describe_motion(candidate)[0]
     order = sorted(zip(candidate.model.states.names, rates.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
-    error = TrimError(message, residuals={f"der({n})": rate for n, rate in order}, point=_values_at(candidate))
+    error = TrimError(message, residuals={f"der({n})": rate for n, rate in order}, point=_collect_values(candidate))
     error.variable = name
     return error
 
 
-def _values_at(candidate: Candidate) -> dict[str, float]:
+def _collect_values(candidate: Candidate) -> dict[str, float]:
     names = (*candidate.model.states.names, *candidate.model.inputs.names)
     values = [*candidate.states.tolist(), *candidate.inputs.tolist()]
     return dict(zip(names, values, strict=True)) | dict(candidate.parameters)
@@ -123,7 +126,7 @@ def _suggest_turns(rows: Sequence[Row], targets: Mapping[str, Reading]) -> str:
         turn = TURNS_OF_UNITS.get(target.unit, (0.0,))[0]
         if turn and abs(target.value) > turn / 2:
             wrapped = target.value - turn * round(target.value / turn)
-            return f"If '{row.name}' is an angle that wraps, ask for {_with_unit(wrapped, target.unit)}. "
+            return f"If '{row.name}' is an angle that wraps, use {_with_unit(wrapped, target.unit)}.  "
     return ""
 
 
@@ -144,14 +147,17 @@ def _list_helpers(equations: Equations, best: Solution, request: TrimRequest) ->
     """Return the held quantities each of which could make all residuals vanish, to first order."""
     candidate = equations.unknowns.at(best.z)
     model = candidate.model
-    left = _remaining_residual(best, np.zeros(len(best.residual)))
-    if not left:
+    remaining_norm = _compute_unremovable_residual(best, np.zeros(len(best.residual)))
+    if not remaining_norm:
         return []
-    held = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
+    fixed_names = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
     helpers = []
-    for name in dict.fromkeys(held):
+    for name in dict.fromkeys(fixed_names):
         column = _residual_slopes(equations, candidate, name)
-        if column is not None and _remaining_residual(best, column) <= REMAINING_RESIDUAL_RATIO * left:
+        if (
+            column is not None
+            and _compute_unremovable_residual(best, column) <= REMAINING_RESIDUAL_RATIO * remaining_norm
+        ):
             helpers.append(f"'{name}'")
     return helpers[:MAX_LISTED_RESIDUALS]
 
@@ -162,8 +168,8 @@ def _residual_slopes(equations: Equations, candidate: Candidate, name: str) -> F
     value = candidate.parameters[name] if kind == "parameter" else getattr(candidate, f"{kind}s")[i]
     step = 1e-5 * max(abs(float(value)), 1.0)
     for _ in range(5 if kind == "input" else 1):
-        ahead = equations.values_at(_displace(candidate, name, step))
-        column = (ahead - equations.values_at(_displace(candidate, name, -step))) / 2
+        ahead = equations.compute_values(_displace(candidate, name, step))
+        column = (ahead - equations.compute_values(_displace(candidate, name, -step))) / 2
         if not np.isfinite(column).all():
             return None
         if np.max(np.abs(column), initial=0.0) > 1e-6:
@@ -186,9 +192,15 @@ def _displace(candidate: Candidate, name: str, step: float) -> Candidate:
     return replace(candidate, states=x, inputs=u)
 
 
-def _remaining_residual(best: Solution, column: FloatArray) -> float:
+def _compute_unremovable_residual(best: Solution, column: FloatArray) -> float:
     """Return what a step along the unknowns and one more column cannot remove, rows in sizes of the Jacobian."""
-    return float(np.linalg.norm(balanced(np.column_stack((best.J, column))).left(best.residual, RANK_MEASURED)))
+    return float(
+        np.linalg.norm(
+            equilibrate_jacobian(np.column_stack((best.J, column))).compute_unremovable_part(
+                best.residual, RANK_MEASURED
+            )
+        )
+    )
 
 
 MAX_NAMES = 8  # targets that are left out in turn
@@ -213,54 +225,56 @@ def explain_obstacles(error: NumericalError, model: Model, request: TrimRequest,
     for name in names:
         try:
             with limit_time(EXPLANATION_SECONDS / len(names)):
-                sentences += _explain_without(name, model, request, search, bound)
+                sentences += _explain_relaxed(name, model, request, search, bound)
         except OutOfTimeError:
             is_complete = False
     if not sentences and is_complete and len(names) > 1:
-        sentences = [f"No single one of {', '.join(names)} is in the way: none of them left out lets the others hold."]
+        sentences = [f"No single one of {', '.join(names)} prevents the solution: leaving one out is not sufficient."]
     error.args = (" ".join([str(error), *sentences]),)
     return error
 
 
-def _explain_without(
+def _explain_relaxed(
     name: str, model: Model, request: TrimRequest, search: Search, bound: Reading | None
 ) -> Iterator[str]:
     """Yield how near one comes to what ``name`` should be when it need not be."""
-    held = request.targets.get(name, request.fixed.get(name))
-    wanted = held if bound is None or bound.name != name else bound.value
-    assert wanted is not None  # noqa: S101 - it is a target, held, or the bound
+    fixed_value = request.targets.get(name, request.fixed.get(name))
+    goal = fixed_value if bound is None or bound.name != name else bound.value
+    assert goal is not None  # noqa: S101 - it is a target, held, or the bound
     fewer = replace(
         request,
         fixed=_drop(request.fixed, name),
         targets=_drop(request.targets, name),
         bounds=_drop(request.bounds, name),
-        near={name: wanted},
+        near={name: goal},
         minimize=None,
     )
     try:
         closest = search(fewer).report.targets[name]
     except FmilinError:
-        limit = _approach(name, wanted, fewer, search, model)
+        limit = _approach(name, goal, fewer, search, model)
         if limit is None:
             return
         closest = limit
-    unit = f" {reading(model, name).unit}".rstrip()
-    what = "bound" if held is None else "target"
+    unit = f" {make_reading(model, name).unit}".rstrip()
+    what = "bound" if fixed_value is None else "target"
     yield (
-        f"The {what} '{name}' = {wanted:g}{unit} is in the way: without it the rest holds, and the closest is "
-        f"{closest:.6g}{unit}."
+        f"The {what} '{name}' = {goal:g}{unit} prevents the solution: without it the others are met, and the closest "
+        f"value is {closest:.6g}{unit}."
     )
 
 
-def _approach(name: str, wanted: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
+def _approach(name: str, goal: float, fewer: TrimRequest, search: Search, model: Model) -> float | None:
     """Return how near one comes where points end on the way: it is halved, to as many digits as that tells."""
     start, closest, done = model.start, None, 0.0
     answer = model.evaluate(start.time, start.states, start.inputs)
-    here = float(reading_values([reading(model, name)], start.states, start.inputs, start.parameters, answer)[0])
+    here = float(
+        compute_reading_values([make_reading(model, name)], start.states, start.inputs, start.parameters, answer)[0]
+    )
     failures, part = 0, 1.0
     for _ in range(HALVINGS):
         part *= 0.5
-        near = {name: here + (done + part) * (wanted - here)}
+        near = {name: here + (done + part) * (goal - here)}
         try:
             closest = search(replace(fewer, near=near)).report.targets[name]
         except FmilinError:
@@ -269,7 +283,7 @@ def _approach(name: str, wanted: float, fewer: TrimRequest, search: Search, mode
                 break
         else:
             done += part
-    step = abs(wanted - here) * part
+    step = abs(goal - here) * part
     return None if closest is None else round(closest, -math.ceil(math.log10(step)) - 1)
 
 
@@ -279,29 +293,31 @@ def _drop(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def explain_targets(equations: Equations, without: Solution) -> str:
     """Return what derivatives say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
-    count, others = len(equations.targets), equations.with_targets(())
-    Z = _open_directions(others, without.z)
+    count, without_targets = len(equations.targets), equations.with_targets(())
+    Z = _open_directions(without_targets, without.z)
     if not Z.shape[1]:
-        return " Nothing is left free to meet targets with."
+        return " No quantity is free to meet the targets."
     # By chance the derivatives of targets may depend on each other at one point: look beside it, too.
-    elsewhere = newton_correct(others, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)).z
+    elsewhere = newton_correct(
+        without_targets, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)
+    ).z
 
     def slopes_on_freedoms(z: FloatArray) -> FloatArray:
         J = np.nan_to_num(equations.jacobian(z, quick=True)[0])[equations.kinds("target")]
-        Z = _open_directions(others, z)
+        Z = _open_directions(without_targets, z)
         return np.where(np.abs(J @ Z) > SLOPE_ROUNDING * (np.abs(J) @ np.abs(Z)), J @ Z, 0.0)
 
     slopes = [slopes_on_freedoms(z) for z in (without.z, elsewhere)]
     still = [t.name for i, t in enumerate(equations.targets) if not any(np.any(S[i] != 0.0) for S in slopes)]
     if still:
-        return f" Nothing that is free moves {', '.join(map(repr, still))}, to first order."
-    freedoms = max(balanced(S).rank(RANK_MEASURED) for S in slopes)
+        return f" No free quantity affects {', '.join(map(repr, still))}, to first order."
+    freedoms = max(equilibrate_jacobian(S).rank(RANK_MEASURED) for S in slopes)
     if freedoms < count:
-        return f" {count} targets have {freedoms} freedom{'s' * (freedoms != 1)} to be met with."
+        return f" {count} targets have only {freedoms} free quantit{'ies' if freedoms != 1 else 'y'}."
     return ""
 
 
-def _open_directions(others: Equations, z: FloatArray) -> FloatArray:
+def _open_directions(equations: Equations, z: FloatArray) -> FloatArray:
     """Return a basis (n, f) of what the equations leave open."""
-    form = balanced(np.nan_to_num(others.jacobian(z, quick=True)[0]))
+    form = equilibrate_jacobian(np.nan_to_num(equations.jacobian(z, quick=True)[0]))
     return form.columns[:, None] * form.null_space(RANK_MEASURED)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS
 from fmilin.model.capabilities import HasContacts
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.numerics.decompositions import decompose_by_singular_values, null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM_FAMILY_TOLERANCE, RANK, RANK_MEASURED
@@ -41,14 +41,16 @@ def free_directions(
     inside = np.flatnonzero(free)
     if not len(inside):
         return (), 1.0
-    seen = np.fmax(np.abs(solution.J), certified.seen if solution.seen is None else solution.seen)
+    entry_sizes = np.fmax(
+        np.abs(solution.J), certified.entry_sizes if solution.entry_sizes is None else solution.entry_sizes
+    )
     if certified.empty_rows is not None:
-        seen[certified.empty_rows] = 0.0
-    J = balanced(solution.J[:, inside], seen[:, inside])
+        entry_sizes[certified.empty_rows] = 0.0
+    J = equilibrate_jacobian(solution.J[:, inside], entry_sizes[:, inside])
     if certified.is_isolated:
         return (), J.regularity
     limit = RANK if solution.is_exact and not equations.moving else RANK_MEASURED
-    V = _confirm_directions(equations, solution, inside, J.columns[:, None] * J.null_space(limit), seen)
+    V = _confirm_directions(equations, solution, inside, J.columns[:, None] * J.null_space(limit), entry_sizes)
     if not V.shape[1]:
         return (), J.regularity
     from scipy import linalg
@@ -61,18 +63,18 @@ def free_directions(
     for k in np.argsort(leaders):
         leader = int(leaders[k])
         direction = basis[:, k] * scales / scales[leader]
-        others = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
-        along = {unknowns.names[inside[i]]: float(direction[i]) for i in others}
+        followers = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
+        along = {unknowns.names[inside[i]]: float(direction[i]) for i in followers}
         directions.append(FreeDirection(unknowns.names[inside[leader]], along))
     return tuple(directions), J.regularity
 
 
 def _confirm_directions(
-    equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, seen: FloatArray
+    equations: Equations, solution: Solution, inside: np.ndarray, V: FloatArray, entry_sizes: FloatArray
 ) -> FloatArray:
     """Return the directions along which the residual really stays: exact products may have claimed too much."""
     first = equations.first_order
-    rows = balanced(solution.J, seen).rows
+    rows = equilibrate_jacobian(solution.J, entry_sizes).rows
     # A row's change is compared with what its other unknowns do, those moved in sizes that the Jacobian tells.
     size = np.where(rows > 0, 1.0 / np.where(rows > 0, rows, 1.0), 0.0)
 
@@ -134,7 +136,7 @@ def _project_on_family(
     """Return the part of the way from z to z0 that lies along the family, (n,); nothing where bounds stop it."""
     unknowns = equations.unknowns
     J = np.nan_to_num(equations.jacobian(z, exact=exact)[0])
-    form = balanced(J)
+    form = equilibrate_jacobian(J)
     limit = RANK if exact and not equations.moving else RANK_MEASURED
     along = form.columns[:, None] * form.null_space(limit) / weights[:, None]
     stopped = ((z <= unknowns.low) & (z0 < z)) | ((z >= unknowns.high) & (z0 > z))
@@ -182,16 +184,16 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
         return solution, ()
     if not choices:
         return solution, ()
-    text = f"The feet can be pressed against each other: {choices} of {len(columns)} free inputs are redundant. "
+    text = f"The contact forces of the feet are redundant: {choices} of {len(columns)} free inputs are redundant. "
     new = solution.z.copy()
     new[columns] = z
     residual = equations.values(new)
     allowed = np.maximum(solution.allowed, 1e-13 * (np.abs(solution.J) @ np.abs(new)))
     inside = ((new >= unknowns.low) & (new <= unknowns.high)).all()
     if not inside or not (np.abs(residual) <= allowed).all():
-        text += "Those nearest to the guess were taken: a bound or limit is in the way of the smallest contact forces."
+        text += "Those nearest to the guess were chosen: a bound or limit prevents the smallest contact forces."
         return solution, (Remark("least-squares", text),)
-    text += "Those with the smallest contact forces were taken (least squares), and of these the smallest ones."
+    text += "Those with the smallest contact forces were chosen (least squares), and of these the smallest ones."
     J, is_exact = equations.jacobian(new, exact=solution.is_exact)
     moved = replace(solution, z=new, residual=residual, allowed=allowed, J=np.nan_to_num(J), is_exact=is_exact)
     return moved, (Remark("least-squares", text),)

@@ -31,7 +31,7 @@ START_COUNT = 40
 START_SPREAD_SIZES = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
 SAME_EQUILIBRIUM_DISTANCE = 1e-6  # distance of two solutions, in sizes, that counts as none
 MAX_LISTED_STATES = 6  # states in a line
-STAYING_WORDS = {True: "stays", False: "does not stay", None: "may stay or not"}
+STAYING_WORDS = {True: "stays", False: "unstable", None: "stability not determined"}
 MAX_DEFLATED_SEARCHES = 8  # searches at most for what the starts did not lead to
 SAME_FAMILY_TOLERANCE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
 
@@ -59,7 +59,7 @@ class OperatingPoints(tuple[TrimmedPoint, ...]):
         x = np.array([point.states for point in self]).reshape(len(self), len(self.signals))
         most = np.argsort(-np.ptp(x, axis=0), kind="stable")[:MAX_LISTED_STATES] if len(x) else ()
         named = [(i, self.signals.names[i]) for i in sorted(most)]
-        lines = [f"{len(self)} rests, {len(self.stable)} of them stay"]
+        lines = [f"{len(self)} equilibria, {len(self.stable)} of them stable"]
         for point, row in zip(self, x, strict=True):
             values = ", ".join(f"{name} = {round(row[i], 9) + 0.0:.6g}" for i, name in named)
             verdict = STAYING_WORDS[point.report.stable]
@@ -159,10 +159,10 @@ def operating_points(
     if values is not None:
         return points_with(model, values, time=time)
     if starts < 1:
-        raise UsageError(f"The number of starts is {starts}: give at least one.")
+        raise UsageError(f"The number of starts must be at least 1, not {starts}.")
     if seed < 0:
-        raise UsageError(f"The seed of the random starts is {seed}, and must not be negative.")
-    request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).checked(model)
+        raise UsageError(f"The seed of the random starts must not be negative, and is {seed}.")
+    request = TrimRequest(fixed or {}, (), free or (), bounds or {}, time).check(model)
     model = model_that_shows(model, [*request.targets, *request.bounds])
     candidate, _ = assemble_guess(PointEvaluator(model), request, {}, anywhere=True)
     equations = make_equations(candidate, request)
@@ -191,8 +191,8 @@ def operating_points(
             _add_new(points, solutions, solution, equations, request)
     if not points:
         raise NumericalError(
-            f"None of {starts} starts leads to a rest. Give bounds around where one may be, free an input, or let "
-            "'trim' say what is in the way."
+            f"None of {starts} starts leads to an equilibrium. Give bounds (bounds=) around a possible one, free an "
+            "input, or run 'trim' for the cause."
         )
     order = sorted(points, key=lambda p: np.inf if p.report.unstable is None else p.report.unstable)
     return OperatingPoints(order, np.array(origins), model.states)
@@ -257,8 +257,8 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     turned = np.array([unit == "rad" for unit in signals.units], dtype=bool)
     apart = np.where(turned, (apart + np.pi) % (2 * np.pi) - np.pi, apart)
     sizes = signals.scales(one.states)
-    far = one.report.distance, other.report.distance
-    doubt = np.array([sum(d.get(name, 0.0) for d in far) for name in signals.names])
+    distances = one.report.distance, other.report.distance
+    doubt = np.array([sum(d.get(name, 0.0) for d in distances) for name in signals.names])
     is_near = (np.abs(apart) <= np.maximum(SAME_EQUILIBRIUM_DISTANCE * sizes, 2 * doubt)).all()
     if is_near and np.allclose(one.inputs, other.inputs):
         return True

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.rank import pivoted_qr
-from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, Balanced, equilibrate_jacobian
 from fmilin.numerics.decompositions import column_space, decompose_by_singular_values
 from fmilin.numerics.dense_system import WEAK_SINGULAR_VALUE, DenseSystem
 from fmilin.numerics.newton import IntArray, Verdict, find_zeros
@@ -27,8 +27,8 @@ def compute_rounding(J: FloatArray, z: FloatArray, equations: Equations | None =
     rounding = TERMS_ROUNDED * np.abs(J) @ np.maximum(np.abs(z), 1.0)
     if equations is not None and len(equations.targets):
         # A target may be far below the sizes of the unknowns that reach it: there terms are what the unknowns are.
-        own = TERMS_ROUNDED * np.abs(J) @ np.abs(z)
-        rounding = np.where(equations.kinds("target"), own, rounding)
+        term_rounding = TERMS_ROUNDED * np.abs(J) @ np.abs(z)
+        rounding = np.where(equations.kinds("target"), term_rounding, rounding)
     return np.maximum(EXACT_BALANCE_TOLERANCE, rounding)
 
 
@@ -42,7 +42,7 @@ def balance_inputs(equations: Equations, z0: FloatArray, *, exact: bool) -> Floa
     J = equations.jacobian(z, exact=exact, quick=True)[0][:, columns]
     if not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
-    z[columns] += balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
+    z[columns] += equilibrate_jacobian(J).step(r, drop=WEAK_SINGULAR_VALUE)
     return np.clip(z, unknowns.low, unknowns.high)
 
 
@@ -117,7 +117,7 @@ class Correction:
 
     z: FloatArray  # shape (n,)
     r: FloatArray  # shape (m,)
-    seen: FloatArray  # (m, n), the largest absolute value of each entry of the Jacobian on the way
+    entry_sizes: FloatArray  # (m, n), the largest absolute value of each entry of the Jacobian on the way
     distance: float  # how far it was, in sizes of the unknowns
     verdict: Verdict
 
@@ -144,9 +144,9 @@ def _correct_together(starts: Sequence[NewtonStart]) -> list[Correction]:
     nothing = np.zeros((result.r.shape[1], result.z.shape[1]))
     corrections = []
     for k, start in enumerate(starts):
-        seen = np.nan_to_num(system.seen.get(k, nothing))
+        entry_sizes = np.nan_to_num(system.entry_sizes.get(k, nothing))
         distance = float(np.max(np.abs(result.z[k] - start.z), initial=0.0))
-        corrections.append(Correction(result.z[k], result.r[k], seen, distance, result.verdicts[k]))
+        corrections.append(Correction(result.z[k], result.r[k], entry_sizes, distance, result.verdicts[k]))
     return corrections
 
 
@@ -208,7 +208,7 @@ def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[F
         if not (np.isfinite(J).all() and np.isfinite(r).all()):
             return None
         sizes = unknowns.sizes(z)
-        newton = balanced(J).step(r, drop=WEAK_SINGULAR_VALUE)
+        newton = equilibrate_jacobian(J).step(r, drop=WEAK_SINGULAR_VALUE)
         slope = sum(_slope_of_factor((z - each) / sizes, newton / sizes) for each in solutions)
         denominator = 1.0 - slope
         step = newton / denominator if denominator != 0 else newton
@@ -250,16 +250,16 @@ class _Path:
     equations: Equations
     rows: NDArray[np.intp]
     start: Balanced
-    held: FloatArray  # W r(z0) of the chosen rows; 0 for constraints
+    start_residual: FloatArray  # W r(z0) of the chosen rows; 0 for constraints
     exact: bool
 
     def value(self, w: FloatArray) -> FloatArray:
         r = self.equations.values(w[:-1] * self.start.columns)[self.rows]
-        return np.asarray(self.start.rows[self.rows] * r - (1.0 - w[-1]) * self.held)
+        return np.asarray(self.start.rows[self.rows] * r - (1.0 - w[-1]) * self.start_residual)
 
     def slope(self, w: FloatArray) -> FloatArray:
         J = self.equations.jacobian(w[:-1] * self.start.columns, exact=self.exact, quick=True)[0][self.rows]
-        return np.hstack((self.start.rows[self.rows, None] * J * self.start.columns, self.held[:, None]))
+        return np.hstack((self.start.rows[self.rows, None] * J * self.start.columns, self.start_residual[:, None]))
 
 
 def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> FloatArray | None:
@@ -268,12 +268,12 @@ def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> Float
     J = equations.jacobian(z0, exact=exact, quick=True)[0]
     if not J.size or not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
-    start = balanced(J)
+    start = equilibrate_jacobian(J)
     rows = find_independent_rows(equations.kinds("constraint"), start)
-    held = np.where(equations.kinds("constraint"), 0.0, start.rows * r)[rows]
-    if not len(rows) or not held.any():
+    start_residual = np.where(equations.kinds("constraint"), 0.0, start.rows * r)[rows]
+    if not len(rows) or not start_residual.any():
         return None
-    path = _Path(equations, rows, start, held, exact)
+    path = _Path(equations, rows, start, start_residual, exact)
     w = np.append(z0 / start.columns, 0.0)
     for direction in (1.0, -1.0):
         end = _follow_path(path, w, direction)
@@ -284,11 +284,11 @@ def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> Float
 
 def find_independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> NDArray[np.intp]:
     """Return the ``constraints`` (m,) that are independent, and then the other rows that are so beside them."""
-    first, others = np.flatnonzero(constraints), np.flatnonzero(~constraints)
-    some = first[_find_pivots(start.E[first])]
-    span = column_space(start.E[some].T) if len(some) else np.zeros((start.E.shape[1], 0))
-    rest = start.E[others] - (start.E[others] @ span) @ span.T
-    return np.concatenate((some, others[_find_pivots(rest)]))
+    first, remaining = np.flatnonzero(constraints), np.flatnonzero(~constraints)
+    independent = first[_find_pivots(start.E[first])]
+    span = column_space(start.E[independent].T) if len(independent) else np.zeros((start.E.shape[1], 0))
+    rest = start.E[remaining] - (start.E[remaining] @ span) @ span.T
+    return np.concatenate((independent, remaining[_find_pivots(rest)]))
 
 
 def _find_pivots(rows: FloatArray) -> NDArray[np.intp]:
@@ -301,8 +301,8 @@ def _find_pivots(rows: FloatArray) -> NDArray[np.intp]:
 def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | None:
     """Return w at lambda = 1, or None."""
     towards, length = np.append(np.zeros(len(w) - 1), direction), FIRST_STEP_SIZE
-    slope, left = path.slope(w), MAX_JACOBIANS
-    while left > 0 and length > MIN_STEP_SIZE and abs(w[-1]) < MAX_HOMOTOPY_PARAMETER:
+    slope, remaining_jacobians = path.slope(w), MAX_JACOBIANS
+    while remaining_jacobians > 0 and length > MIN_STEP_SIZE and abs(w[-1]) < MAX_HOMOTOPY_PARAMETER:
         tangent = _compute_tangent(slope, towards)
         if tangent is None:
             return None
@@ -310,7 +310,7 @@ def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | N
             w_end = w + (1.0 - w[-1]) / tangent[-1] * tangent
             return w_end if np.isfinite(path.value(w_end)).all() else None
         corrected_point = _correct_to_path(path, w + length * tangent)
-        left -= MAX_CORRECTIONS if corrected_point is None else corrected_point[2]
+        remaining_jacobians -= MAX_CORRECTIONS if corrected_point is None else corrected_point[2]
         if corrected_point is None or (corrected_point[0] - w) @ tangent < 0.5 * length:
             length /= 2
             continue
@@ -338,7 +338,7 @@ def _correct_to_path(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray
         value, slope = path.value(w), path.slope(w)
         if not (np.isfinite(value).all() and np.isfinite(slope).all()):
             return None
-        if float(np.max(np.abs(value))) <= PATH_TOLERANCE * max(1.0, float(np.max(np.abs(path.held)))):
+        if float(np.max(np.abs(value))) <= PATH_TOLERANCE * max(1.0, float(np.max(np.abs(path.start_residual)))):
             return w, slope, count
         w = w - linalg.pinv(slope, rtol=PSEUDOINVERSE_TOLERANCE) @ value
     return None

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, RANK_MEASURED
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import find_independent_rows, newton_correct
-from fmilin.trimming.optimum_problem import Limit, Preference, Problem, prefer_inside
+from fmilin.trimming.optimum_problem import Limit, Preference, Problem, prefer_interior
 from fmilin.trimming.solver import Solution, assess_point
-from fmilin.trimming.unknowns import Reading, reading
+from fmilin.trimming.unknowns import Reading, make_reading
 
 ITERATIONS = 200  # of SLSQP
 PRECISION = 1e-12  # of the preference in sizes of its start
@@ -49,7 +49,7 @@ class Optimum:
 
 
 def find_optimum(equations: Equations, start: Solution, preference: Preference, limits: Sequence[Limit]) -> Optimum:
-    """Return the best point near a solution; refuse bounds that leave none, and what has no least value there."""
+    """Return the best point near a solution; reject bounds that leave none, and what has no least value there."""
     problem = Problem(equations, preference, limits, exact=start.is_exact)
     best, failure = _find_best_point(problem, equations, start.z)
     # At a start where the derivatives of what is bounded vanish nothing says which way leads inside: x^2 >= 4 at x = 0.
@@ -58,7 +58,7 @@ def find_optimum(equations: Equations, start: Solution, preference: Preference, 
     if best is not None:
         return best
     raise failure or NumericalError(
-        f"The search for the least '{preference.name}' ended at no point that balances. Start elsewhere (guess=)."
+        f"The search for the least '{preference.name}' did not end at an equilibrium. Start elsewhere (guess=)."
     )
 
 
@@ -70,7 +70,7 @@ def _find_best_point(
     try:
         z = _minimize(problem, z0)
         if any(abs(b) > BINDING_DISTANCE for b in problem.beyond(z)):
-            inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
+            inside = Problem(equations, prefer_interior(problem.limits), (), exact=problem.exact)
             z = _minimize(problem, _minimize(inside, z0))
         best = _finish(problem, equations, z)
         if best is not None:
@@ -84,8 +84,8 @@ def _find_best_point(
 
 def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
     """Return the best point found from places to which what the equations leave open leads; None without one."""
-    inside = Problem(equations, prefer_inside(problem.limits), (), exact=problem.exact)
-    form = balanced(problem.slopes(z0)[: problem.m])
+    inside = Problem(equations, prefer_interior(problem.limits), (), exact=problem.exact)
+    form = equilibrate_jacobian(problem.slopes(z0)[: problem.m])
     is_measured = not problem.exact or equations.moving
     open_directions = form.columns[:, None] * form.null_space(RANK_MEASURED if is_measured else RANK)
     random = np.random.default_rng(1947)
@@ -97,14 +97,14 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
             longest = float(np.max(np.abs(direction) / sizes, initial=0.0))
             for sign in (1.0, -1.0) if longest > 0 else ():
                 z = newton_correct(equations, z0 + sign * distance / longest * direction, exact=problem.exact).z
-                best = _search_inside(problem, inside, equations, z)
+                best = _search_interior(problem, inside, equations, z)
                 optima += [best] if best is not None else []
         if optima:
             return min(optima, key=lambda best: best.value)
     return None
 
 
-def _search_inside(problem: Problem, inside: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
+def _search_interior(problem: Problem, inside: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
     """Return the best point inside the bounds near z0 (n,); None where there is none near."""
     try:
         feasible = _minimize(inside, z0)
@@ -191,7 +191,7 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
 
     equations, unknowns = problem.equations, problem.equations.unknowns
     J = problem.slopes(z0)[: problem.m]
-    form = balanced(J)
+    form = equilibrate_jacobian(J)
     rows = find_independent_rows(equations.kinds("constraint")[: problem.m], form)
     weights = form.rows[rows]
     scale = max(abs(problem.value(z0)), float(np.linalg.norm(problem.gradient(z0))), 1e-12)
@@ -214,11 +214,11 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
         options={"maxiter": ITERATIONS, "ftol": PRECISION},
     )
     z = np.clip(np.asarray(result.x, dtype=np.float64), unknowns.low, unknowns.high)
-    far = np.abs(z - z0) / unknowns.sizes(z0)
-    if not np.isfinite(z).all() or float(np.max(far, initial=0.0)) > MAX_DISTANCE:
+    distances = np.abs(z - z0) / unknowns.sizes(z0)
+    if not np.isfinite(z).all() or float(np.max(distances, initial=0.0)) > MAX_DISTANCE:
         meant = np.array([name in {r.name for r in problem.preference.readings} for name in unknowns.names], dtype=bool)
-        far = np.where(meant | ~meant.any(), np.nan_to_num(far, nan=np.inf), 0.0)
-        name = unknowns.names[int(np.argmax(far))]
+        distances = np.where(meant | ~meant.any(), np.nan_to_num(distances, nan=np.inf), 0.0)
+        name = unknowns.names[int(np.argmax(distances))]
         raise NumericalError(
             f"'{problem.preference.name}' has no least value: '{name}' grows without limit. Give it bounds: "
             f"bounds={{{name!r}: (LO, HI)}}.",
@@ -228,7 +228,7 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
 
 
 def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) -> list[Reading]:
-    """Return what is at a bound, with the bound as its value; refuse what is beyond one."""
+    """Return what is at a bound, with the bound as its value; reject what is beyond one."""
     binding: list[Reading] = []
     unknowns, candidate = equations.unknowns, equations.unknowns.at(z)
     read = problem.read(z)[problem.k :]
@@ -238,15 +238,17 @@ def _list_binding_bounds(problem: Problem, equations: Equations, z: FloatArray) 
             unit = f" {limit.reading.unit}".rstrip()
             raise OutOfBoundsError(
                 f"No point at which '{limit.reading.name}' keeps its bound {side:g}{unit} was found from this start. "
-                "Start elsewhere (guess=) where its slope is not zero, release the bound, or free an input that moves "
-                "it (free=).",
+                "Start elsewhere (guess=) where its derivative is not zero, release the bound, or free an input that "
+                "moves it (free=).",
                 replace(limit.reading, value=side),
             )
         sides = (side for side in (limit.low, limit.high) if abs(value - side) <= BINDING_DISTANCE * limit.reading.size)
         binding += [replace(limit.reading, value=side) for side in sides]
     end = np.where(z - unknowns.low < unknowns.high - z, unknowns.low, unknowns.high)
     stopped = np.flatnonzero(np.abs(z - end) <= BINDING_DISTANCE)
-    return binding + [reading(candidate.model, unknowns.names[i], float(end[i] * unknowns.scales[i])) for i in stopped]
+    return binding + [
+        make_reading(candidate.model, unknowns.names[i], float(end[i] * unknowns.scales[i])) for i in stopped
+    ]
 
 
 class OutOfBoundsError(NumericalError):
@@ -271,7 +273,7 @@ def _is_binding(problem: Problem, equations: Equations, bound: Reading, multipli
 def _compute_multipliers(problem: Problem, final: Equations, z: FloatArray) -> dict[str, float]:
     """Return how the preference changes per unit of each target and each binding bound."""
     J = np.nan_to_num(final.jacobian(z, exact=problem.exact)[0])
-    form = balanced(J)
+    form = equilibrate_jacobian(J)
     weights = np.linalg.lstsq((form.E).T, problem.gradient(z) * form.columns, rcond=RANK)[0] * form.rows
     rows = np.flatnonzero(final.kinds("target"))
     return {final.rows[i].name: float(weights[i] / final.rows[i].size) for i in rows}
@@ -291,7 +293,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
     unresolved = 0
     for _ in range(MAX_POLISHING_STEPS):
         J = np.nan_to_num(final.jacobian(z, exact=exact)[0])
-        form = balanced(J)
+        form = equilibrate_jacobian(J)
         Z = form.columns[:, None] * form.null_space(RANK if exact and not final.moving else RANK_MEASURED)
         if not Z.shape[1]:
             return z, np.zeros(len(z)), 0
@@ -299,12 +301,14 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         g = problem.gradient(z)
         multipliers = np.linalg.lstsq(J.T, g, rcond=None)[0].astype(np.float64)
 
-        def reduced(at: FloatArray, Z: FloatArray = Z, multipliers: FloatArray = multipliers) -> FloatArray:
+        def reduce_gradient(at: FloatArray, Z: FloatArray = Z, multipliers: FloatArray = multipliers) -> FloatArray:
             J = np.nan_to_num(final.jacobian(at, exact=exact)[0])
             return Z.T @ (problem.gradient(at) - J.T @ multipliers)
 
         columns = [
-            (reduced(z + PROBE_STEP_SIZE * v) - reduced(z - PROBE_STEP_SIZE * v)) / (2 * PROBE_STEP_SIZE) for v in Z.T
+            (reduce_gradient(z + PROBE_STEP_SIZE * v) - reduce_gradient(z - PROBE_STEP_SIZE * v))
+            / (2 * PROBE_STEP_SIZE)
+            for v in Z.T
         ]
         H = np.array(columns).T
         curvatures, V = np.linalg.eigh((H + H.T) / 2)
@@ -313,7 +317,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         unresolved = int(np.count_nonzero(~stiff))
         if (curvatures < -1e-3 * largest).any():
             raise NumericalError(
-                f"'{problem.preference.name}' has no least value near the guess: it still falls where the search "
+                f"'{problem.preference.name}' has no least value near the guess: it still decreases where the search "
                 "ended. Give bounds (bounds=), or start elsewhere (guess=)."
             )
         step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fmilin.constraints.expressions import parse
-from fmilin.constraints.functions import function_of
+from fmilin.constraints.functions import build_function
 from fmilin.signals import FloatArray
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.unknowns import Reading
@@ -35,19 +35,19 @@ class Limit:
         return (min(value - self.low, 0.0) + max(value - self.high, 0.0)) / self.reading.size
 
 
-def as_near_as_possible(wanted: Sequence[Reading]) -> Preference:
+def as_near_as_possible(goals: Sequence[Reading]) -> Preference:
     """Return half the sum of squares of what readings are off, in their sizes."""
-    values = np.array([r.value for r in wanted])
-    sizes = np.array([r.size for r in wanted])
+    values = np.array([r.value for r in goals])
+    sizes = np.array([r.size for r in goals])
     return Preference(
-        "the sum of squares of what is left",
-        tuple(wanted),
+        "the sum of squares of the residuals",
+        tuple(goals),
         lambda y: float(np.sum(((y - values) / sizes) ** 2)) / 2,
         lambda y: (y - values) / sizes**2,
     )
 
 
-def prefer_inside(limits: Sequence[Limit]) -> Preference:
+def prefer_interior(limits: Sequence[Limit]) -> Preference:
     """Return half the sum of squares of what is beyond the limits, in sizes."""
 
     def beyond(y: FloatArray) -> FloatArray:
@@ -61,12 +61,12 @@ def prefer_inside(limits: Sequence[Limit]) -> Preference:
 def expression_preference(text: str, read: Callable[[str], Reading]) -> Preference:
     """Return an expression as a preference; ``read`` says what its names mean."""
     expression = parse(text)
-    functions, readings = function_of(expression), tuple(map(read, expression.names))
+    functions, readings = build_function(expression), tuple(map(read, expression.names))
     return Preference(text, readings, lambda y: float(functions.values(y)[0]), lambda y: functions.jacobian(y)[0])
 
 
 class Problem:
-    """The preference and the bounds as functions of the unknowns, with one visit to the model for all of them."""
+    """The preference and the bounds as functions of the unknowns, with one evaluation to the model for all of them."""
 
     def __init__(self, equations: Equations, preference: Preference, limits: Sequence[Limit], *, exact: bool) -> None:
         self.preference, self.limits, self.exact = preference, tuple(limits), exact

@@ -10,14 +10,14 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.trimming.request import PointRequest
 
 
-def point_of(model: Model, request: PointRequest) -> OperatingPoint:
+def find_point(model: Model, request: PointRequest) -> OperatingPoint:
     """Return the point that a completed request describes, of a model loaded with its parameters."""
     if request.trim is not None:
         from fmilin.trimming.algorithm import search
 
-        problem, guess = request.trim_of(model)
+        problem, guess = request.build_trim(model)
         return search(model, problem, guess, anywhere=request.project)
-    values, saved = request.values_of(model), request.saved_point
+    values, saved = request.collect_values(model), request.saved_point
     if saved is None:
         return operating_point(model, values, time=request.time, project=request.project)
     if states := [name for name in values if model.states.has(name)]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import model_at
-from fmilin.model.capabilities import HasSparseForm
+from fmilin.model.capabilities import HasDelays, HasSparseForm
 from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
 from fmilin.trimming.algorithm import search, search_each
@@ -48,7 +48,7 @@ def trim(
     fixed : mapping of str to float, optional
         States, inputs and parameters that keep these values, and what should come out: outputs, any other continuous
         variable, ``der(STATE)``. A state with such a rate may move; where no motion with it is steady ("pull up"), it
-        is taken at an instant, with a remark.
+        is taken at an instant, with a diagnostic.
     steady : sequence of str, optional
         States that may move.
     free : sequence of str, optional
@@ -85,6 +85,13 @@ def trim(
     request = TrimRequest(
         fixed or {}, steady or (), free or (), bounds or {}, time, minimize=minimize, near=near or {}, stable=stable
     )
+    if isinstance(model, HasDelays):
+        if stable or steady:
+            raise UsageError(
+                "Of a system with delays equilibria are found: stable= and steady= ask about its motion, which depends "
+                "on the delays. Linearize the point: lin.stability() tells."
+            )
+        return search(model.without_delays(), request, guess or {})
     return _assess_motion(model, search(model, request, guess or {}))
 
 
@@ -122,7 +129,7 @@ def find_each(
 ) -> tuple[TrimmedPoint, ...]:
     """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
     if not guesses:
-        raise UsageError("There is no guess to start from: give at least one, which may be empty.")
+        raise UsageError("The search needs at least one guess, which may be empty.")
     if len(guesses) == 1:
         return (_assess_motion(model, search(model, request, guesses[0], anywhere=anywhere)),)
     solutions: list[TrimmedPoint] = []

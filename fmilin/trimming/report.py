@@ -52,8 +52,8 @@ class Instability:
     def text(self) -> str:
         """The verdict, as the predicate of a sentence."""
         verdict = self.stability.text
-        if verdict.startswith("cannot be told: "):
-            return f"may be stable or not: {verdict.removeprefix('cannot be told: ')}"
+        if verdict.startswith("cannot be determined: "):
+            return f"may be stable or not: {verdict.removeprefix('cannot be determined: ')}"
         return f"is {verdict}"
 
 
@@ -147,12 +147,12 @@ class TrimReport(TableRepr):
     def said(self) -> dict[str, int | bool | str | Mapping[str, float] | None]:
         """The entries of a file of the point, except rates and distances."""
         groups = {"targets": self.targets, "missed": self.missed, "multipliers": self.multipliers}
-        told: dict[str, int | bool | str | Mapping[str, float] | None] = {
+        entries: dict[str, int | bool | str | Mapping[str, float] | None] = {
             n: group for n, group in groups.items() if group
         }
         if self.stability is not None:
-            told |= {"unstable": self.unstable, "stable": self.stable, "stability": self.stability.text}
-        return told
+            entries |= {"unstable": self.unstable, "stable": self.stable, "stability": self.stability.text}
+        return entries
 
     @property
     def stable(self) -> bool | None:
@@ -183,8 +183,8 @@ class TrimmedPoint(OperatingPoint):
 
     def same_place(self, other: TrimmedPoint) -> bool:
         """Whether the ``other`` point is the same solution, up to what two searches may differ by."""
-        values, others = _everything(self), _everything(other)
-        return bool(np.all(np.abs(values - others) <= 1e-6 * np.maximum(np.abs(values), 1.0)))
+        values, other_values = _everything(self), _everything(other)
+        return bool(np.all(np.abs(values - other_values) <= 1e-6 * np.maximum(np.abs(values), 1.0)))
 
 
 def _everything(point: TrimmedPoint) -> FloatArray:

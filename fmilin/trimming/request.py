@@ -41,7 +41,7 @@ class TrimRequest(Trim):
         """Whether nothing but states, inputs and parameters is held and free, without bounds and preferences."""
         return not (self.bounds or self.minimize or self.near or self.stable or self.targets)
 
-    def checked(self, model: Model) -> TrimRequest:
+    def check(self, model: Model) -> TrimRequest:
         """Return the request with the model's own names instead of aliases.
 
         Raises
@@ -61,41 +61,41 @@ class TrimRequest(Trim):
         free = tuple(dict.fromkeys(_own_name(model, positive_name(model, name)) for name in self.free))
         steady_names = [positive_name(model, name) for name in self.steady]
         listed = [model.states.names[model.states.index_of(name, "a state of the model")] for name in steady_names]
-        driven = [rate_of(model, name) for name, value in targets.items() if value != 0.0]
+        driven = [find_rate_state(model, name) for name, value in targets.items() if value != 0.0]
         steady = tuple(dict.fromkeys([*listed, *(name for name in driven if name is not None)]))
         for group, word in ((free, "free"), (bounds, "bounded"), (near, "wished for")):
             if both := [name for name in group if name in fixed or name in targets]:
                 raise UsageError(f"'{both[0]}' is both fixed and {word}. Leave one of them out.")
         for name in (*bounds, *near):
             if is_quantity(model, name) and not model.states.has(name) and name not in free:
-                what = "has bounds" if name in bounds else "is wished for"
-                raise UsageError(f"'{name}' {what} but is held. Solve for it, too: free=[{name!r}].")
+                what = "has bounds" if name in bounds else "is preferred"
+                raise UsageError(f"'{name}' {what} but is fixed. Solve for it too: free=[{name!r}].")
         for name in names_minimized(self):
             read_name(model, name)
         if self.minimize is not None and near:
-            raise UsageError("What is minimized and what is wished for contradict each other. Leave one of them out.")
+            raise UsageError("Minimized and preferred values contradict each other. Leave one of them out.")
         if self.stable and steady:
             raise UsageError(
                 f"'{steady[0]}' may move, but a stable equilibrium is requested. Leave stable= or steady= out."
             )
         if self.time is not None and not math.isfinite(self.time):
-            raise UsageError(f"The time {self.time} is not finite.")
+            raise UsageError(f"The time {self.time} is not finite: give a time in seconds.")
         return replace(self, fixed=fixed, steady=steady, free=free, bounds=bounds, near=near, targets=targets)
 
-    def checked_guess(self, model: Model, guess: Mapping[str, float]) -> dict[str, float]:
+    def check_guess(self, model: Model, guess: Mapping[str, float]) -> dict[str, float]:
         """Return a guess with the model's own names; to be called on a checked request.
 
         Raises UnknownNameError or UsageError when a name is unknown, or of something that is not solved for.
         """
-        own = without_negatives(model, guess)
-        checked = {_own_name(model, name): _finite(name, value) for name, value in own.items()}
+        positive = without_negatives(model, guess)
+        checked = {_own_name(model, name): _finite(name, value) for name, value in positive.items()}
         for name in checked:
             if name in self.fixed or name in self.targets:
-                raise UsageError(f"'{name}' is fixed, so there is nothing to guess. Leave one of them out.")
+                raise UsageError(f"'{name}' is fixed, so it needs no guess. Leave one of them out.")
             if not model.states.has(name) and name not in self.free:
                 raise UsageError(
-                    f"'{name}' is held at its value, so there is nothing to guess. Solve for it with free=[{name!r}], "
-                    f"or hold it at another value with fixed={{{name!r}: VALUE}}."
+                    f"'{name}' is fixed at its value, so it needs no guess. Solve for it with free=[{name!r}], or fix "
+                    f"it at another value with fixed={{{name!r}: VALUE}}."
                 )
         return checked
 
@@ -119,7 +119,7 @@ class PointRequest(Point):
 
     trim: TrimRequest | None = None  # look for an equilibrium or a steady motion
 
-    def completed(self) -> PointRequest:
+    def complete(self) -> PointRequest:
         """Return the request with its file read: parameters and time of a saved point stand behind its own."""
         if self.saved is None:
             return self
@@ -132,10 +132,10 @@ class PointRequest(Point):
     @property
     def saved_point(self) -> SavedPoint | None:
         """The saved point of a completed request."""
-        assert not isinstance(self.saved, Path), "the request is not completed"  # noqa: S101
+        assert not isinstance(self.saved, Path), "the request of the search is not completed"  # noqa: S101
         return self.saved
 
-    def values_of(self, model: Model) -> dict[str, float]:
+    def collect_values(self, model: Model) -> dict[str, float]:
         """Return the settings of states and inputs."""
         values = without_negatives(model, self.settings)
         return {n: v for n, v in values.items() if model.states.has(n) or model.inputs.has(n)}
@@ -151,16 +151,20 @@ class PointRequest(Point):
         fixed = self.trim.fixed if self.trim is not None else {}
         return {n: v for n, v in self.settings.items() if n not in fixed or is_parameter(n)}
 
-    def trim_of(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
+    def build_trim(self, model: Model) -> tuple[TrimRequest, dict[str, float]]:
         """Return the trim problem and where its search starts: at states that are set, and inputs that are free."""
         trim, saved = self.trim or TrimRequest(), self.saved_point
         trim = replace(trim, fixed=without_negatives(model, trim.fixed))
-        values = self.values_of(model) if saved is None else {**saved.states, **saved.inputs, **self.values_of(model)}
+        values = (
+            self.collect_values(model)
+            if saved is None
+            else {**saved.states, **saved.inputs, **self.collect_values(model)}
+        )
         start = {n: v for n, v in values.items() if (model.states.has(n) or n in trim.free) and n not in trim.fixed}
-        held = {n: v for n, v in values.items() if n not in start}
+        fixed_values = {n: v for n, v in values.items() if n not in start}
         fixed = {n: v for n, v in trim.fixed.items() if not self._set_at_loading(model, n)}
         time = self.time if trim.time is None else trim.time
-        return replace(trim, fixed=held | fixed, time=time), start | dict(self.guess)
+        return replace(trim, fixed=fixed_values | fixed, time=time), start | dict(self.guess)
 
 
 def positive_name(model: Model, name: str) -> str:
@@ -171,8 +175,8 @@ def positive_name(model: Model, name: str) -> str:
         if signals.has(inner):
             return name
         if inner in signals.positions_of_negatives:
-            own = signals.names[signals.positions_of_negatives[inner]]
-            return own if rate is None else f"der({own})"
+            positive = signals.names[signals.positions_of_negatives[inner]]
+            return positive if rate is None else f"der({positive})"
     return name
 
 
@@ -182,20 +186,22 @@ def without_negatives(model: Model, values: Mapping[str, float]) -> dict[str, fl
     Raises UsageError when both names are there.
     """
     positive = {name: positive_name(model, name) for name in values}
-    for name, own in positive.items():
-        if own != name and own in values:
-            raise UsageError(f"'{name}' is the negative of '{own}', and both have a value. Leave one of them out.")
+    for name, model_name in positive.items():
+        if model_name != name and model_name in values:
+            raise UsageError(
+                f"'{name}' is the negative of '{model_name}', and both have a value. Leave one of them out."
+            )
     return {positive[name]: value if positive[name] == name else -value for name, value in values.items()}
 
 
 def _own_bounds(model: Model, bounds: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
     """Return bounds by the model's own names; those of a negative change places and signs."""
-    own: dict[str, tuple[float, float]] = {}
+    model_bounds: dict[str, tuple[float, float]] = {}
     for name, pair in bounds.items():
-        low, high = _ordered(name, pair)
+        low, high = _order_bounds(name, pair)
         positive = positive_name(model, name)
-        own[read_name(model, positive)] = (low, high) if positive == name else (-high, -low)
-    return own
+        model_bounds[read_name(model, positive)] = (low, high) if positive == name else (-high, -low)
+    return model_bounds
 
 
 def quantity(model: Model, name: str) -> tuple[Kind, int]:
@@ -209,7 +215,7 @@ def quantity(model: Model, name: str) -> tuple[Kind, int]:
     names = [*model.states.positions, *model.inputs.positions, *model.parameters]
     what = "a state, an input or a parameter of the model"
     if not model.parameters:
-        what = "a state or an input of the model (and its parameters cannot be changed once it is loaded)"
+        what = "a state or an input of the model (and its parameters cannot be changed after loading)"
     raise UnknownNameError.among(name, names, what)
 
 
@@ -218,7 +224,7 @@ def is_quantity(model: Model, name: str) -> bool:
     return model.states.has(name) or model.inputs.has(name) or name in model.parameters
 
 
-def rate_of(model: Model, name: str) -> str | None:
+def find_rate_state(model: Model, name: str) -> str | None:
     """Return the state whose rate ``name`` is, ``der(STATE)``; None where it is something else."""
     match = _RATE.fullmatch(name.strip())
     if match is None or not model.states.has(match[1].strip()):
@@ -227,12 +233,12 @@ def rate_of(model: Model, name: str) -> str | None:
 
 
 def require_variable(model: Model, name: str) -> None:
-    """Refuse a name that is neither an output nor another continuous variable of the model."""
+    """Reject a name that is neither an output nor another continuous variable of the model."""
     from fmilin.model.capabilities import read_discrete_states
 
     if name in read_discrete_states(model):
-        raise UsageError(f"'{name}' changes at events only, so no search can move it. Fix a continuous variable.")
-    if model.outputs.has(name) or rate_of(model, name) is not None:
+        raise UsageError(f"'{name}' changes at events only, so it cannot be solved for. Fix a continuous variable.")
+    if model.outputs.has(name) or find_rate_state(model, name) is not None:
         return
     try:
         model.with_interface(outputs=[name])
@@ -256,7 +262,7 @@ def read_name(model: Model, name: str) -> str:
     if is_quantity(model, name):
         return _own_name(model, name)
     require_variable(model, name)
-    if (state := rate_of(model, name)) is not None:
+    if (state := find_rate_state(model, name)) is not None:
         return f"der({state})"
     return model.outputs.names[model.outputs.positions[name]] if model.outputs.has(name) else name
 
@@ -268,11 +274,11 @@ def _own_name(model: Model, name: str) -> str:
 
 def _finite(name: str, value: float) -> float:
     if not math.isfinite(value):
-        raise UsageError(f"The value of '{name}' is {value}: give a finite number.")
+        raise UsageError(f"The value of '{name}' is {value}: give a finite number instead of it.")
     return float(value)
 
 
-def _ordered(name: str, pair: tuple[float, float]) -> tuple[float, float]:
+def _order_bounds(name: str, pair: tuple[float, float]) -> tuple[float, float]:
     low, high = float(pair[0]), float(pair[1])
     if not low < high:
         raise UsageError(

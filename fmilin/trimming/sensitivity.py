@@ -61,24 +61,24 @@ def add_parameter_derivatives(
     if isinstance(model, Stepped) or linear.sample_time:
         raise UsageError(CONTINUOUS_MODELS_ONLY)
     if isinstance(names, str) or len(set(names)) < len(names):
-        raise UsageError("'parameters' is a sequence of names, each of them once: write parameters=['m', 'L'].")
+        raise UsageError("'parameters' must be a sequence of different names: write parameters=['m', 'L'].")
     if foreign := [name for name in linear.states.names if not model.states.has(name)]:
         raise UsageError(
-            f"The coordinate '{foreign[0]}' is not a state of the model, and derivatives by parameters are along "
-            "states that are kept. Name states of the model with independent=[...]."
+            f"The coordinate '{foreign[0]}' is not a state of the model, and derivatives by parameters need states of "
+            "the model as coordinates. Name states of the model with independent=[...]."
         )
     # The graph has one of the branches of a kink at the point, and not always that of the side which is asked for.
     graph = None if _is_one_sided(request) else graph_derivatives(model, linear.outputs.names)
-    shown = model_at(model, point).with_interface(None, linear.outputs.names)
-    of = _Branch.of(shown, point, linear, request, graph)
+    model_with_outputs = model_at(model, point).with_interface(None, linear.outputs.names)
+    of = _Branch.of(model_with_outputs, point, linear, request, graph)
     derivatives = {name: of.derivative(name) for name in names}
     _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
     remarks = linear.warnings
     if defective:
         values = ", ".join(f"{len(group)} at {linear.eigenvalues()[group].mean():.4g}" for group in defective)
         text = (
-            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no derivatives of their own: each "
-            "would move by a root of the change. That of their mean is told."
+            f"Eigenvalues that coincide in a defective group ({values} 1/s) have no individual derivatives: each "
+            "would move by a root of the change. The derivative of their mean is given."
         )
         remarks = (*remarks, Remark("multiple-eigenvalues", text))
     return replace(linear, derivatives=derivatives, warnings=remarks)
@@ -106,13 +106,13 @@ def make_parameters_adjustable(
             if error.name in inputs and model.parameters:  # of a system: not of the member that is an FMU
                 raise UnknownNameError.among(error.name, model.parameters, "a parameter of a member") from None
             raise UnknownNameError(
-                f"{error} What is a number inside an FMU cannot be varied: build it with that parameter.",
+                f"{error} Numbers inside an FMU cannot be varied: build it with that parameter.",
                 name=error.name,
             ) from None
     if not model.parameters:
         raise UsageError(
-            f"'{model.info.name}' has no parameters that can be changed: '{inputs[0]}' is none. Describe the "
-            "model with parameters={...}; an FMU has those that it was built with."
+            f"'{model.info.name}' has no parameters that can be changed, so '{inputs[0]}' is not one. Describe the "
+            "model with parameters={...}, or build the FMU with them."
         )
     raise UnknownNameError.among(inputs[0], model.parameters, f"a parameter of '{model.info.name}'")
 
@@ -148,7 +148,7 @@ class _Branch:
             return float(self.model.parameters[name])
         return float(self.point.inputs[self.model.inputs.index_of(name)])
 
-    def changed(self, name: str, value: float) -> tuple[Model, FloatArray]:
+    def with_parameter(self, name: str, value: float) -> tuple[Model, FloatArray]:
         """Return the model and its inputs with another value of a parameter."""
         if name in self.model.parameters:
             if (name, value) not in self._changed:
@@ -164,7 +164,7 @@ class _Branch:
         """Return the derivative by a parameter of what a function makes of the model and its inputs."""
         p, h = self.value(name), self.step(name)
         with np.errstate(invalid="ignore"):
-            parts = (weight * function(*self.changed(name, p + k * h)) for k, weight in WEIGHTS.items())
+            parts = (weight * function(*self.with_parameter(name, p + k * h)) for k, weight in WEIGHTS.items())
             slope: FloatArray = sum(parts) / h  # type: ignore[assignment]
         return slope
 
@@ -176,19 +176,19 @@ class _Branch:
     def shift(self, name: str) -> tuple[FloatArray, FloatArray, dict[str, float]]:
         """Return how states, inputs and the other parameters that were solved for move with a parameter."""
         if isinstance(self.point, TrimmedPoint) and self.point.request is not None:
-            return self._trimmed_shift(name, self.balance)
+            return self._compute_trim_shift(name, self.balance)
         dx, du = np.zeros(len(self.model.states)), np.zeros(len(self.model.inputs))
         if len(self.model.constraints):
             t, x = self.point.time, self.point.states
             if self._exact is not None and name in self._exact_names:
-                dx[self._others] = -self._exact_closing[0] @ self._fixed(name)[2]
+                dx[self._others] = -self._exact_closing[0] @ self._differentiate_at_fixed_point(name)[2]
             else:
 
                 def h(model: Model, inputs: FloatArray) -> FloatArray:
                     return Invariants(PointEvaluator(model), inputs, self.pairs, self.scales).values(t, x)
 
                 H = self._invariants.gradient(t, x).H
-                dx[self._others] = -self._closing(H) @ self.along(name, h)
+                dx[self._others] = -self._invert_dependent_columns(H) @ self.along(name, h)
         return dx, du, {}
 
     @cached_property
@@ -196,7 +196,7 @@ class _Branch:
         """The inverse of H over the dependent states, by the graph, and their change with the independent ones."""
         assert self._exact is not None  # noqa: S101 - who asks has looked
         H = self._exact.slopes[2][:, : len(self.model.states)]
-        inverse = self._closing(H)
+        inverse = self._invert_dependent_columns(H)
         return inverse, -inverse @ H[:, self._kept]
 
     @property
@@ -209,36 +209,36 @@ class _Branch:
         """The sizes of the terms of the rows of H at the point."""
         return self._invariants.gradient(self.point.time, self.point.states).reference
 
-    def _closing(self, H: FloatArray) -> FloatArray:
+    def _invert_dependent_columns(self, H: FloatArray) -> FloatArray:
         """Return the least-squares inverse of H over the dependent states, in sizes of the states."""
         scales = self.scales[self._others]
         rows = row_sizes(H * self.scales, self._row_terms)
         scaled = H[:, self._others] * scales / rows[:, None]
         return np.asarray(scales[:, None] * np.linalg.pinv(scaled, rcond=max(scaled.shape, default=1) * EPS) / rows)
 
-    def _trimmed_shift(self, name: str, balance: Equations) -> tuple[FloatArray, FloatArray, dict[str, float]]:
+    def _compute_trim_shift(self, name: str, balance: Equations) -> tuple[FloatArray, FloatArray, dict[str, float]]:
         unknowns = balance.unknowns
         here = unknowns.at(unknowns.z0)
 
         def r(model: Model, inputs: FloatArray) -> FloatArray:
-            return balance.values_at(replace(here, evaluator=PointEvaluator(model), inputs=inputs))
+            return balance.compute_values(replace(here, evaluator=PointEvaluator(model), inputs=inputs))
 
         if self._exact is not None and name in self._exact_names and not balance.moving:
-            rates, _, h = self._fixed(name)
+            rates, _, h = self._differentiate_at_fixed_point(name)
             r_p = np.concatenate((h, rates[balance.at_rest])) / balance.sizes
         else:
             r_p = self.along(name, r)
         r_p = r_p * self.step(name) / STEP
         J = balance.jacobian(unknowns.z0)[0]
         dz = np.linalg.lstsq(J, -r_p, rcond=1e-11)[0]
-        left = float(np.linalg.norm(J @ dz + r_p))
+        remaining_norm = float(np.linalg.norm(J @ dz + r_p))
         if (
-            left > BRANCH_RESIDUAL_TOLERANCE * max(float(np.linalg.norm(r_p)), 1.0)
+            remaining_norm > BRANCH_RESIDUAL_TOLERANCE * max(float(np.linalg.norm(r_p)), 1.0)
             or np.abs(dz).max(initial=0.0) > FOLD_SENSITIVITY_THRESHOLD
         ):
             raise NumericalError(
-                f"The point does not go on when '{name}' changes: the equations of the trim are singular there (a "
-                "fold, at which two solutions meet), and its derivative is infinite. Take a point beside it, or fix "
+                f"The equilibrium has no continuation in '{name}': the equations of the trim are singular there (a "
+                "fold, at which two solutions meet), and its derivative is infinite. Choose a point near it, or fix "
                 "another quantity.",
                 variable=name,
             )
@@ -278,25 +278,25 @@ class _Branch:
         at, t = {}, self.point.time
         for k in WEIGHTS:
             s = k * self.step(name)
-            model, inputs = self.changed(name, self.value(name) + s)
+            model, inputs = self.with_parameter(name, self.value(name) + s)
             if further:
                 model = model.with_parameters({n: self.value(n) + s * rate for n, rate in further.items()})
             x, u = self.point.states + s * dx, inputs + s * du
             slopes = None if _is_one_sided(self.request) else read_exact_slopes(model, t, x, u)
             if slopes is None:
-                at[k] = self._linearized(model, OperatingPoint(t, x, u))
+                at[k] = self._linearize_generally(model, OperatingPoint(t, x, u))
                 continue
             tangent = slopes.along(self._kept)  # of all rates by (y, u)
             columns = [*range(len(self._kept)), *(len(self._kept) + i for i in self._own_inputs)]
             at[k] = np.vstack((tangent.derivatives[self._kept], tangent.outputs))[:, columns]
-        near, far = (at[1] - at[-1]) / (2 * h), (at[2] - at[-2]) / (4 * h)
-        slope = near + (near - far) / 3
+        near, wide = (at[1] - at[-1]) / (2 * h), (at[2] - at[-2]) / (4 * h)
+        slope = near + (near - wide) / 3
         base, entry_errors = matrix_and_errors(linear)
         rounding = 4 * (entry_errors + ROUNDING_ERROR * np.abs(base)) / h
         self._refuse_kink(name, base, at, slope, rounding)
         fourth = np.abs(at[2] + at[-2] - 4 * (at[1] + at[-1]) + 6 * base)  # noise, or what is as small as that
         rounding = np.maximum(rounding, fourth / (8 * h))
-        second = np.abs(near - far) / 3
+        second = np.abs(near - wide) / 3
         errors = second * np.minimum(1.0, second / np.maximum(np.abs(slope).max(initial=0.0), 1e-300)) + rounding
         return self._of_blocks(name, slope, errors, dx, du)
 
@@ -305,9 +305,9 @@ class _Branch:
     ) -> Derivative:
         """Return a derivative from that of [[A, B], [C, D]], its errors, and how the point moves."""
         p = len(self.linear.states)
-        own, off = ((M[:p, :p], M[:p, p:], M[p:, :p], M[p:, p:]) for M in (slope, errors))
+        blocks, off = ((M[:p, :p], M[:p, p:], M[p:, :p], M[p:, p:]) for M in (slope, errors))
         inputs, value = du[self._own_inputs], self.value(name)
-        return Derivative(*own, states=dx, inputs=inputs, value=value, errors=MatrixErrors(*off))
+        return Derivative(*blocks, states=dx, inputs=inputs, value=value, errors=MatrixErrors(*off))
 
     def _exact_derivative(self, name: str) -> Derivative:
         """Return the same through the graph: f_y + f_z Z with Z = dz/dy of the dependent states, and its change."""
@@ -315,22 +315,22 @@ class _Branch:
         assert at is not None  # noqa: S101 - derivative() has looked
         dx, du, further = self.shift(name)
         moved = at.along(dx, du, self._direction(name, further))
-        n, kept, others = len(dx), self._kept, self._others
+        n, independent, dependent = len(dx), self._kept, self._others
         dH, (inverse, Z) = moved[2], self._exact_closing
-        dZ = -inverse @ (dH[:, kept] + dH[:, others] @ Z)
-        slopes, dslopes = (np.vstack((s[0][kept], s[1])) for s in (at.slopes, moved))
-        along_y = dslopes[:, kept] + dslopes[:, others] @ Z + slopes[:, others] @ dZ
+        dZ = -inverse @ (dH[:, independent] + dH[:, dependent] @ Z)
+        slopes, dslopes = (np.vstack((s[0][independent], s[1])) for s in (at.slopes, moved))
+        along_y = dslopes[:, independent] + dslopes[:, dependent] @ Z + slopes[:, dependent] @ dZ
         slope = np.hstack((along_y, dslopes[:, [n + i for i in self._own_inputs]]))
         size, dsize = np.abs(slopes), np.abs(dslopes)
-        terms = dsize[:, kept] + dsize[:, others] @ np.abs(Z) + size[:, others] @ np.abs(dZ)
+        terms = dsize[:, independent] + dsize[:, dependent] @ np.abs(Z) + size[:, dependent] @ np.abs(dZ)
         terms += terms.max(axis=1, initial=0.0, keepdims=True)
-        errors = EXACT_DERIVATIVE_ERROR * np.hstack((terms, np.abs(slope[:, len(kept) :])))
+        errors = EXACT_DERIVATIVE_ERROR * np.hstack((terms, np.abs(slope[:, len(independent) :])))
         return self._of_blocks(name, slope, errors, dx, du)
 
-    def _fixed(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _differentiate_at_fixed_point(self, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what a parameter changes of rates, outputs and invariants while the point stays."""
         assert self._exact is not None  # noqa: S101 - who calls has looked
-        return self._exact.fixed(self._direction(name, {}))
+        return self._exact.differentiate_by_parameters(self._direction(name, {}))
 
     def _direction(self, name: str, further: dict[str, float]) -> FloatArray:
         rates = {name: 1.0, **further}
@@ -358,15 +358,17 @@ class _Branch:
     def _refuse_kink(
         self, name: str, base: FloatArray, at: dict[int, FloatArray], slope: FloatArray, rounding: FloatArray
     ) -> None:
-        """Refuse where the two sides differ by as much at half the step."""
-        near, far = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
+        """Reject where the two sides differ by as much at half the step."""
+        full_step_kink, half_step_kink = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
         size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
-        doubtful = (near > np.maximum(size, 8 * rounding * self.step(name))) & (near > ONE_SIDED_DIFFERENCE_RATIO * far)
+        doubtful = (full_step_kink > np.maximum(size, 8 * rounding * self.step(name))) & (
+            full_step_kink > ONE_SIDED_DIFFERENCE_RATIO * half_step_kink
+        )
         if doubtful.any():
             raise NumericalError(
-                f"The linear model has a kink where '{name}' is {self.value(name):g}: it changes by other amounts on "
-                "the two sides, so there is no derivative. Take a value beside it, or linear models at two of its "
-                f"values: fl.sweep(model, {{{name!r}: [V1, V2]}}).",
+                f"The linear model has a kink where '{name}' is {self.value(name):g}: its changes differ on the two "
+                "sides, so it has no derivative. Choose a value near it, or linear models at two of its values: "
+                f"fl.sweep(model, {{{name!r}: [V1, V2]}}).",
                 variable=name,
             )
 
@@ -374,12 +376,12 @@ class _Branch:
     def _kept(self) -> list[int]:
         return [self.model.states.positions[name] for name in self.linear.states.names]
 
-    def _linearized(self, model: Model, point: OperatingPoint) -> FloatArray:
+    def _linearize_generally(self, model: Model, point: OperatingPoint) -> FloatArray:
         """Return the same by the general procedure, on the manifold."""
         names, t = self.linear.states.names, point.time
         if len(model.constraints):
-            own = {n: float(point.states[model.states.positions[n]]) for n in names}
-            point = assembled_from(PointEvaluator(model), t, point.states, point.inputs, own)
+            independent_values = {n: float(point.states[model.states.positions[n]]) for n in names}
+            point = assembled_from(PointEvaluator(model), t, point.states, point.inputs, independent_values)
         request = Request(
             independent=names if len(model.constraints) else None,
             inputs=self.linear.inputs.names,

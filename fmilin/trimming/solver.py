@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.numerics.certificate import CertifiedZero
 from fmilin.numerics.certification import CLEAR_RESIDUAL_FACTOR, certify_zero, measure_noise
 from fmilin.numerics.newton import Verdict
@@ -35,7 +35,7 @@ MAX_NOISY_RESIDUAL = 1e-6  # no noise of a model excuses a larger residual
 START_SPREAD_SIZES = (0.03, 0.1, 0.3, 1.0, 2.0)
 """How far from the guess, in sizes of the unknowns, the search starts again when the guess leads nowhere."""
 
-MOST_COLUMNS = 5000
+MAX_COLUMNS = 5000
 """Columns of Jacobians after which the search does not start once more: all starts of small models, two or three of a
 model with 40 unknowns, each of which may take seconds."""
 
@@ -65,7 +65,7 @@ class Solution:
     certified: CertifiedZero  # unknown where the residual does not pass for zero
     sizes: FloatArray  # (n,), of the unknowns at z
     # (m, n), how large the entries of the Jacobian were on the way here; None where there was hardly any
-    seen: FloatArray | None = None
+    entry_sizes: FloatArray | None = None
     tried: tuple[str, ...] = field(default=())  # what led nowhere before
 
     @classmethod
@@ -79,7 +79,7 @@ class Solution:
             np.zeros_like(r),
             J,
             is_exact=False,
-            certified=CertifiedZero.unknown(z, J),
+            certified=CertifiedZero.without_certificate(z, J),
             sizes=equations.unknowns.sizes(z),
         )
 
@@ -91,12 +91,12 @@ class Solution:
     @property
     def is_zero(self) -> bool:
         """Whether this is a solution rather than a compromise, or a place from which all that balances is far."""
-        return self.is_balanced and self.is_near
+        return self.is_balanced and self.is_close
 
     @property
-    def is_near(self) -> bool:
+    def is_close(self) -> bool:
         """Whether there is a solution, and near beside the sizes of the unknowns."""
-        return self.certified.is_near(self.sizes)
+        return self.certified.is_close(self.sizes)
 
     @property
     def cost(self) -> float:
@@ -131,7 +131,7 @@ def search_zero(equations: Equations, z0: FloatArray) -> Search[Solution]:
             own_slopes and z0.size and not _products_agree(equations, reached.z)
         ):  # the model's own derivatives may be wrong
             exact = False
-            tried.append(f"{name} with measured slopes")
+            tried.append(f"{name} with measured derivatives")
             again = yield from search(exact=exact)
             best = _choose_better(best, assess_point(equations, again or end, exact=exact))
         if best.is_zero:
@@ -150,14 +150,14 @@ class _Attempt(Protocol):
 def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, _Attempt]]:
     """Return the ways from the guess, with their names."""
 
-    def newton_from(start: Callable[..., FloatArray | None]) -> _Attempt:
+    def start_newton(start: Callable[..., FloatArray | None]) -> _Attempt:
         def attempt(*, exact: bool) -> Search[Correction | None]:
             z = start(exact=exact)
             return None if z is None else (yield NewtonStart(equations, z, exact))
 
         return attempt
 
-    def released_from_guess(*, exact: bool) -> FloatArray | None:
+    def release_from_balanced_guess(*, exact: bool) -> FloatArray | None:
         start = balance_inputs(equations, z0, exact=exact)
         return release_guess(equations, z0 if start is None else start, exact=exact)
 
@@ -165,12 +165,12 @@ def _list_attempts(equations: Equations, z0: FloatArray) -> Iterator[tuple[str, 
         return (yield from _repeat_least_squares(equations, z0, _compute_row_weights(equations, z0), exact=exact))
 
     if len(equations.unknowns.inputs):
-        balanced_best = newton_from(partial(balance_inputs, equations, z0))
-        yield "the free inputs that balance the guess best, by one linear solve", balanced_best
-        yield "the free inputs beyond what does nothing", newton_from(lambda **_: wake_inputs(equations, z0))
-    yield "Newton's method from the guess", newton_from(lambda **_: z0)
+        balanced_best = start_newton(partial(balance_inputs, equations, z0))
+        yield "the free inputs with the smallest residual at the guess, by one linear solve", balanced_best
+        yield "the free inputs outside their dead zones", start_newton(lambda **_: wake_inputs(equations, z0))
+    yield "Newton's method from the guess", start_newton(lambda **_: z0)
     yield "least squares from the guess", least_squares_too
-    yield ("the guess held by forces that were then taken away step by step", newton_from(released_from_guess))
+    yield ("the guess held by forces that were then removed step by step", start_newton(release_from_balanced_guess))
 
 
 RETURN_DISTANCES = (0.25, 0.5, 0.625, 0.75, 0.875, 0.95)
@@ -183,10 +183,10 @@ def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterat
     """Yield where else a search may start, with how far from the guess that is."""
     sizes, random = equations.unknowns.sizes(z0), np.random.default_rng(1959)
     way = best.z - z0
-    far = float(np.max(np.abs(way) / sizes, initial=0.0))
-    if far > RUNAWAY_DISTANCE:
+    distance = float(np.max(np.abs(way) / sizes, initial=0.0))
+    if distance > RUNAWAY_DISTANCE:
         for spread in RETURN_DISTANCES:
-            yield spread, z0 - spread / far * way
+            yield spread, z0 - spread / distance * way
     for spread in START_SPREAD_SIZES:
         yield spread, z0 + spread * random.uniform(-1.0, 1.0, len(z0)) * np.maximum(np.abs(z0), 1.0)
 
@@ -197,7 +197,7 @@ def _search_nearby(
     """Return the best of searches from points beside the guess."""
     unknowns = equations.unknowns
     weights, count = _compute_row_weights(equations, z0), 0
-    enough = equations.columns_computed + MOST_COLUMNS
+    enough = equations.columns_computed + MAX_COLUMNS
     for spread, displaced in _list_starts(equations, z0, best):
         if count and equations.columns_computed > enough:
             break
@@ -213,7 +213,7 @@ def _search_nearby(
         at_bound = ((best.z - unknowns.low <= 1e-3) | (unknowns.high - best.z <= 1e-3)).any()
         if best.is_zero or (same and spread >= FAR_SPREAD_SIZE and not at_bound):
             break  # two searches from different places end in the same dead end
-    return best, [f"{count} start{'s' * (count > 1)} beside the guess"]
+    return best, [f"{count} start{'s' * (count > 1)} near the guess"]
 
 
 def _choose_better(one: Solution, other: Solution) -> Solution:
@@ -261,7 +261,7 @@ def _project_on_constraints(equations: Equations, z: FloatArray) -> FloatArray:
             or (np.abs(r[constraints]) <= EXACT_BALANCE_TOLERANCE).all()
         ):
             break
-        step = balanced(np.where(constraints[:, None], J, 0.0)).step(r, drop=RANK)
+        step = equilibrate_jacobian(np.where(constraints[:, None], J, 0.0)).step(r, drop=RANK)
         z = np.clip(z + step, unknowns.low, unknowns.high)
     return z
 
@@ -271,7 +271,7 @@ def _repeat_least_squares(
 ) -> Search[Correction]:
     """Return where least squares and Newton's method end in turn, as long as that helps."""
     best = Correction(z0, equations.values(z0), np.zeros((len(weights), len(z0))), 0.0, Verdict.STALLED)
-    enough = equations.columns_computed + MOST_COLUMNS
+    enough = equations.columns_computed + MAX_COLUMNS
     for count in range(ROUNDS):
         if count and equations.columns_computed > enough:
             break
@@ -313,7 +313,7 @@ def _solve_least_squares(equations: Equations, z0: FloatArray, weights: FloatArr
 
     pull = GUESS_WEIGHT * np.eye(len(z0))  # keeps the solver from wandering where nothing changes
 
-    def weighted(z: FloatArray) -> FloatArray:
+    def weigh_residual(z: FloatArray) -> FloatArray:
         return np.concatenate((weights * equations.values(z), GUESS_WEIGHT * (z - z0)))
 
     def jacobian(z: FloatArray) -> FloatArray:
@@ -323,14 +323,24 @@ def _solve_least_squares(equations: Equations, z0: FloatArray, weights: FloatArr
 
     bounds, stop = (unknowns.low, unknowns.high), 1e-12
     result = least_squares(
-        weighted, z0, jac=jacobian, bounds=bounds, method="trf", xtol=stop, ftol=stop, gtol=None, max_nfev=ITERATIONS
+        weigh_residual,
+        z0,
+        jac=jacobian,
+        bounds=bounds,
+        method="trf",
+        xtol=stop,
+        ftol=stop,
+        gtol=None,
+        max_nfev=ITERATIONS,
     )
     return np.asarray(result.x, dtype=np.float64)
 
 
 def assess_point(equations: Equations, end: FloatArray | Correction, *, exact: bool) -> Solution:
     """Return what a point is worth: its residual, what counts as zero there, and its certificate where it is zero."""
-    z, seen, distance = (end.z, end.seen, end.distance) if isinstance(end, Correction) else (end, None, 0.0)
+    z, entry_sizes, distance = (
+        (end.z, end.entry_sizes, end.distance) if isinstance(end, Correction) else (end, None, 0.0)
+    )
     J, is_exact = equations.jacobian(z, exact=exact)
     residual = equations.values(z)
     J = np.nan_to_num(J)
@@ -342,12 +352,19 @@ def assess_point(equations: Equations, end: FloatArray | Correction, *, exact: b
         allowed = np.maximum(allowed, np.minimum(CLEAR_RESIDUAL_FACTOR * noise, MAX_NOISY_RESIDUAL))
     second = ~first
     if second.any() and np.isfinite(residual).all():
-        rates = equations.described(equations.unknowns.at(z))[0]
+        rates = equations.describe_motion(equations.unknowns.at(z))[0]
         speed = float(np.max(np.abs(rates) / equations.state_scales, initial=0.0))  # its square: of terms in d/dt f
         allowed[second] = np.maximum(allowed[second], STEADY_RATE_TOLERANCE * max(1.0, speed**2))
-    seen = seen if distance > MIN_EXPLORED_DISTANCE else None
+    entry_sizes = entry_sizes if distance > MIN_EXPLORED_DISTANCE else None
     solution = Solution(
-        z, residual, allowed, J, is_exact, CertifiedZero.unknown(z, J), equations.unknowns.sizes(z), seen
+        z,
+        residual,
+        allowed,
+        J,
+        is_exact,
+        CertifiedZero.without_certificate(z, J),
+        equations.unknowns.sizes(z),
+        entry_sizes,
     )
     return _certify(equations, solution) if solution.is_balanced else solution
 

@@ -27,11 +27,11 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 from fmilin.trimming.report import TrimmedPoint, TrimReport
 from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.stable_equilibrium import BLURRED, MOST_STATES, judge_growth
+from fmilin.trimming.stable_equilibrium import BLURRED, MAX_STATES, judge_growth
 
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
 """The trust radius, in sizes of the coordinates: solutions farther away are other equilibria."""
-NOISE = 4.0  # times what rounding of all terms makes of accelerations, that is no motion
+ACCELERATION_ROUNDING_FACTOR = 4.0  # times what rounding of all terms makes of accelerations, that is no motion
 ROUNDING_STEP_SIZE = 1e-9  # steps, in sizes of the coordinates, that may be rounding
 ROUNDED_STATE_SIZE = 1e-15  # of the size of a state: rounding, shown as 0
 
@@ -51,17 +51,17 @@ def search_sparse(
     """Return the equilibrium that Newton's method finds from the guess; None without one, or with a whole family."""
     n, t = equations.n, model.start.time if request.time is None else request.time
     x, u = model.start.states.copy(), model.start.inputs.copy()
-    held = []
+    fixed_names = []
     for name, value in {**request.fixed, **guess}.items():
         if model.states.has(name):
-            held.append(model.states.positions[name])
-            x[held[-1]] = value
+            fixed_names.append(model.states.positions[name])
+            x[fixed_names[-1]] = value
         else:
             u[model.inputs.positions[name]] = value
     try:
-        x = consistent_states(model, equations, t, x, u, held, project=anywhere)
+        x = consistent_states(model, equations, t, x, u, fixed_names, project=anywhere)
     except ConstraintError:
-        if not held:
+        if not fixed_names:
             raise
         if any(model.states.has(name) for name in request.fixed):
             return None
@@ -80,7 +80,7 @@ def search_sparse(
     x = np.where(np.abs(x) < ROUNDED_STATE_SIZE * sizes, 0.0, x)
     residual = float(np.max(np.abs(rates) / sizes, initial=0.0))
     # Forces of a stiff structure that cancel leave accelerations of its small elements.
-    rounding = NOISE * float(np.max(np.abs(rounded) / sizes[n:], initial=0.0))
+    rounding = ACCELERATION_ROUNDING_FACTOR * float(np.max(np.abs(rounded) / sizes[n:], initial=0.0))
     if not (
         residual <= max(EQUILIBRIUM_RATE_TOLERANCE, rounding)
         and (distance <= TRIM_DISTANCE_TOLERANCE * unknowns.name_sizes(u)).all()
@@ -101,7 +101,7 @@ def search_sparse(
     report = TrimReport(model.states, model.inputs, rates, certificate, exact=exact)
     parameters = dict(model.start.parameters)
     point = TrimmedPoint(time=t, states=x, inputs=u, parameters=parameters, names=names, report=report, request=request)
-    return _with_stability(model, equations, point) if len(x) <= MOST_STATES else point
+    return _with_stability(model, equations, point) if len(x) <= MAX_STATES else point
 
 
 def _with_stability(model: Model, equations: SparseEquations, point: TrimmedPoint) -> TrimmedPoint:
@@ -229,8 +229,8 @@ class SparseBalance:
             x, u = unknowns.read(row)
             W, _ = equations.matrix(t, x, u)
             G = W[n:, :n]
-            held = np.concatenate((np.zeros(n), row[len(self._sizes) :]))
-            slopes = sparse.csc_array(equations.slopes(t, x, u, held)[:n])
+            row_weights = np.concatenate((np.zeros(n), row[len(self._sizes) :]))
+            slopes = sparse.csc_array(equations.slopes(t, x, u, row_weights)[:n])
             stiffness, of_inputs = slopes[:, unknowns.coordinates], slopes[:, len(x) + unknowns.free_inputs]
             of_constraints = sparse.csc_array(G)[:, unknowns.coordinates]
             rows = [[stiffness, of_inputs, -G.T], [of_constraints, None, None]]

@@ -19,9 +19,9 @@ from fmilin.trimming.equations import Equations
 from fmilin.trimming.report import Instability
 from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.solver import Solution, solve
-from fmilin.trimming.unknowns import Candidate, Unknowns, invariants_at
+from fmilin.trimming.unknowns import Candidate, Unknowns, make_invariants
 
-MOST_STATES = 400  # more take longer than the search
+MAX_STATES = 400  # more take longer than the search
 MIN_SOLUTION_DISTANCE = 1e-13  # distance of a solution, in sizes of the unknowns, over which A hardly changes
 MAX_SIMPLE_SOLUTION_DISTANCE = (
     1e-9  # the same up to which the linear model there is as good as that at a simple solution
@@ -33,7 +33,7 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
     """Return how unstable an equilibrium is; None where that is not cheap to say."""
     candidate = equations.unknowns.at(solution.z)
     n = len(candidate.states)
-    if not 0 < n <= MOST_STATES:
+    if not 0 < n <= MAX_STATES:
         return None
     try:
         H, F = _compute_slopes(equations, solution, candidate)
@@ -244,9 +244,9 @@ def _project_stopped(equations: Equations, z: FloatArray, keep: FloatArray) -> F
     z = z.copy()
     z[unknowns.state_columns] *= keep
     candidate = unknowns.at(z)
-    held = np.setdiff1d(np.arange(len(candidate.states)), unknowns.states).tolist()
+    fixed_states = np.setdiff1d(np.arange(len(candidate.states)), unknowns.states).tolist()
     try:
-        x = project(invariants_at(candidate, equations.pairs), candidate.time, candidate.states, held)
+        x = project(make_invariants(candidate, equations.pairs), candidate.time, candidate.states, fixed_states)
     except REFUSALS:
         x = np.full(len(candidate.states), np.nan)
     z[unknowns.state_columns] = x[unknowns.states] / unknowns.scales[unknowns.state_columns]
@@ -261,14 +261,14 @@ def _mark_positions(equations: Equations, z: FloatArray) -> FloatArray:
     states = candidate.model.states
     per_second = [i for i, unit in enumerate(states.units) if unit.endswith("/s")]
     velocities = np.array(sorted({*equations.pairs.values(), *per_second}), dtype=np.intp)
-    others = np.setdiff1d(np.arange(len(states)), velocities)
+    remaining = np.setdiff1d(np.arange(len(states)), velocities)
     x = candidate.states * random.uniform(0.9, 1.1, len(states))
     x[velocities] = 0.0
     try:
         rates = candidate.evaluator.evaluate(candidate.time, x, candidate.inputs).derivatives
     except REFUSALS:
         return np.ones(len(unknowns.states))
-    moves = np.abs(rates[others]) > ARRIVAL_RATE_TOLERANCE * equations.state_scales[others]
+    moves = np.abs(rates[remaining]) > ARRIVAL_RATE_TOLERANCE * equations.state_scales[remaining]
     if moves.any() or not np.isfinite(rates).all():
         return np.ones(len(unknowns.states))
     return np.where(np.isin(unknowns.states, velocities), 0.0, 1.0)

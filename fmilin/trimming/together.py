@@ -17,7 +17,7 @@ from fmilin.model.evaluator import POINTS_AT_ONCE
 from fmilin.model.interface import Evaluation
 from fmilin.numerics.newton import BoolArray, IntArray
 from fmilin.signals import FloatArray
-from fmilin.trimming.unknowns import Candidate, Unknowns, extrapolate_change, list_points_along
+from fmilin.trimming.unknowns import Candidate, Unknowns, extrapolate_change, list_motion_points
 
 QUICK_STEP = 2.0**-14
 """Of differences in Jacobians that only show the way, in sizes of the unknowns."""
@@ -43,7 +43,7 @@ class TrimEquations(Protocol):
     def count(self) -> int:
         """The number of rows."""
 
-    def residual_at(self, candidate: Candidate, answer: PointAnswer | None = None) -> FloatArray:
+    def compute_residual(self, candidate: Candidate, answer: PointAnswer | None = None) -> FloatArray:
         """Return r (m,) at a candidate, where the model may have been evaluated already."""
 
     def exact_jacobian(self, z: FloatArray, slopes: Evaluation | None = None) -> FloatArray | None:
@@ -60,7 +60,7 @@ def compute_residuals(problems: Sequence[TrimEquations], z: FloatArray) -> Float
     for numbers in _list_batches(candidates):
         answers = _evaluate(problems, candidates, numbers)
         for number, answer in zip(numbers, answers, strict=True):
-            r[number] = problems[number].residual_at(candidates[number], answer)
+            r[number] = problems[number].compute_residual(candidates[number], answer)
     return r
 
 
@@ -82,19 +82,21 @@ def _evaluate(
     """Return what the model answers at some candidates; None where each is to be evaluated alone."""
     if len(numbers) == 1:
         return [None]
-    some = [candidates[k] for k in numbers]
-    evaluator = some[0].evaluator
+    batch = [candidates[k] for k in numbers]
+    evaluator = batch[0].evaluator
     try:
-        times = np.array([candidate.time for candidate in some])
-        states = np.array([candidate.states for candidate in some])
-        inputs = np.array([candidate.inputs for candidate in some])
+        times = np.array([candidate.time for candidate in batch])
+        states = np.array([candidate.states for candidate in batch])
+        inputs = np.array([candidate.inputs for candidate in batch])
         answer = evaluator.evaluate_points(times, states, inputs)
         changes: dict[int, FloatArray] = {}
         is_defined = np.asarray(np.isfinite(answer.derivatives).all(axis=1))
         moving = [i for i, k in enumerate(numbers) if problems[k].moving and is_defined[i]]
         if moving:
             scales = [problems[numbers[i]].state_scales for i in moving]
-            lines = [list_points_along(some[i], answer.derivatives[i], s) for i, s in zip(moving, scales, strict=True)]
+            lines = [
+                list_motion_points(batch[i], answer.derivatives[i], s) for i, s in zip(moving, scales, strict=True)
+            ]
             times = np.concatenate([line.times for line in lines])
             states = np.concatenate([line.states for line in lines])
             along = evaluator.evaluate_points(times, states, np.repeat(inputs[moving], len(lines[0].times), axis=0))
@@ -117,9 +119,9 @@ def compute_jacobians(
     if exact:
         slopes = _differentiate(problems, z)
         for k, (problem, row) in enumerate(zip(problems, z, strict=True)):
-            own = problem.exact_jacobian(row, slopes[k])
-            if own is not None:
-                J[k] = own
+            jacobian = problem.exact_jacobian(row, slopes[k])
+            if jacobian is not None:
+                J[k] = jacobian
     is_exact = np.isfinite(J)
     is_defined = np.asarray(np.isfinite(r).all(axis=1))
     rows, columns = np.nonzero(~is_exact.all(axis=1) & is_defined[:, None])
@@ -142,11 +144,11 @@ def _measure_columns(
     displaced = np.concatenate((z[rows] + steps, z[rows] - steps))
     values = compute_residuals([problems[k] for k in (*rows.tolist(), *rows.tolist())], displaced)
     ahead, behind = values[: len(rows)], values[len(rows) :]
-    right, left = (ahead - r[rows]) / QUICK_STEP, (r[rows] - behind) / QUICK_STEP
-    is_central = np.isfinite(right) & np.isfinite(left)
-    one_sided = np.where(np.isfinite(right), right, np.nan_to_num(left))
+    forward, backward = (ahead - r[rows]) / QUICK_STEP, (r[rows] - behind) / QUICK_STEP
+    is_central = np.isfinite(forward) & np.isfinite(backward)
+    one_sided = np.where(np.isfinite(forward), forward, np.nan_to_num(backward))
     J = np.zeros((*r.shape, z.shape[1]))
-    J[rows, :, columns] = np.where(is_central, (right + left) / 2, one_sided)
+    J[rows, :, columns] = np.where(is_central, (forward + backward) / 2, one_sided)
     largest = np.max(np.abs(J), axis=2, keepdims=True, initial=0.0)
     return np.where(np.abs(J) > NEGLIGIBLE_ENTRY_RATIO * largest, J, 0.0)
 
@@ -160,12 +162,12 @@ def _differentiate(problems: Sequence[TrimEquations], z: FloatArray) -> list[Eva
     for numbers in _list_batches(candidates):
         if len(numbers) == 1:
             continue
-        some = [candidates[k] for k in numbers]
-        times = np.array([candidate.time for candidate in some])
-        states = np.array([candidate.states for candidate in some])
-        inputs = np.array([candidate.inputs for candidate in some])
+        batch = [candidates[k] for k in numbers]
+        times = np.array([candidate.time for candidate in batch])
+        states = np.array([candidate.states for candidate in batch])
+        inputs = np.array([candidate.inputs for candidate in batch])
         try:
-            answer = some[0].evaluator.differentiate_points(times, states, inputs)
+            answer = batch[0].evaluator.differentiate_points(times, states, inputs)
         except REFUSALS:
             continue
         if answer is not None:

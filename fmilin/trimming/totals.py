@@ -19,7 +19,7 @@ from fmilin.tolerances import DISCOVERED_GAP, DISCOVERY_TOLERANCE
 from fmilin.trimming.equations import Equations
 from fmilin.trimming.newton import newton_correct
 from fmilin.trimming.solver import Solution, assess_point, solve
-from fmilin.trimming.unknowns import Candidate, invariants_at
+from fmilin.trimming.unknowns import Candidate, make_invariants
 
 SAMPLE_SPREAD_SIZES = (
     0.3,
@@ -48,8 +48,8 @@ class Totals:
         plural = len(self.names) > 1
         return Remark(
             "conserved",
-            f"No motion changes {'these totals' if plural else 'this total'}, so the start decides: {listed}. Fix "
-            "one of these states (fixed=), or start elsewhere (guess=), to choose another.",
+            f"No motion changes {'these totals' if plural else 'this total'}, so their values come from the start: "
+            f"{listed}. Fix one of these states (fixed=), or start elsewhere (guess=), to choose another.",
         )
 
     def describe_change(self, states: FloatArray) -> Remark | None:
@@ -60,7 +60,7 @@ class Totals:
         if not len(changed):
             return None
         listed = "; ".join(f"{self.names[i]} = {reached[i]:.6g} instead of {self.values[i]:.6g}" for i in changed)
-        return Remark("conserved", f"No motion from the start leads here, since it would change a total: {listed}.")
+        return Remark("conserved", f"No motion from the start leads here, because it would change a total: {listed}.")
 
 
 def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, Solution, tuple[Remark, ...]]:
@@ -94,7 +94,7 @@ def find_totals(equations: Equations) -> Totals | None:
         rates = _sample_rates(equations, start, L)
         if rates is None:
             break
-        more = _left_null_space(rates)
+        more = _find_left_null_space(rates)
         if len(more) <= len(L):
             break
         L = more
@@ -102,8 +102,8 @@ def find_totals(equations: Equations) -> Totals | None:
     if equations.pairs:
         # Where a damped cart would coast to (x + v/c) is no content: only speeds add up, or only what is none.
         speeds = np.array(sorted(equations.pairs.values()), dtype=np.intp)
-        others = np.setdiff1d(np.arange(len(start.states)), speeds)
-        L = np.vstack((_without_fixed(L, speeds), _without_fixed(L, others)))
+        remaining = np.setdiff1d(np.arange(len(start.states)), speeds)
+        L = np.vstack((_without_fixed(L, speeds), _without_fixed(L, remaining)))
     L = _without_constraints(equations, start, _without_fixed(L, free))
     if not len(L):
         return None
@@ -117,7 +117,7 @@ def _sample_rates(equations: Equations, start: Candidate, L: FloatArray) -> Floa
     """Return rates (N, k) in sizes at points of the manifold with the totals L of the start, each of length one."""
     random = np.random.default_rng(1687)
     scales, n = equations.state_scales, len(start.states)
-    invariants = invariants_at(start, equations.pairs)
+    invariants = make_invariants(start, equations.pairs)
     if len(invariants) and len(L):
         return None  # the projection knows constraints alone
     along = np.eye(n) - np.linalg.pinv(L) @ L if len(L) else np.eye(n)
@@ -140,7 +140,7 @@ def _sample_rates(equations: Equations, start: Candidate, L: FloatArray) -> Floa
     return None
 
 
-def _left_null_space(rates: FloatArray) -> FloatArray:
+def _find_left_null_space(rates: FloatArray) -> FloatArray:
     """Return the rows l (k, N) with l' rates = 0, by singular values with a gap, rows scaled to one length."""
     n = len(rates)
     size = np.linalg.norm(rates, axis=1)
@@ -170,7 +170,7 @@ def _without_fixed(L: FloatArray, free: NDArray[np.intp]) -> FloatArray:
 
 def _without_constraints(equations: Equations, start: Candidate, L: FloatArray) -> FloatArray:
     """Return the part of the rows' span that is no combination of the constraints' gradients at the start."""
-    invariants = invariants_at(start, equations.pairs)
+    invariants = make_invariants(start, equations.pairs)
     if not len(invariants) or not len(L):
         return L
     H = np.nan_to_num(invariants.gradient(start.time, start.states, start.inputs).H) * equations.state_scales

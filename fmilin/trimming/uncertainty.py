@@ -51,7 +51,7 @@ class VariedModel:
             if len(pair) != 2 or not np.isfinite(pair).all() or not pair[0] < pair[1]:
                 raise UsageError(f"The range of '{name}' is {limits}: give its lowest and its highest value.")
         if not box:
-            raise UsageError("No parameter may vary: give a mapping of names to (lowest, highest).")
+            raise UsageError("No uncertain parameter was given: give a mapping of names to (lowest, highest).")
         if not model.moves_parameters and (unknown := [name for name in box if name not in model.parameters]):
             raise UnknownNameError.among(unknown[0], model.parameters, f"a parameter of '{model.info.name}'")
         self.model, self.box = model, dict(box)
@@ -65,7 +65,7 @@ class VariedModel:
         """Return the parameters, by name."""
         return dict(zip(self.box, (self.middle + self.half * q).tolist(), strict=True))
 
-    def q_of(self, linear: LinearModel) -> FloatArray:
+    def read_parameters(self, linear: LinearModel) -> FloatArray:
         """Return where a linear model with derivatives by the parameters stands."""
         values: FloatArray = np.array([linear.derivatives[name].value for name in self.box])
         return np.asarray((values - self.middle) / self.half)
@@ -85,13 +85,13 @@ class VariedModel:
         inputs = point.inputs.copy()
         for name in [name for name in values if model.inputs.has(name)]:
             inputs[model.inputs.index_of(name)] = values[name]
-        own = {name: float(value) for name, value in values.items() if not model.inputs.has(name)}
-        at = OperatingPoint(point.time, point.states, inputs, {**point.parameters, **own})
+        parameters = {name: float(value) for name, value in values.items() if not model.inputs.has(name)}
+        at = OperatingPoint(point.time, point.states, inputs, {**point.parameters, **parameters})
         changed = model_at(model, at)
         if not len(model.constraints):
             return model, at
-        kept = {n: float(point.states[model.states.index_of(n)]) for n in self._states}
-        moved = assembled_from(PointEvaluator(changed), at.time, at.states, inputs, kept)
+        independent_values = {n: float(point.states[model.states.index_of(n)]) for n in self._states}
+        moved = assembled_from(PointEvaluator(changed), at.time, at.states, inputs, independent_values)
         return model, replace(moved, parameters=at.parameters)
 
     def linear(self, values: Mapping[str, float], *, derivatives: bool = True) -> LinearModel:
@@ -243,15 +243,15 @@ def uncertain(
 
 def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[LinearModel, tuple[tuple[str, int], ...]]:
     """Return M and its blocks."""
-    P, left, right, blocks = len(nominal.states), [], [], []
+    P, left_columns, right_rows, blocks = len(nominal.states), [], [], []
     for name, size in half.items():
         d = nominal.derivatives[name]
         U, s, V = np.linalg.svd(size * np.block([[d.A, d.B], [d.C, d.D]]))
         rank = int((s > RANK_TOLERANCE * max(float(s[0]), 1e-300)).sum()) if s.size else 0
-        left.append(U[:, :rank] * np.sqrt(s[:rank]))
-        right.append(np.sqrt(s[:rank])[:, None] * V[:rank])
+        left_columns.append(U[:, :rank] * np.sqrt(s[:rank]))
+        right_rows.append(np.sqrt(s[:rank])[:, None] * V[:rank])
         blocks.append((name, rank))
-    L, R = np.hstack(left), np.vstack(right)
+    L, R = np.hstack(left_columns), np.vstack(right_rows)
     labels = [f"{name}[{k + 1}]" for name, rank in blocks for k in range(rank)]
     w, z = (Signals(Signal(f"{sign}.{label}") for label in labels) for sign in "wz")
     E, k, at = nominal.errors, len(labels), nominal.point
@@ -301,8 +301,8 @@ def robust_stability(
         from slycot import ab13md
     except ImportError:
         raise UsageError(
-            "The structured singular value is computed by slycot, which is not installed: pip install 'fmilin[robust]' "
-            "(it is under the GPL). u.worst() looks for the worst parameters without it, by samples."
+            "The structured singular value is computed by slycot, which is not installed: pip install "
+            "'fmilin[robust]' (it is under the GPL). u.worst() finds the worst parameters without it, by samples."
         ) from None
     values = nominal.eigenvalues()
     if nominal.sample_time or not (values.real < 0).all():

@@ -21,7 +21,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray, rate_unit
 from fmilin.tolerances import RANK
-from fmilin.trimming.request import TrimRequest, is_quantity, quantity, rate_of
+from fmilin.trimming.request import TrimRequest, find_rate_state, is_quantity, quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ class Unknowns:
         states, inputs = model.states.select(self.states), model.inputs.select(self.inputs)
         self.names = (*states.names, *inputs.names, *self.parameters)
         self.units = (*states.units, *inputs.units, *[""] * len(self.parameters))
-        own = [model.parameters[name] for name in self.parameters]
-        values = np.concatenate((start.states[self.states], start.inputs[self.inputs], own))
+        parameter_values = [model.parameters[name] for name in self.parameters]
+        values = np.concatenate((start.states[self.states], start.inputs[self.inputs], parameter_values))
         sizes = np.abs(values[n + k :])
         scales = model.states.scales(start.states)[self.states], model.inputs.scales(start.inputs)[self.inputs]
         self.scales = np.concatenate((*scales, np.where(sizes > 0, sizes, 1.0)))
@@ -112,10 +112,10 @@ def assemble_guess(
     if changed:
         model = model.with_parameters(changed)
         evaluator = PointEvaluator(model)
-    held = [n for n in named if model.states.has(n)]
+    guessed_states = [n for n in named if model.states.has(n)]
     t = model.start.time if request.time is None else request.time
     parameters = {**model.start.parameters, **{n: v for n, v in changed.items() if n in request.fixed}}
-    if not held and not anywhere:
+    if not guessed_states and not anywhere:
         values = {n: v for n, v in named.items() if n not in changed}
         point = assemble_point(evaluator, values, time=t)  # refuses start values that are off the manifold
         return Candidate(evaluator, t, point.states, point.inputs, parameters), ()
@@ -125,23 +125,23 @@ def assemble_guess(
         if kind != "parameter":
             (x if kind == "state" else u)[i] = value
     candidate = Candidate(evaluator, t, x, u, parameters)
-    if held and len(model.constraints) and len(held) < len(model.states):
+    if guessed_states and len(model.constraints) and len(guessed_states) < len(model.states):
         try:
-            point = assembled_from(evaluator, t, model.start.states, u, {n: named[n] for n in held})
+            point = assembled_from(evaluator, t, model.start.states, u, {n: named[n] for n in guessed_states})
             return replace(candidate, states=point.states), point.remarks
         except (ConstraintError, NumericalError):
             pass  # a guess need not be kept
-    firm = [model.states.positions[n] for n in held if n in request.fixed]
+    firm = [model.states.positions[n] for n in guessed_states if n in request.fixed]
     return replace(candidate, states=_project_guess(candidate, firm)), ()
 
 
-def _project_guess(candidate: Candidate, held: Sequence[int]) -> FloatArray:
+def _project_guess(candidate: Candidate, fixed_states: Sequence[int]) -> FloatArray:
     """Return the nearest point of the manifold with these states held, or else the candidate's own."""
     if not len(candidate.model.constraints):
         return candidate.states
     pairs = find_kinematic_pairs(candidate.evaluator, candidate.model.start) or {}
     try:
-        return project(invariants_at(candidate, pairs), candidate.time, candidate.states, held)
+        return project(make_invariants(candidate, pairs), candidate.time, candidate.states, fixed_states)
     except (ConstraintError, NumericalError):
         return candidate.states
 
@@ -157,7 +157,7 @@ class PointsAlong(NamedTuple):
     states: FloatArray  # (4, N)
 
 
-def list_points_along(candidate: Candidate, f: FloatArray, scales: FloatArray) -> PointsAlong:
+def list_motion_points(candidate: Candidate, f: FloatArray, scales: FloatArray) -> PointsAlong:
     """Return the points along a motion with rates f (N,) from which their change follows.
 
     The line leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
@@ -170,20 +170,20 @@ def list_points_along(candidate: Candidate, f: FloatArray, scales: FloatArray) -
 
 def extrapolate_change(step: float, rates: FloatArray) -> FloatArray:
     """Return df/dt = f_t + f_x f (N,) from rates (4, N) along a motion: central, with Richardson's extrapolation."""
-    near, far = (rates[0] - rates[1]) / (2 * step), (rates[2] - rates[3]) / (4 * step)
-    return np.asarray(near + (near - far) / 3)
+    narrow, wide = (rates[0] - rates[1]) / (2 * step), (rates[2] - rates[3]) / (4 * step)
+    return np.asarray(narrow + (narrow - wide) / 3)
 
 
 def change_of_rates(candidate: Candidate, f: FloatArray, scales: FloatArray) -> FloatArray:
     """Return df/dt = f_t + f_x f along the motion, shape (N,)."""
-    line = list_points_along(candidate, f, scales)
+    line = list_motion_points(candidate, f, scales)
     points = zip(line.times.tolist(), line.states, strict=True)
     return extrapolate_change(
         line.step, np.array([candidate.evaluator.evaluate(t, x, candidate.inputs).derivatives for t, x in points])
     )
 
 
-def invariants_at(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
+def make_invariants(candidate: Candidate, pairs: Mapping[int, int]) -> Invariants:
     """Return the invariants of the model of a candidate."""
     return Invariants(candidate.evaluator, candidate.inputs, pairs, candidate.model.states.scales(candidate.states))
 
@@ -199,12 +199,12 @@ def independent_states(candidate: Candidate, pairs: Mapping[int, int], listed: S
         return list(range(n))
     from scipy import linalg
 
-    invariants = invariants_at(candidate, pairs)
+    invariants = make_invariants(candidate, pairs)
     gradient = invariants.gradient(candidate.time, x)
     Hs, _ = scaled(np.nan_to_num(gradient.H), gradient.scales, gradient.reference, gradient.error)
     weights = 1e-3 + _movement(candidate, invariants.scales)
     weights[list(listed)] = 1e-2
-    weights[recommended(model, pairs)] *= 1e-2
+    weights[list_recommended_states(model, pairs)] *= 1e-2
     order = linalg.qr(Hs * weights, mode="r", pivoting=True)[1]
     dependent = {int(i) for i in order[: decide_rank(Hs, RANK).rank]}
     return [i for i in range(n) if i not in dependent]
@@ -223,7 +223,7 @@ def _movement(candidate: Candidate, scales: FloatArray) -> FloatArray:
     return np.asarray((parts / np.where(largest > 0, largest, 1.0)).sum(axis=0))
 
 
-def recommended(model: Model, pairs: Mapping[int, int]) -> list[int]:
+def list_recommended_states(model: Model, pairs: Mapping[int, int]) -> list[int]:
     """Return the states that the model's author recommends to keep, velocities of positions included."""
     chosen = [model.states.positions[name] for name in model.independent if model.states.has(name)]
     return [*chosen, *(pairs[i] for i in chosen if i in pairs)]
@@ -253,7 +253,7 @@ def model_that_shows(model: Model, names: Sequence[str]) -> Model:
     return model.with_interface(outputs=[*model.outputs.names, *missing]) if missing else model
 
 
-def reading(model: Model, name: str, value: float = 0.0) -> Reading:
+def make_reading(model: Model, name: str, value: float = 0.0) -> Reading:
     """Return what ``name`` means in a model that shows it."""
     kind, index = _kind(model, name)
     if kind == "parameter":
@@ -263,19 +263,19 @@ def reading(model: Model, name: str, value: float = 0.0) -> Reading:
         size = model.states.scales()[index]
         return Reading(name, kind, index, rate_unit(signal.unit), float(size), value)
     signals = {"state": model.states, "input": model.inputs, "output": model.outputs}[kind]
-    some = signals.select([index])
-    return Reading(name, kind, index, some[0].unit, float(some.scales(np.array([value]))[0]), value)
+    selection = signals.select([index])
+    return Reading(name, kind, index, selection[0].unit, float(selection.scales(np.array([value]))[0]), value)
 
 
 def _kind(model: Model, name: str) -> tuple[ReadingKind, int]:
     if is_quantity(model, name):
         return quantity(model, name)
-    if (state := rate_of(model, name)) is not None:
+    if (state := find_rate_state(model, name)) is not None:
         return "rate", model.states.positions[state]
     return "output", model.outputs.positions[name] if model.outputs.has(name) else -1
 
 
-def reading_values(
+def compute_reading_values(
     readings: Sequence[Reading], x: FloatArray, u: FloatArray, parameters: Mapping[str, float], answer: Evaluation
 ) -> FloatArray:
     """Return the numbers that are read, shape (k,), at a point where the model says ``answer``."""
@@ -284,7 +284,7 @@ def reading_values(
     return np.array(values, dtype=np.float64)
 
 
-def reading_slopes(
+def compute_reading_derivatives(
     readings: Sequence[Reading], dx: FloatArray, du: FloatArray, rates: FloatArray, outputs: FloatArray
 ) -> FloatArray:
     """Return their derivatives along the columns of dx (N, c) and du (nu, c), shape (k, c)."""

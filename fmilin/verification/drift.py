@@ -21,7 +21,7 @@ from fmilin.verification.reduced import ReducedModel
 from fmilin.verification.relaxation import ResponseError
 from fmilin.verification.validity import ACCEPTED_DEVIATION_RATIO
 
-MOST_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
+MAX_EVALUATIONS = 30_000  # for one response: a model that needs more is too stiff or too noisy for what is asked
 STIFFNESS_RATIO = 300.0  # fastest decay times the horizon above which an implicit method takes over
 
 
@@ -49,7 +49,7 @@ class DeviationIntegrator:
         def compute_scaled_rate(t: float, eta: FloatArray) -> FloatArray:
             nonlocal count
             count += 1
-            if count > MOST_EVALUATIONS:
+            if count > MAX_EVALUATIONS:
                 raise ResponseError("The nonlinear model takes too long to integrate: it is very stiff or noisy.")
             try:
                 change = rate(t, y0 + eta * sizes) / sizes
@@ -58,7 +58,7 @@ class DeviationIntegrator:
             except REFUSALS as error:
                 raise ResponseError(str(error)) from None
             if not np.isfinite(change).all():
-                raise ResponseError("The model returns no number.")
+                raise ResponseError("The model returns a value that is not a number.")
             return change
 
         with warnings.catch_warnings():
@@ -171,7 +171,7 @@ def _follow_motion(linear: LinearModel, integrator: DeviationIntegrator, horizon
         except ResponseError:
             duration /= 4
     if real is None:
-        raise ResponseError("The motion cannot be followed.")
+        raise ResponseError("The motion cannot be followed by integration.")
     predicted = predict_motion(linear, times)
     size = np.maximum.accumulate(np.max(np.abs(predicted) / r.y_sizes, axis=1))
     apart = np.abs(real - predicted) / r.y_sizes

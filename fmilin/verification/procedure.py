@@ -49,7 +49,7 @@ PREFERRED_NODE_COUNT, MIN_NODE_COUNT, MAX_NODE_COUNT = 24, 12, 400
 
 PER_PERIOD = 8.0  # of them in a period of the fastest mode that swings
 SWEEP_COUNT = 11  # along each response, for the verdict and the limit
-MOST_EVALUATIONS = 1_000_000
+MAX_RESPONSE_EVALUATIONS = 1_000_000
 """For all responses together: about a quarter of an hour of a model that takes a millisecond."""
 
 AMPLIFICATION_TIMES = 8  # times at which it is asked by how much the linear model amplifies
@@ -88,7 +88,7 @@ def verify(
     progress : callable, optional
         Is told the fraction done after each channel.
     stop : callable, optional
-        Asked after each channel; once it says yes, the rest is left out, with a remark ``interrupted``.
+        Asked after each channel; once it says yes, the rest is left out, with a diagnostic ``interrupted``.
 
     Raises
     ------
@@ -111,10 +111,10 @@ def verify(
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which fmilin does not integrate. Its linear model is "
-            "compared with held-out responses when it is made: see the note about them in the result."
+            "compared with held-out responses when it is made: see the note in the result."
         )
     if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
-        raise UsageError(f"The horizon is a positive number of seconds, not {horizon:g}.")
+        raise UsageError(f"The horizon must be a positive number of seconds, not {horizon:g}.")
     shortened = False
     while True:
         try:
@@ -122,8 +122,9 @@ def verify(
         except _LostInRoundingError as lost:
             if horizon is not None and not shortened:
                 raise UsageError(
-                    f"Over {lost.duration:.3g} s rounding of the model hides what the linear model says: no amplitude "
-                    f"is both small enough for that and seen. Choose a shorter time, horizon={lost.duration / 8:.2g}."
+                    f"Over {lost.duration:.3g} s rounding of the model hides the response of the linear model: no "
+                    "amplitude is both small enough and measurable. Choose a shorter time, "
+                    f"horizon={lost.duration / 8:.2g}."
                 ) from None
             horizon, shortened = lost.duration / 8, True
 
@@ -190,28 +191,28 @@ def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int
 
 
 def _require_affordable(each: float, channels: int, duration: float) -> None:
-    """Refuse what would take hours, after the first responses."""
-    if each * channels <= MOST_EVALUATIONS:
+    """Reject what would take hours, after the first responses."""
+    if each * channels <= MAX_RESPONSE_EVALUATIONS:
         return
+    affordable = 0.5 * duration * MAX_RESPONSE_EVALUATIONS / (each * channels)
     raise UsageError(
         f"Following the {channels} channels for {duration:.3g} s each would need about {each * channels:.2g} "
-        f"evaluations of the nonlinear model, {MOST_EVALUATIONS:.2g} are the limit. Choose a shorter time, "
-        f"horizon={0.5 * duration * MOST_EVALUATIONS / (each * channels):.1g}, or verify a smaller model of the same "
-        "kind, with fewer elements or inputs."
+        f"evaluations of the nonlinear model; the limit is {MAX_RESPONSE_EVALUATIONS:.2g}. Choose a shorter time, "
+        f"horizon={affordable:.1g}, or verify a smaller model of the same kind, with fewer elements or inputs."
     )
 
 
 def _remarks(linear: LinearModel, duration: float, omitted: int) -> Iterator[Remark]:
     """Say what was left out, and where the responses are too short to show the slowest modes."""
     if omitted:
-        yield Remark("interrupted", f"The comparison was interrupted: channels that were not looked at: {omitted}.")
+        yield Remark("interrupted", f"The comparison was interrupted before these channels: {omitted}.")
     period = slowest_period(linear)
     if duration < 0.5 * period:
         yield Remark(
             "horizon",
             f"The responses were followed for {duration:.3g} s, {duration / period:.2g} of the slowest mode's period: "
-            "modes that are much faster, or the number of channels, make longer ones expensive. Only the beginning of "
-            "slow motions was compared; follow them for longer with horizon=.",
+            "much faster modes, or the number of channels, make longer ones expensive. Only the beginning of slow "
+            "motions was compared; follow them longer with horizon=.",
         )
 
 

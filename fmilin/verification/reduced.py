@@ -20,7 +20,7 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.verified_frame import verify_frame
-from fmilin.model.capabilities import compile_for
+from fmilin.model.capabilities import compile_model
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -103,7 +103,7 @@ def reduce_model(model: Model, linear: LinearModel) -> ReducedModel:
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
     model = model_at(model, point)
-    evaluator = PointEvaluator(compile_for(model, 0))
+    evaluator = PointEvaluator(compile_model(model, 0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)
@@ -122,18 +122,18 @@ def _require_comparable(model: Model, linear: LinearModel) -> None:
     if linear.method.coordinates == "enlarged":
         raise UsageError(
             "The linear model belongs to a singular configuration, where the nonlinear model has no unique motion to "
-            "compare with. Verify a linear model beside it."
+            "compare with. Verify a linear model near it."
         )
     if prescribed := [n for n in linear.states.names if model.inputs.has(n)]:
         raise UsageError(
-            f"The linear model has the prescribed motion '{prescribed[0]}' among its states. Verify the one that it "
-            "was made from, with all inputs."
+            f"The linear model has the prescribed motion '{prescribed[0]}' among its states. Verify the original "
+            "model, with all inputs."
         )
     missing = [n for n in linear.full_states.names if not model.states.has(n)]
     if missing or len(model.states) != len(linear.full_states):
-        detail = f"'{missing[0]}' is no state of the model" if missing else "it has fewer states"
+        detail = f"'{missing[0]}' is not a state of the model" if missing else "it has fewer states"
         raise UsageError(
-            f"This is no linear model of '{model.info.name}': {detail}. It was made from '{linear.model.name}'."
+            f"This is not a linear model of '{model.info.name}': {detail}. It was made from '{linear.model.name}'."
         )
     if model.states.names != linear.full_states.names:
         raise UsageError(f"The linear model has the states of '{model.info.name}' in another order. Linearize again.")
@@ -148,9 +148,8 @@ def _require_order(frame: Frame, linear: LinearModel) -> None:
         )
     if declared < independent:
         raise UsageError(
-            f"The linear model has {declared} independent states, the model {independent}: it was linearized under "
-            "constraints that the model does not have now. Declare them again (constraints=, constraints_file=); "
-            f"{N - declared} are needed."
+            f"The linear model has {declared} independent states, the model {independent}: its constraints are not "
+            f"declared in the model. Declare them again (constraints=, constraints_file=); {N - declared} are needed."
         )
 
 

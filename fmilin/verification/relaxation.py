@@ -24,9 +24,9 @@ from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 from fmilin.verification.reduced import ReducedModel
 
-MOST_FREQUENCIES = 5
+MAX_FREQUENCIES = 5
 PERIODS = 2.0  # of the slowest mode that counts; one that merely decays is followed for 2 pi time constants
-MOST_PERIODS = 40.0  # of the fastest mode that swings
+MAX_PERIODS = 40.0  # of the fastest mode that swings
 ALL_PERIODS, LEAST_PERIODS = 300.0, 4.0
 """Of that mode in all responses together, and at least in each: many coordinates are followed for a shorter time."""
 
@@ -73,8 +73,8 @@ def choose_horizon(linear: LinearModel, y_sizes: FloatArray) -> float:
     rates = np.abs(eigenvalues)
     horizon = float(np.max(periods[rates >= counting[0]] / rates[rates >= counting[0]]))
     if swinging > 0:
-        responses = len(linear.states) + (MOST_FREQUENCIES + 1) * len(linear.inputs)
-        periods_of_each = float(np.clip(ALL_PERIODS / max(responses, 1), LEAST_PERIODS, MOST_PERIODS))
+        responses = len(linear.states) + (MAX_FREQUENCIES + 1) * len(linear.inputs)
+        periods_of_each = float(np.clip(ALL_PERIODS / max(responses, 1), LEAST_PERIODS, MAX_PERIODS))
         horizon = min(horizon, periods_of_each * 2 * np.pi / swinging)
     growth = float(np.max(eigenvalues.real, initial=0.0))
     return min(horizon, float(np.log(GROWTH)) / growth) if growth > 0 else horizon
@@ -119,12 +119,12 @@ def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[fl
     """Return a few frequencies around the model's own: those of its modes, half the lowest and twice the highest."""
     counting, _ = _modes(eigenvalues)
     base_frequency = 2 * np.pi / horizon
-    mode_frequencies = counting[(counting > 0.25 * base_frequency) & (counting < MOST_PERIODS * base_frequency)]
+    mode_frequencies = counting[(counting > 0.25 * base_frequency) & (counting < MAX_PERIODS * base_frequency)]
     distinct = [w for i, w in enumerate(mode_frequencies) if i == 0 or w > 1.1 * mode_frequencies[i - 1]]
     if not distinct:
         return [2 * base_frequency]
-    if len(distinct) > MOST_FREQUENCIES - 2:
-        spread = np.linspace(0, len(distinct) - 1, MOST_FREQUENCIES - 2).round().astype(int)
+    if len(distinct) > MAX_FREQUENCIES - 2:
+        spread = np.linspace(0, len(distinct) - 1, MAX_FREQUENCIES - 2).round().astype(int)
         distinct = [distinct[i] for i in spread]
     return [float(w) for w in (0.5 * distinct[0], *distinct, 2.0 * distinct[-1])]
 
@@ -242,7 +242,7 @@ class Relaxation:
         r, nodes = self.reduced, self.times[self._node_samples]
         h, nu = float(nodes[1]), len(r.u0)
         if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > RUNGE_KUTTA_STABILITY_LIMIT:
-            raise ResponseError("The linear model is too stiff for these steps.")
+            raise ResponseError("The linear model is too stiff for these steps of time.")
 
         def evaluate(t: float, z: FloatArray) -> tuple[FloatArray, FloatArray]:
             du = amplitude * excitation.input_change(t, nu)
@@ -278,7 +278,7 @@ class Relaxation:
             )
         )
         if not np.isfinite(remainder).all():
-            raise ResponseError("The model returns no number.")
+            raise ResponseError("The model returns a value that is not a number.")
         return remainder
 
     def _integrate_driven(self, g: FloatArray) -> FloatArray:

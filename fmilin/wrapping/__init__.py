@@ -14,8 +14,8 @@ from pathlib import Path
 
 from fmilin.adapters.registry import adapter_for
 from fmilin.errors import ModelError, UsageError
-from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, identifier_like
-from fmilin.fmi.write.variables import DeclaredConstraint, prescribing_inputs
+from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, to_identifier
+from fmilin.fmi.write.variables import DeclaredConstraint, find_prescribing_inputs
 from fmilin.loading.load import load
 from fmilin.model.interface import Model
 from fmilin.support.files import is_file, read_file, temporary_folder, write_atomically, write_file
@@ -53,7 +53,7 @@ class {identifier}(WrappedModel):
 def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: Sequence[str | Path] = ()) -> Path:
     """Write an FMU 2.0 for co-simulation that runs a model of fmilin, constraints included, in Python.
 
-    The importer must be a Python process with fmilin and the model's adapter (PyFMI refuses such FMUs);
+    The importer must be a Python process with fmilin and the model's adapter (PyFMI rejects such FMUs);
     :func:`fmilin.fmi.write.build_fmu` writes a faster FMU without Python of equations in symbols. The file of
     ``source`` and ``STEM.fmilin.toml`` beside it go in; ``files`` are others that the model reads from its folder.
     """
@@ -70,7 +70,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
     inside = [*carried, *map(Path, files)]
     if len({file.name for file in inside}) < len(inside):
         raise UsageError(f"Two of the files for the FMU have the same name: {', '.join(f.name for f in inside)}.")
-    identifier = identifier_like(name or _name_in(text))
+    identifier = to_identifier(name or _name_in(text))
     with temporary_folder() as folder:
         script = folder / f"{identifier}_script.py"
         write_file(script, _SCRIPT.format(identifier=identifier).encode())
@@ -80,7 +80,9 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
             try:
                 write_file(folder / file.name, read_file(file))
             except OSError as error:
-                raise ModelError(f"'{file}' cannot be read: {error.strerror or error}.") from None
+                raise ModelError(
+                    f"'{file}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+                ) from None
         project = [spec, *(folder / file.name for file in inside)]
         built = folder / "built"
         command = python_command("-m", "pythonfmu", "build", "--handle-state", "-f", str(script), "-d", str(built))
@@ -89,7 +91,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
         except TimeoutError:
             raise ModelError(
                 f"The model cannot be wrapped as an FMU: pythonfmu did not end within {BUILDING_TIME:g} s and was "
-                "stopped. Wrap fewer files, or try it again on a machine with less load."
+                "stopped. Wrap fewer files, or try again on a machine with less load."
             ) from None
         if status:
             words = (printed.strip().splitlines() or ["no reason given"])[-1]
@@ -108,7 +110,7 @@ def _constraints(model: Model) -> str:
     with_rates = [i for i, constraint in enumerate(model.constraints.declared) if constraint.rate is not None]
     for i, constraint in enumerate(model.constraints.declared):
         rate = residual_name(count + with_rates.index(i)) if i in with_rates else None
-        named, named_in_rate = prescribing_inputs(constraint, model.inputs)
+        named, named_in_rate = find_prescribing_inputs(constraint, model.inputs)
         residual = residual_name(i)
         declared.append(DeclaredConstraint(residual, constraint.level, constraint.label, rate, named, named_in_rate))
     return constraints_toml(declared, model.independent)

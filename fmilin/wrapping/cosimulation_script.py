@@ -95,7 +95,7 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
             rates, span, self.x, method="DOP853", rtol=RELATIVE_TOLERANCE, atol=RELATIVE_TOLERANCE * 1e-2 * scales
         )
         if not moved.success:
-            raise NumericalError(f"The step from t = {current_time:g} s failed: {moved.message}")
+            raise NumericalError(f"The integration of the step from t = {current_time:g} s failed: {moved.message}")
         self.time = current_time + step_size
         self.x = moved.y[:, -1].copy()
         if len(self.model.constraints):

@@ -221,7 +221,7 @@ def test_a_trimmed_point_is_compared_with_the_model() -> None:
     nearby = fl.operating_point(model, {"phi": point["phi"] + 1e-3})
     off = replace(point, states=nearby.states)
     assert "Newton" in str([row.method for row in fl.audit(off, model=model).disagreeing])
-    with pytest.raises(UsageError, match="does not know its model"):
+    with pytest.raises(UsageError, match="has no reference to its model"):
         fl.audit(point)
 
 

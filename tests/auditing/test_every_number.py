@@ -164,9 +164,9 @@ def test_regulators_say_that_their_gain_was_given(linear: fl.LinearModel) -> Non
     for regulator in regulators:
         audit = fl.audit(regulator)
         assert audit.ok
-        assert any(text.startswith("gain: it was given") for text in audit.unchecked)
+        assert any(text.startswith("gain: given without") for text in audit.unchecked)
     free = design.FunctionRegulator(lambda t, read: read, ["x"], ["u"], 0.1)
-    assert "it is the user's" in fl.audit(free).unchecked[0]
+    assert "values of the user's function" in fl.audit(free).unchecked[0]
 
 
 def test_the_kinds_are_listed_where_there_is_no_audit() -> None:

@@ -9,7 +9,7 @@ import pytest
 import fmilin as fl
 from fmilin.models import OdeModel
 
-FAR_APART = "steps of the states between samples that are far apart"
+FAR_APART = "steps of the states between distant samples"
 
 
 def test_a_smooth_input_is_a_curve_between_samples() -> None:

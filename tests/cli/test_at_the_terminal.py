@@ -117,8 +117,8 @@ def test_examples_are_listed_and_copied(
     [
         (["examples", "bicycl"], "'bicycl' is not an example. Did you mean 'bicycle'?"),
         (["examples", "--to", "mine"], "name the example"),
-        (["examples", "bicycle", "--to", "taken"], "There is something at 'taken' already"),
-        (["--install-completion", "tcsh"], "'tcsh' is none that can be completed here"),
+        (["examples", "bicycle", "--to", "taken"], "'taken' exists already. Name another folder"),
+        (["--install-completion", "tcsh"], "'tcsh' is not a shell for which completion exists"),
     ],
 )
 def test_refusals(

@@ -22,7 +22,7 @@ def test_help_names_every_command_and_the_exit_statuses(run: Run) -> None:
     done = run("--help")
     assert done.status == 0
     for word in ("linearize", "info", "build", "convert", "demo", "Exit status", "6 the model crashed"):
-        assert word in done.out
+        assert word in " ".join(done.out.split())
 
 
 @pytest.mark.parametrize("command", ["linearize", "info", "build", "convert", "demo"])
@@ -143,7 +143,7 @@ def test_demo_leaves_three_files_and_says_what_to_type_next(tmp_path: Path) -> N
     assert "2 independent states out of 10" in done.out
     assert "±2.1476766 i" in done.out
     assert "Naive: Jacobian of all 10 states" in done.out
-    assert "8 of the naive model's 10 eigenvalues belong to no motion" in done.out
+    assert "8 of the naive model's 10 eigenvalues are spurious" in done.out
     next_commands = [line.strip() for line in done.out.splitlines() if line.startswith("  fmilin ")]
     assert len(next_commands) == 3
     assert np.allclose(

@@ -76,7 +76,7 @@ def test_a_sampled_controller_is_refused_and_lifted_on_request(run: Run, control
 def test_the_base_period_must_be_known(run: Run, controller: Path) -> None:
     done = run("linearize", controller, "--lifted")
     assert done.status == 2
-    assert "say the base period with --step" in done.err
+    assert "give the base period with --step" in done.err
 
 
 def test_a_point_on_the_way(run: Run, hidden: Path) -> None:
@@ -95,7 +95,7 @@ def test_snapshots_of_one_motion(run: Run, declared: Path, tmp_path: Path) -> No
 
 
 def test_info_says_how_it_can_be_stepped(run: Run, hidden: Path, controller: Path) -> None:
-    assert "no declared states: the linear model is measured" in " ".join(run("info", hidden).out.split())
+    assert "no declared states: the linear model is identified" in " ".join(run("info", hidden).out.split())
     assert "sampled in part: see --lifted" in " ".join(run("info", controller).out.split())
     assert json.loads(run("info", hidden, "--json").out)["stepping"][1] == "saves its state"
 
@@ -105,14 +105,14 @@ def test_info_says_how_it_can_be_stepped(run: Run, hidden: Path, controller: Pat
     [
         (("--step", "-1"), 2, "communication step is -1 s"),
         (("--step", "nan"), 2, "--step nan: the value must be finite"),
-        (("--order", "0"), 2, "order of 0 is none"),
+        (("--order", "0"), 2, "order must be positive, not 0"),
         (("--order", "2", "--method", "direct"), 2, "--order is for models identified"),
         (("--way", "step"), 2, "It declares no states"),
         (("--method", "magic"), 2, "magic"),
         (("--interface", "me"), 2, "has no interface 'ModelExchange'"),
         (("--independent", "i"), 2, "'i' is not a declared state"),
         (("--at-singularity",), 2, "--at-singularity is for native models"),
-        (("--simulate-to", "-1"), 2, "time does not go back"),
+        (("--simulate-to", "-1"), 2, "Give a later time"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
@@ -127,7 +127,7 @@ def test_bad_requests_are_one_paragraph(
 
 def test_what_is_not_done_with_such_fmus_is_said(run: Run, declared: Path) -> None:
     simulated = run("simulate", declared, "--stop-time", "1")
-    assert (simulated.status, "brings its own solver" in simulated.err) == (2, True)
+    assert (simulated.status, "has its own solver" in simulated.err) == (2, True)
     assert run("linearize", declared, "-o", "plant.json").status == 0
     verified = run("verify", declared, "plant.json")
     assert (verified.status, "compared with held-out responses" in verified.err) == (2, True)

@@ -26,7 +26,7 @@ def test_margins_on_the_command_line(run: Run) -> None:
     [
         (["--loop-at", "plnt.u"], "'plnt.u' is not a wire of 'system'. Did you mean 'plant.u'"),
         (["--loop-at", "plant.u", "--sensitivity-at", "plant.u"], "two different results"),
-        (["--continuous"], "--continuous goes with --loop-at or --sensitivity-at"),
+        (["--continuous"], "--continuous requires --loop-at or --sensitivity-at"),
         (["--loop-at", "plant.u", "--inputs", "plant.u"], "--inputs has no meaning with --loop-at"),
         (["--open", "plant.u", "--snapshots", "1,2"], "--snapshots and --open exclude each other"),
     ],

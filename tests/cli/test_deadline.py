@@ -70,7 +70,7 @@ def test_a_command_that_is_not_ends(models: Path, name: str) -> None:
     done = shell(["linearize", f"models.py:{name}", "-o", "m.json", "--deadline", "5"], models)
     assert (done.status, done.out) == (6, "")
     assert "fmilin: the deadline of 5 s passed while " in done.err
-    assert done.err.endswith("Give more time with --deadline, or ask for less.\n")
+    assert done.err.endswith("Give more time with --deadline, or reduce the request.\n")
     assert not (models / "m.json").exists()
     assert not _of(models)
 
@@ -96,7 +96,7 @@ def test_an_fmu_that_hangs_ends_with_it(zoo: Callable[[str], Path], tmp_path: Pa
 
 def test_what_a_sweep_has_reached_is_kept(models: Path) -> None:
     sweep = ["sweep", "models.py:later", "--vary", "p=1:2:1000", "-o", "family.json"]
-    words = "points of 'family.json' are kept: go on with --resume."
+    words = "points of 'family.json' are stored: continue with --resume."
     done = ended(sweep, 6, words, models)
     assert done.status == 6
     assert words in done.err

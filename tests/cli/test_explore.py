@@ -234,7 +234,7 @@ def test_a_slider_moves_the_eigenvalues_to_those_of_the_line_below(
     assert float(imaginary) == pytest.approx(np.max(eigenvalues_of(line, run).imag), rel=1e-7)
     assert float(imaginary) != pytest.approx(2.1476766, rel=1e-4)
     took = browser.evaluate("document.querySelector('#time').innerText")
-    assert re.fullmatch(r"answered in \d+ ms", took), took
+    assert re.fullmatch(r"computed in \d+ ms", took), took
     assert [text for text in browser.said if "CONNECTION_REFUSED" not in text] == []
     assert all(asked.startswith("http://127.0.0.1:") for asked in browser.requested)
 

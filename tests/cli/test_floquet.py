@@ -56,7 +56,7 @@ def test_what_is_saved_can_be_drawn(models: str, tmp_path: Path, capsys: pytest.
     assert (tmp_path / "circle.svg").read_text(encoding="utf-8").startswith("<?xml")
     capsys.readouterr()
     assert main(["plot", "cycle.json", "--kind", "bode", "-o", "bode.png"]) == 2
-    assert "--kind bode is not for it, multipliers, floquet-modes are" in capsys.readouterr().err
+    assert "as --kind bode. Choose one of multipliers, floquet-modes" in capsys.readouterr().err
     assert main(["plot", f"{models}:cycle", "--kind", "multipliers", "-o", "x.png"]) == 2
     assert "'fmilin floquet" in capsys.readouterr().err
 
@@ -97,9 +97,9 @@ def test_a_report_has_multipliers_and_pictures(models: str, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["cycle", "--set", "x=0"], 5, "begins at rest and stays there"),
+        (["cycle", "--set", "x=0"], 5, "begins at an equilibrium and stays there"),
         (["cycle", "--period", "-1"], 2, "it is positive and finite"),
-        (["cycle", "--turn", "x"], 2, "'x' is no angle that turns"),
+        (["cycle", "--turn", "x"], 2, "'x' is not an angle that turns"),
         (["cycle", "--turn", "z"], 2, "'z' is not a state of the model"),
         (["cycle", "--period", "5"], 5, "leave --period out"),
         (["mathieu", "--period", "3", "--free", "a", "--fix", "a=1"], 2, "'a' is both fixed and free"),

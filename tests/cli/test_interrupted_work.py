@@ -65,7 +65,7 @@ def test_constraints_that_were_found_are_verified_and_written(place: Path) -> No
     done = fmilin(place, "discover", "circle.py:model", "-o", "found.toml", interrupted="600")
     assert done.returncode == 130, done.stderr
     assert LATER in done.stderr
-    assert done.stderr.endswith("and was verified; there may be more.\n")
+    assert done.stderr.endswith("and verified before; there may be more.\n")
     assert 'expression = "x^2 + y^2 - 1"' in (place / "found.toml").read_text()
     assert "X^2" not in (place / "found.toml").read_text()
 
@@ -81,10 +81,10 @@ def test_channels_that_were_compared_are_shown_also_in_a_report(place: Path) -> 
     part = json.loads(done.stdout)
     assert 1 < len(part["channels"]) < wanted
     left = wanted - len(part["channels"])
-    assert done.stderr.endswith(f"channels that were not looked at: {left}.\n")
+    assert done.stderr.endswith(f"The comparison was interrupted before these channels: {left}.\n")
     asked = ["report", "linear.json", "--against", "circle.py:model", *CONSTRAINTS, "-o", "page.html"]
     assert fmilin(place, *asked, interrupted="300").returncode == 130
-    assert f"channels that were not looked at: {left}." in (place / "page.html").read_text()
+    assert f"The comparison was interrupted before these channels: {left}." in (place / "page.html").read_text()
 
 
 def test_a_motion_ends_where_it_was(place: Path) -> None:

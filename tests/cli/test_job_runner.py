@@ -87,7 +87,7 @@ def test_a_crash_while_unloading_does_not_spoil_the_results() -> None:
     done = run("runner.borrow(Thing(crash))\nrunner.results.write('result\\n')")
     assert done.returncode == 0
     assert done.stdout == "result\n"
-    assert done.stderr == "fmilin: The model crashed while it was unloaded. The results are whole.\n"
+    assert done.stderr == "fmilin: The model crashed while it was unloaded. The result files are complete.\n"
 
 
 def test_a_crash_while_unloading_does_not_hide_an_error() -> None:

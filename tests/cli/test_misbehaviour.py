@@ -35,7 +35,7 @@ def linearize(fmu: Path, folder: Path, timeout: str = PATIENCE) -> Outcome:
     [
         (
             "aborts",
-            'SIGABRT: aborted) in fmi2GetDerivatives. It said last: "the table drag.txt is missing".',
+            'SIGABRT: aborted) in fmi2GetDerivatives. Its last message: "the table drag.txt is missing".',
         ),
         ("overflows_the_stack", "crashed (SIGSEGV: segmentation fault) in fmi2GetDerivatives"),
         (
@@ -54,7 +54,7 @@ def test_what_ends_the_model_is_one_paragraph_and_status_6(name: str, said: str,
     assert list(tmp_path.iterdir()) == []
 
 
-ALONE = "each instance was given a process of its own."
+ALONE = "each instance runs in a process of its own."
 
 
 def test_code_that_crashes_at_a_second_instance_has_a_process_for_each(zoo: Zoo, tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_code_that_supports_a_single_instance_and_refuses_states_begins_with_the
 def test_runaway_memory_is_stopped(zoo: Zoo, tmp_path: Path) -> None:
     done = linearize(zoo("devours_memory"), tmp_path)
     assert done.status == 6
-    assert "in fmi2GetDerivatives. It had nearly all of the 0.50 GiB of memory that it may take" in done.err
-    assert "give it more with --memory GIB" in done.err
+    assert "in fmi2GetDerivatives. It used nearly all of its memory limit of 0.50 GiB: raise it" in done.err
+    assert "raise it with --memory GIB" in done.err
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the C library here has no feenableexcept")
@@ -220,7 +220,7 @@ def test_sources_are_compiled_in_the_child_when_asked_for(tmp_path: Path) -> Non
     path = pack(tmp_path / "m.fmu", members)
     unasked = shell(["linearize", path], tmp_path)
     assert unasked.status == 3
-    assert "say so with --compile" in unasked.err
+    assert "Compile its sources" in unasked.err
     done = shell(["linearize", path, "--compile"], tmp_path, TMPDIR=str(tmp_path))
     assert done.status == 6
     assert "in fmi2GetDerivatives" in done.err
@@ -231,7 +231,7 @@ def test_sources_are_compiled_in_the_child_when_asked_for(tmp_path: Path) -> Non
 def test_the_limit_for_unpacking_can_be_chosen(command: str, zoo: Zoo, run: Run, tmp_path: Path) -> None:
     refused = shell([command, zoo("discards"), "--unpack-limit", "0.000001"], tmp_path)
     assert refused.status == 3
-    assert "allow more with --unpack-limit" in refused.err
+    assert "raise the limit with --unpack-limit" in refused.err
     assert shell([command, zoo("discards"), "--unpack-limit", "1"], tmp_path).status == 0
     wrong = run(command, zoo("discards"), "--unpack-limit", "-1")
     assert wrong.status == 2

@@ -32,7 +32,7 @@ def test_a_missing_name(text: str) -> None:
 
 
 def test_a_name_twice() -> None:
-    with pytest.raises(UsageError, match="'w,phi,w': w stands there more than once"):
+    with pytest.raises(UsageError, match="'w,phi,w': w occurs more than once"):
         options.names("w,phi,w", "--independent")
 
 

@@ -43,7 +43,7 @@ def test_it_says_what_is_being_done_and_how_far_it_is(monkeypatch: pytest.Monkey
     model = FunctionModel("tank", {"h": 0.5}, rates)
     with show_elapsed_time("fmilin trim", patience=0.01):
         fl.trim(model)
-    assert " s, looking for the point, residual 5.0e-01\r" in screen.getvalue()
+    assert " s, finding the point, residual 5.0e-01\r" in screen.getvalue()
 
 
 def test_what_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

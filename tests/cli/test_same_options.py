@@ -83,7 +83,7 @@ def test_a_command_has_every_option_that_has_a_meaning_in_its_row(command: str, 
         ("spectrum", "--one-sided", "of the equations as they are written"),
         ("discover", "--keep-inaccurate", "found from rates of the model"),
         ("discover", "--step", "found from rates of the model"),
-        ("explain", "--parameters", "Whether a channel is zero does not depend on it"),
+        ("explain", "--parameters", "Whether a channel is zero does not depend on this option"),
         ("explain", "--hold-modes", "Inaccurate entries and the present modes are always kept here"),
     ],
 )
@@ -239,7 +239,7 @@ def test_snapshots_on_both_sides_of_a_kink_differ(run: Run) -> None:
     [
         (["--coordinates", "tangent", "--parameters", "k"], "leave one of them out, or give --independent"),
         (["--lifted"], "no base period to lift it over. Leave out --lifted"),
-        (["--formulation", "mcs"], "does not show its mass matrix"),
+        (["--formulation", "mcs"], "has no accessible mass matrix"),
     ],
 )
 def test_a_sweep_rejects_before_its_first_point_what_suits_no_point(run: Run, options: list[str], reason: str) -> None:

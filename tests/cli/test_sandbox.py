@@ -167,7 +167,7 @@ def test_the_first_picture_of_a_user_keeps_its_list_of_fonts(zoo: Zoo, tmp_path:
 
 
 def test_limits_take_sequences() -> None:
-    with pytest.raises(UsageError, match="are sequences"):
+    with pytest.raises(UsageError, match="must be sequences"):
         fl.Limits(read="weather.csv")
-    with pytest.raises(UsageError, match="are sequences"):
+    with pytest.raises(UsageError, match="must be sequences"):
         fl.Limits(environment="HOME")

@@ -108,7 +108,7 @@ def test_a_model_that_ends_early_says_so(run: Run, zoo: object, tmp_path: Path) 
     path = zoo("interrupts")  # type: ignore[operator]
     done = run("simulate", path, "--stop-time", "9", "-o", "run.csv", "--no-isolation", "--longest-step", "0.1")
     assert done.status == 0
-    assert "asked to end the simulation" in done.err
+    assert "requested the end of the simulation" in done.err
     done = run("simulate", path, "--stop-time", "9", "--no-isolation", "--longest-step", "0.1")
     assert "Remark" in done.out
     assert "(step)" in done.out
@@ -129,7 +129,7 @@ def test_a_model_that_ends_early_says_so(run: Run, zoo: object, tmp_path: Path) 
         (["--stop-time", "1", "--method", "RK4"], 2, "RK4 has no step size control"),
         (["--stop-time", "1", "--tolerance", "1e-20"], 2, "cannot be reached"),
         (["--stop-time", "1", "--energy", "nothing"], 2, "'nothing' is not a variable"),
-        (["--stop-time", "1", "--keep-energy"], 2, "it must be known"),
+        (["--stop-time", "1", "--keep-energy"], 2, "needs its value"),
         (["--stop-time", "1", "--keep-energy", "--stabilization", "local"], 2, "Leave one of them out"),
         (["--stop-time", "1", "--outputs", "nothing"], 2, "'nothing' is not"),
         (["--stop-time", "1", "--set", "nothing=1"], 2, "'nothing' is not"),
@@ -159,7 +159,7 @@ def test_a_numerical_failure_leaves_the_old_file(run: Run, tmp_path: Path) -> No
     done = run("simulate", "model.py:runaway", "--stop-time", "2", "-o", "run.csv")
     assert done.status == 5
     assert done.is_one_paragraph()
-    assert "cannot go on at t = " in done.err
+    assert "cannot continue at t = " in done.err
     assert (tmp_path / "run.csv").read_text() == "old"
 
 
@@ -213,7 +213,7 @@ def test_snapshots_as_json_and_as_tables(run: Run) -> None:
 def test_times_that_do_not_increase(run: Run, text: str) -> None:
     done = run("linearize", PENDULUM, "--snapshots", text)
     assert done.status == 2
-    assert "no times that increase" in done.err
+    assert "not times that increase" in done.err
     assert done.is_one_paragraph()
 
 
@@ -223,7 +223,7 @@ def test_times_that_do_not_increase(run: Run, text: str) -> None:
         (["--snapshots", "1", "--simulate-to", "2"], "--snapshots and --simulate-to exclude"),
         (["--snapshots", "1", "--lifted"], "so there is no base period to lift it over"),
         (["--snapshots=-1"], "none before the start"),
-        (["--simulate-to=-1"], "time does not go back"),
+        (["--simulate-to=-1"], "Give a later time"),
         (["--snapshots", "1", "-o", "nowhere/a.mat"], "no folder"),
         (["--snapshots", "1", "-o", "nowhere/a.mo"], "no folder"),
         (["--snapshots", "1", "-o", "a.slx"], "suffix '.slx'"),

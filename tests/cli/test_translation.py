@@ -79,8 +79,8 @@ CASES: dict[str, tuple[Callable[[], object], list[str], str, str]] = {
     "hold_modes": (
         lambda: fl.linearize(clutch()),
         ["linearize", f"{HERE}:clutch"],
-        "stay in the present mode with hold_modes=True, or",
-        "stay in the present mode with --hold-modes, or",
+        "keep the present mode with hold_modes=True, or",
+        "keep the present mode with --hold-modes, or",
     ),
     "one_sided": (
         lambda: fl.linearize(switch()),
@@ -91,15 +91,15 @@ CASES: dict[str, tuple[Callable[[], object], list[str], str, str]] = {
     "free": (
         lambda: fl.trim(four_bar(), guess={"torque": 1.0}),
         ["trim", "fmilin.systems:four_bar", "--guess", "torque=1"],
-        "Solve for it with free=['torque'], or hold it at another value with fixed={'torque': VALUE}.",
-        "Solve for it with --free torque, or hold it at another value with --fix torque=VALUE.",
+        "Solve for it with free=['torque'], or fix it at another value with fixed={'torque': VALUE}.",
+        "Solve for it with --free torque, or fix it at another value with --fix torque=VALUE.",
     ),
     "project": (
         _wrong_length,
         ["linearize", "fmilin.systems:cartesian_pendulum(length=2.0)", "--constraint", "x^2 + y^2 - 9"],
-        "fl.operating_point(model, {'NAME': VALUE}) and the others are solved for, or take the nearest consistent "
+        "fl.operating_point(model, {'NAME': VALUE}) and the others are solved for, or use the nearest consistent "
         "point with project=True",
-        "--set NAME=VALUE and the others are solved for, or take the nearest consistent point with --project",
+        "--set NAME=VALUE and the others are solved for, or use the nearest consistent point with --project",
     ),
     "independent": (
         lambda: linearize_on_tangent(cartesian_pendulum(length=2.0), independent=["y", "vy"]),
@@ -122,8 +122,8 @@ CASES: dict[str, tuple[Callable[[], object], list[str], str, str]] = {
     "period": (
         lambda: fl.periodic_orbit(cartesian_pendulum(length=2.0)),
         ["floquet", "fmilin.systems:cartesian_pendulum(length=2.0)"],
-        "(start={'NAME': VALUE}), or the period of what forces the motion (period=)",
-        "(--set NAME=VALUE), or the period of what forces the motion (--period)",
+        "(start={'NAME': VALUE}), or the period of the excitation (period=)",
+        "(--set NAME=VALUE), or the period of the excitation (--period)",
     ),
 }
 
@@ -190,7 +190,7 @@ def test_a_command_without_the_option_is_pointed_to_the_command_that_does_it() -
         ("fl.snapshots(model, times=[2.5])", "--simulate-to 2.5"),
         ("fl.operating_point(model, {'NAME': VALUE}, time=T)", "--set NAME=VALUE --time T"),
         ("fl.audit(loop) lists them", "'fmilin audit' lists them"),
-        ("fl.sandbox_report() says", "'fmilin info MODEL --verbose' says"),
+        ("fl.sandbox_report() lists", "'fmilin info MODEL --verbose' lists"),
         ("fl.sweep(model, {'L': [V1, V2]})", "'fmilin sweep --vary \"L=[V1,V2]\"'"),
         ("fl.reduction.balance(linear, 'norms')", "--balance norms"),
         ("Conditioning(hold='zoh', sample_time=0.01)", "--discretize zoh --sample-time 0.01"),
@@ -232,11 +232,11 @@ def test_long_lists_and_open_brackets_are_read_to_their_end() -> None:
 def test_what_the_sandbox_logs_is_worded_for_a_command(caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("fmilin.sandbox")
     with caplog.at_level(logging.WARNING), log_in_options():
-        logger.warning("not kept from %s: fl.sandbox_report() says more", "files")
-    logger.warning("fl.sandbox_report() says more")
+        logger.warning("not kept from %s: fl.sandbox_report() lists more", "files")
+    logger.warning("fl.sandbox_report() lists more")
     first, second = (record.getMessage() for record in caplog.records)
-    assert first == "not kept from files: 'fmilin info MODEL --verbose' says more"
-    assert second == "fl.sandbox_report() says more"
+    assert first == "not kept from files: 'fmilin info MODEL --verbose' lists more"
+    assert second == "fl.sandbox_report() lists more"
 
 
 def _all_options() -> set[str]:

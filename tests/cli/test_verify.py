@@ -31,7 +31,7 @@ def linear_file(name: str = "pendulum.json", **changes: np.ndarray) -> Path:
 def test_a_right_linear_model_passes(run: Run) -> None:
     done = run("verify", PENDULUM, linear_file(), "--horizon", 1, "--plot", "picture.png")
     assert done.status == 0, done.err
-    assert done.err == "picture.png: both responses of each channel, and how far each holds\n"
+    assert done.err == "picture.png: both responses of each channel, and the range of validity of each\n"
     assert "right to first order in all 7 channels" in done.out
     assert "Failed" not in done.out
     assert max(map(len, done.out.splitlines())) <= 80
@@ -84,11 +84,11 @@ def test_constraints_and_parameters_of_the_linear_model_are_needed_again(run: Ru
     [
         ([PENDULUM, "none.json"], 3, "Cannot read the linear model 'none.json'"),
         ([PENDULUM, "none.txt"], 2, "none.txt"),
-        ([FOUR_BAR, "pendulum.json"], 2, "no linear model of 'four_bar': 'x' is no state"),
+        ([FOUR_BAR, "pendulum.json"], 2, "not a linear model of 'four_bar': 'x' is not a state"),
         (["fmilin.systems:cartesian_pendulum(length=1.2)", "pendulum.json"], 4, "not on the manifold"),
         ([PENDULUM, "pendulum.json", "--plot", "picture.pdf"], 2, "has to end in .png"),
         ([PENDULUM, "pendulum.json", "--plot", "nowhere/a.png"], 2, "there is no folder"),
-        ([PENDULUM, "pendulum.json", "--horizon", "-1"], 2, "The horizon is a positive number"),
+        ([PENDULUM, "pendulum.json", "--horizon", "-1"], 2, "The horizon must be a positive number"),
         ([PENDULUM, "pendulum.json", "--horizon", "nan"], 2, "must be finite"),
         ([PENDULUM, "pendulum.json", "--no-constraints", "--constraint", "x"], 2, "exclude each other"),
         ([PENDULUM, "pendulum.json", "--no-constraints"], 2, "Declare them again"),
@@ -157,4 +157,4 @@ def test_trim_without_a_solution_ends_with_status_5(run: Run) -> None:
         assert done.status == 5
         assert done.is_one_paragraph(), done
         assert "no equilibrium was found" in done.err
-        assert "The best compromise leaves der(v) = 1" in done.err
+        assert "The smallest residual leaves der(v) = 1" in done.err

@@ -12,7 +12,7 @@ import numpy as np
 import sympy
 
 from fmilin.codegen.c99 import GeneratedModel, generate
-from fmilin.codegen.compiler import Compiler, loaded_library
+from fmilin.codegen.compiler import Compiler, load_library
 from fmilin.model.equations import SymbolicSystem
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -83,7 +83,7 @@ class Native:
         self.code: GeneratedModel = generate(graph, list(graph.further.values()), derivatives=derivatives)
         self.system = system
         sources = {**self.code.sources, "harness.c": HARNESS}
-        self._library = loaded_library(sources, "harness.c", Compiler(flags=flags, use_cache=False), ctypes.CDLL)
+        self._library = load_library(sources, "harness.c", Compiler(flags=flags, use_cache=False), ctypes.CDLL)
         self._library.model_new.restype = ctypes.c_void_p
         self._library.culprit.restype = ctypes.c_char_p
         self._model = ctypes.c_void_p(self._library.model_new())

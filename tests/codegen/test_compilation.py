@@ -14,40 +14,40 @@ from fmilin.codegen.compiler import (
 
 
 def test_a_long_computation_is_announced_by_its_number_of_points() -> None:
-    assert not CompilationBudget.of_graph(1000).is_spent_by(10_000)
-    assert CompilationBudget.of_graph(1000).is_spent_by(1_000_000)
+    assert not CompilationBudget.of_graph(1000).count_toward_compilation(10_000)
+    assert CompilationBudget.of_graph(1000).count_toward_compilation(1_000_000)
     budget = CompilationBudget.of_graph(10_000)
-    assert [budget.is_spent_by(30_000) for _ in range(3)] == [False, True, True]
+    assert [budget.count_toward_compilation(30_000) for _ in range(3)] == [False, True, True]
 
 
 def test_few_instructions_need_more_points_for_the_same_compiler() -> None:
-    assert not CompilationBudget.of_graph(10).is_spent_by(1_000_000)
-    assert CompilationBudget.of_graph(10_000).is_spent_by(1_000_000)
+    assert not CompilationBudget.of_graph(10).count_toward_compilation(1_000_000)
+    assert CompilationBudget.of_graph(10_000).count_toward_compilation(1_000_000)
 
 
 def test_work_is_counted_until_it_has_taken_as_long_as_the_price() -> None:
     budget = CompilationBudget(0.5, 2.0)
-    assert [budget.is_spent_by(1) for _ in range(6)] == [False, False, False, False, True, True]
+    assert [budget.count_toward_compilation(1) for _ in range(6)] == [False, False, False, False, True, True]
 
 
 def test_what_is_certain_to_come_counts_once_as_long_as_it_has_not_come() -> None:
     budget = CompilationBudget(0.5, 2.0)
-    assert [budget.is_spent_by(0, ahead=4) for _ in range(3)] == [False, False, False]
-    assert budget.is_spent_by(1, ahead=4)
-    assert not budget.is_spent_by(0)
+    assert [budget.count_toward_compilation(0, ahead=4) for _ in range(3)] == [False, False, False]
+    assert budget.count_toward_compilation(1, ahead=4)
+    assert not budget.count_toward_compilation(0)
 
 
 def test_a_price_that_turns_out_higher_takes_more_work() -> None:
     budget = CompilationBudget(0.5, 2.0)
-    assert budget.is_spent_by(5)
+    assert budget.count_toward_compilation(5)
     budget.add(1.0)
-    assert [budget.is_spent_by(1) for _ in range(2)] == [False, True]
+    assert [budget.count_toward_compilation(1) for _ in range(2)] == [False, True]
 
 
 def test_writing_down_equations_grows_with_the_square_of_the_states() -> None:
     small, large = (CompilationBudget.of_equations(TRACE_SECONDS_PER_PAIR, states) for states in (3, 6))
-    assert (small.is_spent_by(9), small.is_spent_by(1)) == (False, True)
-    assert (large.is_spent_by(36), large.is_spent_by(1)) == (False, True)
+    assert (small.count_toward_compilation(9), small.count_toward_compilation(1)) == (False, True)
+    assert (large.count_toward_compilation(36), large.count_toward_compilation(1)) == (False, True)
 
 
 def test_a_compiler_takes_its_time_even_for_nothing() -> None:

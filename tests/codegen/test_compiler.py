@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.adapters import cache_folder
-from fmilin.codegen.compiler import Compiler, compiled_library, find_compiler, library_suffix
+from fmilin.codegen.compiler import Compiler, compile_library, find_compiler, library_suffix
 from fmilin.errors import ModelError
 
 VISIBLE = b'__attribute__((visibility("default")))'
@@ -35,7 +35,7 @@ def counting_compiler(folder: Path) -> tuple[str, Path]:
 
 
 def compile_to(path: Path, compiler: Compiler, sources: Mapping[str, bytes] = SOURCES) -> Path:
-    path.write_bytes(compiled_library(sources, "answer.c", compiler))
+    path.write_bytes(compile_library(sources, "answer.c", compiler))
     return path
 
 
@@ -114,17 +114,17 @@ def test_a_relative_cc_is_meant_from_here(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_cc_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler -m64")
-    with pytest.raises(ModelError, match="CC asks for the C compiler 'no-such-compiler'"):
+    with pytest.raises(ModelError, match="CC names the C compiler 'no-such-compiler'"):
         find_compiler()
 
 
 def test_the_first_errors_of_the_compiler_are_passed_on() -> None:
     with pytest.raises(ModelError, match=r"failed with exit status 1: broken\.c:1:\d+: error:.*Check that"):
-        compiled_library({"broken.c": b"int answer(void) { return wrong; }"}, "broken.c", Compiler())
+        compile_library({"broken.c": b"int answer(void) { return wrong; }"}, "broken.c", Compiler())
 
 
 def test_a_compiler_that_fails_in_silence_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="'false' failed with exit status 1: it says nothing more"):
+    with pytest.raises(ModelError, match="'false' failed with exit status 1: without further output"):
         compile_to(tmp_path / "a.so", Compiler(("false",)))
 
 
@@ -136,16 +136,16 @@ def test_a_compiler_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["'", "cc 'a", 'cc "'])
 def test_a_cc_that_is_no_command_is_one_sentence(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", text)
-    with pytest.raises(ModelError, match="CC is no command: no closing quotation"):
+    with pytest.raises(ModelError, match="CC is not a command: no closing quotation"):
         find_compiler()
 
 
 def test_a_cc_that_is_a_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", str(tmp_path))
-    with pytest.raises(ModelError, match="CC asks for the C compiler"):
+    with pytest.raises(ModelError, match="CC names the C compiler"):
         find_compiler()
 
 
 def test_a_compiler_that_builds_nothing_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="'true' ended without complaint and without a library"):
+    with pytest.raises(ModelError, match="'true' ended without an error, but wrote no library"):
         compile_to(tmp_path / "a.so", Compiler(("true",)))

@@ -102,5 +102,5 @@ def test_a_library_that_was_emptied_is_compiled_again(tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_makes_nothing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="'true' ended without complaint and without a library"):
+    with pytest.raises(ModelError, match="'true' ended without an error, but wrote no library"):
         compile_to(tmp_path / "a.so", Compiler(("true",)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.codegen.elimination import Elimination, band_order, elimination_of
+from fmilin.codegen.elimination import Elimination, band_order, order_elimination
 from fmilin.signals import FloatArray
 
 
@@ -39,7 +39,7 @@ def test_the_mass_matrix_of_a_tree_fills_in_nowhere() -> None:
     for i, parent in enumerate(parents):
         above.append({i} | (above[parent] if parent >= 0 else set()))
     pattern = {(i, j) for i in range(8) for j in range(8) if i in above[j] or j in above[i]}
-    order = elimination_of(pattern, 8)
+    order = order_elimination(pattern, 8)
     assert order is not None
     assert len(order.slots) == sum(i >= j for i, j in pattern)
 
@@ -48,7 +48,7 @@ def test_rows_of_constraints_wait_until_their_pivots_are_filled_in() -> None:
     random = np.random.default_rng(0)
     M, G = np.diag([1.0, 2.0, 3.0, 4.0]), random.normal(size=(2, 4))
     W = np.block([[M, G.T], [G, np.zeros((2, 2))]])
-    order = elimination_of(pattern_of(W), 6)
+    order = order_elimination(pattern_of(W), 6)
     assert order is not None
     r = random.normal(size=6)
     np.testing.assert_allclose(solved(order, W, r), np.linalg.solve(W, r), rtol=1e-12)
@@ -56,8 +56,8 @@ def test_rows_of_constraints_wait_until_their_pivots_are_filled_in() -> None:
 
 
 def test_there_is_no_order_without_a_pivot() -> None:
-    assert elimination_of({(0, 1), (1, 0)}, 2) is None
-    nothing = elimination_of(set(), 0)
+    assert order_elimination({(0, 1), (1, 0)}, 2) is None
+    nothing = order_elimination(set(), 0)
     assert nothing is not None
     assert nothing.order == ()
 

@@ -82,7 +82,7 @@ def test_the_compiler_is_called_when_the_work_outweighs_it() -> None:
     f = Evaluator([X], [ca.sin(X)])
     before = f(np.ones(4))[0]
     assert f.kind == "casadi"
-    f._budget._left = 1.0
+    f._budget._remaining = 1.0
     f(np.ones(4))
     assert f.kind == "casadi"
     assert_array_equal(f(np.ones(4))[0], before)
@@ -93,7 +93,7 @@ def test_the_compiler_is_called_when_the_work_outweighs_it() -> None:
 def test_without_a_compiler_the_virtual_machine_goes_on() -> None:
     nothing = Compiler(("no-such-compiler",), use_cache=False)
     f = Evaluator([X], [ca.sin(X)], Backend("auto", nothing))
-    f._budget._left = 0.0
+    f._budget._remaining = 0.0
     assert f(np.zeros(4))[0][:, 0].tolist() == [0.0] * 4
     assert f.kind == "casadi"
     with pytest.raises(ModelError, match="no-such-compiler"):

@@ -107,5 +107,5 @@ def test_zeros_are_no_entries_of_a_matrix() -> None:
 def test_a_condition_is_no_number() -> None:
     graph = Graph()
     graph.declare([x, y])
-    with pytest.raises(ModelError, match="is no arithmetic"):
+    with pytest.raises(ModelError, match="is not arithmetic"):
         graph.node(sympy.Lt(x, y))

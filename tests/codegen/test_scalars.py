@@ -7,7 +7,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from fmilin.codegen.scalars import Scalar, column_of, matrix_of, scalars
+from fmilin.codegen.scalars import Scalar, scalars, to_column, to_matrix
 
 
 def computed(x: Any) -> Any:
@@ -37,7 +37,7 @@ def computed(x: Any) -> Any:
 
 def test_the_nodes_compute_what_the_code_computes() -> None:
     x = ca.SX.sym("x", 3)
-    result = ca.Function("f", [x], [column_of(computed(scalars(x)))])
+    result = ca.Function("f", [x], [to_column(computed(scalars(x)))])
     numbers = np.random.default_rng(2).uniform(0.5, 1.5, 3)
     assert np.allclose(np.array(result(numbers)).ravel(), computed(numbers).astype(float), rtol=1e-14, atol=1e-15)
 
@@ -54,8 +54,8 @@ def test_zeros_are_plain_numbers_again() -> None:
 def test_a_matrix_keeps_the_sparsity_of_the_code() -> None:
     x = ca.SX.sym("x", 2)
     a, b = scalars(x)
-    matrix = matrix_of(np.array([[a, 0.0, 1.0], [a - a, b * b, 0.0]], dtype=object))
+    matrix = to_matrix(np.array([[a, 0.0, 1.0], [a - a, b * b, 0.0]], dtype=object))
     assert matrix.shape == (2, 3)
     assert sorted(zip(*matrix.sparsity().get_triplet(), strict=True)) == [(0, 0), (0, 2), (1, 1)]
-    assert matrix_of(np.empty((0, 3), dtype=object)).shape == (0, 3)
-    assert column_of(np.empty(0, dtype=object)).shape == (0, 1)
+    assert to_matrix(np.empty((0, 3), dtype=object)).shape == (0, 3)
+    assert to_column(np.empty(0, dtype=object)).shape == (0, 1)

@@ -101,7 +101,7 @@ def test_unknowns_that_vanish_are_good_at_the_rounding_of_the_others() -> None:
     made = replace(made, right_hand_side=1e3 * ca.vertcat(ca.cos(x[0]), u, 0))
     t, states, inputs, parameters = points(64)
     s = np.hstack((np.full((64, 1), t), states, inputs, parameters))
-    z, _, good = VectorizedSource(made, w, Compiler()).compiled()(s)
+    z, _, good = VectorizedSource(made, w, Compiler()).compile()(s)
     assert good.all()
     np.testing.assert_allclose(z, np.tile([0.0, 0.0, 1e3], (64, 1)), atol=1e-12)
 
@@ -162,7 +162,7 @@ def test_a_pivot_that_vanishes_is_interchanged_at_its_point_alone() -> None:
     )
     x = np.array([[0.5, 0.3], [0.7, 0.3], [0.5 + 1e-17, 0.9]])
     s = np.column_stack((np.zeros(3), x, np.full(3, 0.4), np.full(3, 2.0)))
-    z, slopes, good = VectorizedSource(made, w, Compiler()).compiled()(s)
+    z, slopes, good = VectorizedSource(made, w, Compiler()).compile()(s)
     assert good.all()
     for point, result, slope in zip(x, z, slopes, strict=True):
         W = [[point[0] - 0.5, 1], [1, point[1]]]
@@ -178,7 +178,7 @@ def test_small_pivots_are_refined_or_interchanged() -> None:
     )
     pivots = np.array([1e-4, 1e-8, 1e-10, 1e-11, 1e-14])  # without interchanges 1e-11 leaves 2e-12 of w
     s = np.column_stack((np.zeros(5), pivots, np.zeros((5, 2)), np.full(5, 0.7)))
-    z, slopes, good = VectorizedSource(made, w, Compiler()).compiled()(s)
+    z, slopes, good = VectorizedSource(made, w, Compiler()).compile()(s)
     assert good.all()
     for pivot, result, slope in zip(pivots, z, slopes, strict=True):
         W = np.array([[pivot, 1, 1], [1, 1, 0.5], [1, 0.5, 3]])
@@ -203,7 +203,7 @@ def test_a_singular_matrix_that_is_not_symmetric_leaves_the_point_to_lapack() ->
     )
     x = np.array([[2.0, 1.0], [2.0, 1.0 + 1e-13], [3.0, 1.0], [np.nan, 1.0]])
     s = np.column_stack((np.zeros(4), x, np.full(4, 0.4), np.full(4, 2.0)))
-    z, _, good = VectorizedSource(made, w, Compiler()).compiled()(s)
+    z, _, good = VectorizedSource(made, w, Compiler()).compile()(s)
     assert good.tolist() == [False, False, True, False]
     np.testing.assert_allclose(z[2], np.linalg.solve([[3.0, 2.0], [1.0, 1.0]], [0.4, 2.0]), rtol=1e-15)
 
@@ -228,7 +228,7 @@ def test_what_is_not_for_it_is_rejected_and_interpreted(monkeypatch: pytest.Monk
         lambda t, x, u, p: ca.vertcat(ca.horzcat(2 + x[0], x[1]), ca.horzcat(0.1, 3)),
         lambda t, x, u, p: ca.vertcat(u, p),
     )
-    with pytest.raises(ModelError, match="no symmetric matrix"):
+    with pytest.raises(ModelError, match="a matrix that is not symmetric"):
         VectorizedSource(made, w, Compiler())
     stacks = StackFunctions(made, w)
     assert not stacks.compile()
@@ -242,7 +242,7 @@ def test_compiled_when_so_many_points_were_asked_for_that_it_pays(monkeypatch: p
     stacks = StackFunctions(made, w)
     first, _ = stacks(*points(5))
     assert stacks.kind == "casadi"
-    monkeypatch.setattr(stacks._budget, "_left", 3.0)
+    monkeypatch.setattr(stacks._budget, "_remaining", 3.0)
     again, _ = stacks(*points(5))
     assert stacks.kind == "c"
     np.testing.assert_allclose(again, first, rtol=1e-13)
@@ -283,7 +283,7 @@ def test_states_that_invariants_determine_are_reached_from_guesses(k: int) -> No
     made, (_, x, _, p, w) = bordered()
     quantities = ca.vertcat(w, ca.sumsqr(x) - p**2)
     stacks = StackFunctions(made, quantities, Backend("c"), invariants=1)
-    reduction = Reduction(states=2, outputs=1, invariants=1, kept=(0,), others=(1,), rows=(0,))
+    reduction = Reduction(states=2, outputs=1, invariants=1, independent=(0,), dependent=(1,), rows=(0,))
     t, states, inputs, parameters = points(k)
     states[0, 0] = 5.0  # beyond the circle
     answer = stacks.reach((t, states, inputs, parameters), reduction, np.ones((k, 2)), 1e-9, 12)
@@ -300,7 +300,7 @@ def test_derivatives_along_kept_states_are_those_of_an_elimination() -> None:
     made, (_, x, _, p, w) = bordered()
     quantities = ca.vertcat(w, ca.sumsqr(x) - p**2)
     stacks = StackFunctions(made, quantities, Backend("c"), invariants=1)
-    reduction = Reduction(states=2, outputs=1, invariants=1, kept=(1,), others=(0,), rows=(0,))
+    reduction = Reduction(states=2, outputs=1, invariants=1, independent=(1,), dependent=(0,), rows=(0,))
     some = points(21)
     answer = stacks.along(some, reduction, 1.0)
     assert answer is not None

@@ -142,7 +142,7 @@ def test_arrays_are_connected_element_by_element() -> None:
             r"'two\.F' is fed twice, by 'one\.px' and by 'one\.pv'",
         ),
         ([("one", "two.F")], fl.UsageError, "'one' "),
-        ([("one.px",)], fl.UsageError, "A connection is a pair"),
+        ([("one.px",)], fl.UsageError, "A connection must be a pair"),
         ([("one.px", "two.F", "x")], fl.UsageError, "two names, a factor and an offset"),
     ],
 )
@@ -159,13 +159,13 @@ def test_wrong_requests() -> None:
         fl.connect({"one": one}, [("one.px", "one.F")], inputs=["one.F"])
     with pytest.raises(fl.UsageError, match=r"'inputs' is the text 'one\.F', and should be a list"):
         fl.connect({"one": one}, inputs="one.F")
-    with pytest.raises(fl.UsageError, match="members are models"):
+    with pytest.raises(fl.UsageError, match="members must be models"):
         fl.connect({"one": 3})
-    with pytest.raises(fl.UsageError, match="A member's name is a text, not ''"):
+    with pytest.raises(fl.UsageError, match="The name of a member must be a text, not ''"):
         fl.connect({"": one})
     with pytest.raises(fl.UsageError, match="A key of 'members' is of the type 'int', and should be of the type str"):
         fl.connect({3: one})  # type: ignore[dict-item]
-    with pytest.raises(fl.UsageError, match="with one member at least"):
+    with pytest.raises(fl.UsageError, match="with at least one member"):
         fl.connect({})
     failing = FunctionModel("f", {"x": 0.5}, lambda _t, _x, _u: [1 / 0], inputs=["u"])
     with pytest.raises(fl.ModelError, match="In the member 'bad'"):
@@ -240,7 +240,7 @@ def test_a_compiled_view_says_the_same_and_the_system_follows_its_mode() -> None
     from tests.simulation.hybrids import Ball
 
     system = fl.connect({"ball": Ball(), "bar": four_bar()})
-    view = system.compiled_for(0)
+    view = system.compile_for_evaluations(0)
     assert view is not system
     assert isinstance(view, Hybrid)
     t, x, u = 0.0, system.start.states, system.start.inputs
@@ -251,7 +251,7 @@ def test_a_compiled_view_says_the_same_and_the_system_follows_its_mode() -> None
     view.restart()
     assert system.coupling._latest is None
     alone = fl.connect({"ball": Ball()})
-    assert alone.compiled_for(10**9) is alone
+    assert alone.compile_for_evaluations(10**9) is alone
 
 
 def test_what_one_member_asks_for_the_system_asks_for() -> None:
@@ -291,8 +291,8 @@ def test_one_input_for_arrays_of_two_members_is_named_element_by_element() -> No
 
 def test_the_constraints_of_members_are_stabilized_in_each() -> None:
     rod, alone = NullSpaceModel(four_bar()), oscillator()
-    system = fl.connect({"rod": rod, "one": alone}).stabilized(2.0, 3.0)
-    own = rod.stabilized(2.0, 3.0)
+    system = fl.connect({"rod": rod, "one": alone}).with_stabilization(2.0, 3.0)
+    own = rod.with_stabilization(2.0, 3.0)
     assert system is not None
     assert own is not None
     n, x = len(rod.states), np.concatenate((rod.start.states + 0.01, [0.5, 0.25]))
@@ -301,4 +301,4 @@ def test_the_constraints_of_members_are_stabilized_in_each() -> None:
     np.testing.assert_allclose(found[n:], alone.evaluate(0.0, x[n:], alone.start.inputs).derivatives, rtol=1e-14)
     assert np.abs(found[:n] - rod.evaluate(0.0, x[:n], rod.start.inputs).derivatives).max() > 1e-3
     tied = FunctionModel("tied", {"x": 1.0, "y": 1.0}, lambda *_: [1.0, 1.0], constraints=["x - y"])
-    assert fl.connect({"rod": rod, "tied": tied}).stabilized(2.0, 3.0) is None
+    assert fl.connect({"rod": rod, "tied": tied}).with_stabilization(2.0, 3.0) is None

@@ -168,7 +168,7 @@ def test_external_inputs_and_drift_are_held_over_the_step() -> None:
     np.testing.assert_allclose(cosimulation.linear.B, [[(1 - E) / 2]])
     np.testing.assert_allclose(cosimulation.linear.f0, [-5 * (1 - E) / 2])
     assert cosimulation.largest_step == float("inf")
-    assert find_step_limit(cosimulation)[1] == "every step that was looked at is stable"
+    assert find_step_limit(cosimulation)[1] == "every tested step is stable"
 
 
 def test_an_undamped_oscillator_is_stable_at_no_step() -> None:
@@ -180,19 +180,19 @@ def test_an_undamped_oscillator_is_stable_at_no_step() -> None:
 
 def test_wrong_requests() -> None:
     model = first_order_pair(1.0, 2.0)
-    with pytest.raises(fl.UsageError, match="is no master"):
+    with pytest.raises(fl.UsageError, match="is not a master"):
         fl.cosimulated(model, step=0.1, master="euler")
-    with pytest.raises(fl.UsageError, match="an order is for gauss-seidel"):
+    with pytest.raises(fl.UsageError, match="an order only with 'gauss-seidel"):
         fl.cosimulated(model, step=0.1, order=["one", "two"])
-    with pytest.raises(fl.UsageError, match="has to name every member once: one, two"):
+    with pytest.raises(fl.UsageError, match="must name every member once: one, two"):
         fl.cosimulated(model, step=0.1, master="gauss-seidel", order=["one"])
     with pytest.raises(fl.UsageError, match="must be positive"):
         fl.cosimulated(model, step=0.0)
     with pytest.raises(fl.UsageError, match="should be of the type ConnectedModel"):
         fl.cosimulated(oscillator(), step=0.1)  # type: ignore[arg-type]
-    with pytest.raises(fl.NumericalError, match="unstable itself"):
+    with pytest.raises(fl.NumericalError, match="is itself unstable"):
         _ = fl.cosimulated(fl.connect({"m": oscillator(damper=-0.1)}), step=0.1).largest_step
-    with pytest.raises(fl.NumericalError, match="unstable itself"):
+    with pytest.raises(fl.NumericalError, match="is itself unstable"):
         _ = fl.cosimulated(first_order_pair(-1.0, 0.0), step=0.1).largest_step
 
 

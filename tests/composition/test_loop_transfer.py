@@ -180,7 +180,7 @@ def test_wires_that_are_none() -> None:
         fl.loop_transfer(loop(), "plant.v")
     with pytest.raises(UsageError, match="has no wires: loops are cut in systems of several members"):
         fl.loop_transfer(four_bar(), "torque")
-    with pytest.raises(UsageError, match=r"No wire ends at 'plant\.u': it is an input that no output feeds"):
+    with pytest.raises(UsageError, match=r"No wire ends at 'plant\.u': no output feeds this input"):
         fl.opened(fl.connect({"plant": plant(), "law": law()}, EVERY_WAY[:1]), "plant.u")
     with pytest.raises(UsageError, match=r"named twice among plant\.u, law\.y"):
         fl.loop_transfer(loop(), ["plant.u", "law.y"])

@@ -71,7 +71,7 @@ def test_a_constrained_member_stays_as_its_linear_model() -> None:
 
 
 def test_what_cannot_be_reduced() -> None:
-    with pytest.raises(UsageError, match="Members are reduced in a connected system"):
+    with pytest.raises(UsageError, match="Members can be reduced only in a connected system"):
         fl.reduce_members(four_bar(), {"bar": 1})
     with pytest.raises(UnknownNameError, match=r"'chan' is not a member\. Did you mean 'chain'"):
         fl.reduce_members(chain(), {"chan": 4})
@@ -81,7 +81,7 @@ def test_what_cannot_be_reduced() -> None:
     with pytest.raises(NumericalError, match="The closed system is not stable"):
         fl.reduce_members(stabilized(0.0), {"plant": 2})
     with pytest.raises(
-        NumericalError, match=r"reduced \(law to 0 of 1\) the closed system is unstable: ask for higher"
+        NumericalError, match=r"reduced \(law to 0 of 1\) the closed system is unstable: request higher"
     ):
         fl.reduce_members(stabilized(damping=-0.5), {"law": 0})
     sampled = fl.connect(

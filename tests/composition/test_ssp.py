@@ -202,7 +202,7 @@ def test_an_archive_inside_the_archive(tmp_path: Path) -> None:
     out = system("root", [component("one", "../../osc.fmu", [])], [])
     ssp(tmp_path / "out.ssp", out, {})
     around = system("root", [component("inner", "a/out.ssp", [])], [])
-    with pytest.raises(fl.ModelError, match="leads out of the archive"):
+    with pytest.raises(fl.ModelError, match="lies outside of the archive"):
         fl.load(ssp(tmp_path / "around.ssp", around, {"a/out.ssp": tmp_path / "out.ssp", "osc.fmu": oscillator_fmu()}))
 
 
@@ -299,7 +299,7 @@ def test_commands(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["linearize", str(path), "--set", "three.c=4"]) == 2
     assert "'three.c' is not" in capfd.readouterr().err
     assert main(["linearize", str(path), "--set", "two.F=4"]) == 2
-    assert "'two.F' cannot be set: it is fed by a connection" in capfd.readouterr().err
+    assert "'two.F' cannot be set: a connection feeds it" in capfd.readouterr().err
     assert main(["linearize", str(tmp_path / "none.ssp")]) == 3
     damaged = two(tmp_path, [connection("one.px", "two.G")])
     assert main(["linearize", str(damaged)]) == 3

@@ -77,7 +77,7 @@ def test_an_unknown_variable_is_named_with_the_nearest_ones(text: str, near: str
 
 
 def test_an_expression_that_cannot_be_read_is_a_wrong_constraint() -> None:
-    with pytest.raises(ConstraintError, match="does not belong to arithmetic"):
+    with pytest.raises(ConstraintError, match="is not part of arithmetic"):
         Constraint.from_text("x == 1")
 
 
@@ -128,7 +128,7 @@ def test_a_long_expression_has_a_short_label() -> None:
 
 def test_a_text_is_no_expression_and_levels_are_two() -> None:
     """Said at once, with what to write instead."""
-    with pytest.raises(ConstraintError, match=r"Constraint.from_text\('x - y', level='velocity'\) parses one"):
+    with pytest.raises(ConstraintError, match=r"Constraint.from_text\('x - y', level='velocity'\) does that"):
         Constraint("x - y", level="velocity")  # type: ignore[arg-type]
     with pytest.raises(ConstraintError, match="'position' or 'velocity', not 'acceleration'"):
         Constraint.from_text("x - y", level="acceleration")  # type: ignore[arg-type]

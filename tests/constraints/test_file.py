@@ -44,8 +44,8 @@ def test_a_file_and_an_empty_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"[[constraint]", r"'c.toml' is no TOML: .*line 1"),
-        (b"\xff\xfe", r"'c.toml' is no TOML: .*utf-8"),
+        (b"[[constraint]", r"'c.toml' is not TOML: .*line 1"),
+        (b"\xff\xfe", r"'c.toml' is not TOML: .*utf-8"),
         (b"[[constraint]]\nname = 'a'", r"constraint 1: it needs either 'expression' or 'variable'"),
         (
             b"[[constraint]]\nexpression = 'x'\n[[constraint]]\nexpression = 'x'\nvariable = 'x'",
@@ -57,7 +57,10 @@ def test_a_file_and_an_empty_one(tmp_path: Path) -> None:
             b"[[constraint]]\nexpression = 'x'\nlevel = 'acceleration'",
             r"constraint 1 level: .*'position' or 'velocity'",
         ),
-        (b"[[constraint]]\nexpression = 'x'\nlevel = 'velocity'\nrate = 'v'", r"constraint 1: a 'rate' belongs to"),
+        (
+            b"[[constraint]]\nexpression = 'x'\nlevel = 'velocity'\nrate = 'v'",
+            r"constraint 1: only a constraint of level",
+        ),
         (b"[coordinates]\nindependent = 'x'", r"coordinates independent: Input should be a valid list"),
         (b"constraint = 3", r"constraint: Input should be a valid list"),
         (b"constraint = [3]", r"constraint 1: Input should be a table"),

@@ -36,7 +36,7 @@ def simulated(kf: fl.design.Estimator, seed: int, size: float) -> Case:
     for k in range(SAMPLES):
         x = motion.later(t, x, u[k], kf.sample_time)
         t += kf.sample_time
-        y[k] = motion.visits.values(t, x, u[k])[1] + size * random.standard_normal(y.shape[1])
+        y[k] = motion.evaluator.values(t, x, u[k])[1] + size * random.standard_normal(y.shape[1])
     assert len(x) == N
     return Case(kf, u, y)
 

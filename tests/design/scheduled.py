@@ -44,7 +44,7 @@ def lqr(linear: fl.LinearModel) -> FloatArray:
 def holed(linear: fl.LinearModel) -> FloatArray:
     """Refuse one point of the grid."""
     if abs(linear.point.states["theta"] - 1) < 1e-6 and linear.point.parameters.get("L", 1.0) == 1.0:
-        raise ValueError("one cannot stand here")
+        raise ValueError("one cannot be used here")
     return lqr(linear)
 
 

@@ -141,7 +141,7 @@ def test_the_level_of_the_constraint_does_not_matter(kind: str) -> None:
         one, two = (kf.step(w, y) for kf in filters)
         np.testing.assert_allclose(one, two, atol=1e-9)
     np.testing.assert_allclose(filters[0].deviations, filters[1].deviations, rtol=1e-6)
-    assert filters[0].motion.chart.kept == filters[1].motion.chart.kept
+    assert filters[0].motion.chart.coordinates == filters[1].motion.chart.coordinates
 
 
 def test_the_quaternion_filter_knows_how_large_its_errors_are() -> None:
@@ -160,7 +160,7 @@ def test_the_quaternion_filter_knows_how_large_its_errors_are() -> None:
 def test_a_row_that_is_rounding_is_not_a_pivot() -> None:
     H_ = np.array([[0.0, 2.0, 0.1, 0.0], [1e-17, 0.0, 0.0, 2e-17]])
     chart = choose_chart(H_, np.ones(4), 1, np.array([2.1, 1.0]))
-    assert (chart.rows, chart.others) == ([0], [1])
+    assert (chart.rows, chart.dependent) == ([0], [1])
     with pytest.raises(fl.NumericalError, match="singular configuration"):
         choose_chart(H_, np.ones(4), 2, np.array([2.1, 1.0]))
 

@@ -109,7 +109,7 @@ def test_a_regulator_of_python_control_works_in_deviations() -> None:
     ("change", "error", "words"),
     [
         ({"delay": -1.0}, fl.UsageError, "0 or more"),
-        ({"limits": {"F": (1.0, -1.0)}}, fl.UsageError, "the first is the smaller"),
+        ({"limits": {"F": (1.0, -1.0)}}, fl.UsageError, "the first must be the smaller"),
         ({"limits": {"G": (-1.0, 1.0)}}, fl.UnknownNameError, "'G' is not an input that the regulator drives"),
         ({"noise": {"px": -1.0}}, fl.UsageError, "standard deviation"),
         ({"noise": {"q": 1.0}}, fl.UnknownNameError, "the regulator reads"),

@@ -14,7 +14,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.design.estimation.compiled import CompiledFilter
-from fmilin.design.estimation.slopes import GraphVisits
+from fmilin.design.estimation.slopes import GraphEvaluator
 from fmilin.models import Labels, OdeModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum
@@ -60,13 +60,13 @@ def assert_same(first: fl.design.Estimator, second: fl.design.Estimator) -> None
 def counting() -> Iterator[list[str]]:
     """Count where Python evaluates a model."""
     calls: list[str] = []
-    original = GraphVisits._computed
+    original = GraphEvaluator._compute
 
     def counted(self: Any, *point: Any) -> Any:
         calls.append("evaluation")
         return original(self, *point)
 
-    with patch.object(GraphVisits, "_computed", counted):
+    with patch.object(GraphEvaluator, "_compute", counted):
         yield calls
 
 
@@ -147,7 +147,7 @@ def test_measurements_far_off_lead_to_the_error_of_python() -> None:
         prepare(case)
         y = case.measured.copy()
         y[10] = 1e3
-        with pytest.raises(fl.NumericalError, match=r"No point of the manifold belongs to the estimate") as error:
+        with pytest.raises(fl.NumericalError, match=r"No point of the manifold was found for the estimate") as error:
             kf.run(case.inputs, y)
         messages.append((str(error.value), kf.time))
     assert messages[0] == messages[1]
@@ -185,7 +185,7 @@ def test_a_record_with_an_input_that_is_not_a_number_is_rejected_at_its_sample()
     kf = by_c(case)
     u = case.inputs.copy()
     u[7] = np.nan
-    with pytest.raises(fl.UsageError, match="finite numbers are needed"):
+    with pytest.raises(fl.UsageError, match="must be finite numbers"):
         kf.run(u, case.measured)
     assert kf.time == pytest.approx(7 * 0.05)
 

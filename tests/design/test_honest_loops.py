@@ -138,7 +138,7 @@ def test_processes_give_the_same_numbers() -> None:
         design.monte_carlo(decayed, {"a": (1.0, 2.0)}, runs=4, measures={"last": last}, jobs=jobs) for jobs in (1, 2)
     )
     assert (one.measures["last"] == two.measures["last"]).all()
-    with pytest.raises(UsageError, match="Take functions of a module, or jobs=1"):
+    with pytest.raises(UsageError, match="Use functions of a module, or jobs=1"):
         design.monte_carlo(decayed, {"a": (1.0, 2.0)}, runs=2, measures={"l": lambda ran: last(ran)}, jobs=2)  # noqa: PLW0108
 
 
@@ -147,16 +147,16 @@ def test_bad_input_is_told() -> None:
         run(disturbances={"y": 1.0})
     with pytest.raises(UnknownNameError, match="reads or drives"):
         run(quantization={"y": 1.0})
-    with pytest.raises(UsageError, match=r"step in which 'x' comes is 0: it must be positive"):
+    with pytest.raises(UsageError, match=r"step in which 'x' comes must be positive and finite, not 0"):
         run(quantization={"x": 0.0})
-    with pytest.raises(UsageError, match=r"sample time at which 'x' comes is -1"):
+    with pytest.raises(UsageError, match=r"sample time at which 'x' comes must be positive and finite, not -1"):
         run(sample_times={"x": -1.0})
     for text, words in (({"delay": "1"}, "'delay' is '1'"), ({"noise": {"x": "1"}}, "'x' is '1'")):
         with pytest.raises(UsageError, match=f"{words}: a number is needed"):
             run(**text)
-    with pytest.raises(UsageError, match="given by name"):
+    with pytest.raises(UsageError, match="give the other inputs by name"):
         run(disturbances={"u": 1.0}, inputs=lambda t: np.zeros(2))
     with pytest.raises(UsageError, match="measures= or signals="):
         design.monte_carlo(decayed, {"a": (1.0, 2.0)})
-    with pytest.raises(NumericalError, match=r"All 2 runs failed\. The first: too fast"):
+    with pytest.raises(NumericalError, match=r"All 2 runs of the study failed\. The first: too fast"):
         design.monte_carlo(decayed, {"a": (4.0, 5.0)}, runs=2, measures={"l": last})

@@ -47,9 +47,9 @@ def test_an_accelerometer_at_rest() -> None:
     ("sensors", "error", "words"),
     [
         (["height"], fl.UnknownNameError, "'height' is not a state, input or output"),
-        ({"a": "log(x)"}, fl.NumericalError, "no finite value or slope"),
+        ({"a": "log(x)"}, fl.NumericalError, "no finite value or derivative"),
         ("y", fl.UsageError, "is the text 'y', and should be a list"),
-        ([], fl.UsageError, "one at least"),
+        ([], fl.UsageError, "with at least one"),
         (["x +"], fl.UsageError, "x \\+"),
     ],
 )
@@ -121,7 +121,7 @@ def test_what_no_filter_can_do() -> None:
         design.kalman_filter(lin, 0.1, process={"F": 1.0}, measured={"px": 0.0, "pv": 1.0})
     with pytest.raises(fl.UsageError, match="0 or more"):
         design.kalman_filter(lin, 0.1, process={"F": -1.0}, measured={"px": 1.0, "pv": 1.0})
-    with pytest.raises(fl.UsageError, match="process noise is not positive: its least eigenvalue is -1"):
+    with pytest.raises(fl.UsageError, match="process noise is not positive definite: its smallest eigenvalue is -1"):
         design.kalman_filter(lin, 0.1, process=-np.eye(2), measured={"px": 1.0, "pv": 1.0})
     with pytest.raises(fl.UnknownNameError):
         design.kalman_filter(lin, 0.1, process={"G": 1.0}, measured={"px": 1.0, "pv": 1.0})

@@ -66,7 +66,7 @@ def test_several_wires_have_a_disk_margin_against_all_at_once() -> None:
 
 
 def test_what_is_no_loop() -> None:
-    with pytest.raises(UsageError, match="margins are those of a loop"):
+    with pytest.raises(UsageError, match="margins are defined for a loop"):
         fl.design.margins(fl.opened(loop(third_order()), "plant.u"))
 
 

@@ -84,7 +84,7 @@ def test_goals_that_are_none() -> None:
     model = oscillator()
     with pytest.raises(UsageError, match="A goal has no number"):
         ModeGoal(near=1j)
-    with pytest.raises(UsageError, match="There is no goal"):
+    with pytest.raises(UsageError, match="No goal"):
         place_modes(model, {"d": (0.0, 1.0)}, [])
     with pytest.raises(UsageError, match="The range of 'd' is"):
         place_modes(model, {"d": (1.0, 0.0)}, ModeGoal(damping=0.1))

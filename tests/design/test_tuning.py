@@ -58,11 +58,11 @@ def test_a_structure_of_ones_own_on_a_sampled_plant(motors: fl.LinearFamily) -> 
 def test_bad_input_is_told(motors: fl.LinearFamily) -> None:
     with pytest.raises(UsageError, match="use P, PI, PD, PID"):
         tune(motors, "PIDD", {"kp": 1.0}, input="u", output="pos", bandwidth=1.0)
-    with pytest.raises(UsageError, match="a start for every parameter"):
+    with pytest.raises(UsageError, match="a start other than 0 for every parameter"):
         tune(motors, "P", {"kp": 0.0}, input="u", output="pos", bandwidth=1.0)
     with pytest.raises(UsageError, match="between 0 and 2"):
         tune(motors, "P", {"kp": 1.0}, input="u", output="pos", bandwidth=1.0, disk_margin=3.0)
     with pytest.raises(UnknownNameError, match=r"'kx' is not a parameter of the structure\. Did you mean 'kp'"):
         tune(motors, "P", {"kx": 1.0}, input="u", output="pos", bandwidth=1.0)
-    with pytest.raises(UsageError, match="A derivative needs a filter"):
+    with pytest.raises(UsageError, match="The derivative part needs a filter"):
         tune(motors, "PD", {"kp": 1.0, "kd": 1.0}, input="u", output="pos", bandwidth=1.0)

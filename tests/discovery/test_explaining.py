@@ -53,14 +53,14 @@ def test_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     )
     model = f"{tmp_path}/valve.py:valve"
     assert main(["explain", model, "--input", "u", "--output", "y"]) == 0
-    assert "a factor on the way vanishes there. At another value of 'p'" in capfd.readouterr().out
+    assert "a factor on the path vanishes there. At another value of 'p'" in capfd.readouterr().out
     assert main(["explain", model, "--json"]) == 0
     reason, _ = json.loads(capfd.readouterr().out)["explanations"]  # the other is of p, which waits for u
     assert (reason["input"], reason["kind"], reason["culprits"]) == ("u", "point", ["p"])
     assert main(["explain", model, "--set", "p=2"]) == 0
-    assert "Every input moves an output" not in capfd.readouterr().out  # p itself moves nothing while u is zero
+    assert "Every input affects an output" not in capfd.readouterr().out  # p itself moves nothing while u is zero
     assert main(["explain", model, "--input", "u"]) == 2
-    assert "A channel has two ends" in capfd.readouterr().err
+    assert "A channel has an input and an output" in capfd.readouterr().err
     assert main(["explain", model, "--input", "uu", "--output", "y"]) == 2
     assert "Did you mean 'u'" in capfd.readouterr().err
 

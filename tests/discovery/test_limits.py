@@ -20,7 +20,7 @@ def test_a_zero_in_the_right_half_plane_limits_the_bandwidth() -> None:
     assert reason.kind == "not zero"
     assert np.allclose(reason.zeros, [-np.sqrt(10), np.sqrt(10)])
     assert "A zero in the right half-plane (3.1623 1/s)" in reason.text
-    assert "first moves the wrong way" in reason.text
+    assert "first moves in the wrong direction" in reason.text
     # Freudenberg and Looze: with the pole p = sqrt(11), |S| >= (z + p)/(z - p) in absolute value
     z, p = np.sqrt(10), np.sqrt(11)
     assert f"a peak of at least {(z + p) / abs(z - p):.3g}" in reason.text
@@ -31,7 +31,7 @@ def test_the_sign_of_a_real_zero_is_that_of_the_first_motion(gain: float, *, wro
     # y = w + x - ... has the transfer function (1 - gain s) / (1 + s)^2
     rates = {"a": "b", "b": "u - a - 2*b"}
     model = OdeModel("lag", rates, inputs=["u"], outputs={"y": f"a - ({gain})*b"})
-    assert ("first moves the wrong way" in fl.explain(model, None, "u", "y").text) is wrong_way
+    assert ("first moves in the wrong direction" in fl.explain(model, None, "u", "y").text) is wrong_way
 
 
 def test_a_zero_at_zero_takes_the_lasting_effect() -> None:

@@ -14,7 +14,7 @@ from tests.discovery import systems, tied
 from tests.discovery.truth import CASES, LONGER_CASES, Case, violated
 from tests.systems.torus import rolling_torus
 
-MOST_VISITS = {
+MAX_VISITS = {
     "pendulum": 1000,
     "slider crank": 1000,
     "quaternion body": 1000,
@@ -38,7 +38,7 @@ def test_all_is_found_and_nothing_else(case: Case) -> None:
     noise = {"noise of 1e-8": 1e-7, "noise of 1e-6": 1e-5}.get(case.name, 1e-8)
     np.testing.assert_allclose(ours.A, lin.A, rtol=0, atol=noise * max(1.0, float(np.abs(lin.A).max())))
     assert all(max(f.value, f.along_motion, f.along_inputs) < max(1e-6, noise) for f in found.findings)
-    assert found.visits <= MOST_VISITS.get(case.name, 3000)
+    assert found.visits <= MAX_VISITS.get(case.name, 3000)
 
 
 @pytest.mark.parametrize("model", [tied.gears(loaded=True), tied.gears(loaded=False), tied.pulley()])
@@ -59,7 +59,7 @@ def test_what_is_withdrawn_is_said() -> None:
     told = {line.split(" = 0")[0].removeprefix("Found: ") for line in lines if line.startswith("Found: ")}
     withdrawn = {line.split(" = 0")[0].removeprefix("Withdrawn: ") for line in lines if line.startswith("Withdrawn: ")}
     assert set(found.constraints) == told - withdrawn
-    assert [line for line in lines if line.startswith("Looking among ")]
+    assert [line for line in lines if line.startswith("Searching ")]
 
 
 def test_the_oracle_tells_a_wrong_length() -> None:

@@ -277,10 +277,10 @@ def test_inputs_begin_at_the_point(tmp_path: Path) -> None:
 def test_what_is_no_fmu_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs a sample time"):
         fl.design.schedule(family_over("theta"), lqr).save(tmp_path / "gains.fmu")
-    with pytest.raises(UsageError, match="'precision' is a choice of C code"):
+    with pytest.raises(UsageError, match="'precision' is an option of C code"):
         every_kind()["one"].save(tmp_path / "schedule.fmu", precision="single")
     kf, _ = swinging()
-    with pytest.raises(UsageError, match="'precision' is a choice of C code"):
+    with pytest.raises(UsageError, match="'precision' is an option of C code"):
         kf.save(tmp_path / "filter.fmu", precision="single")
     with pytest.raises(fl.UsageError, match=r"built for FMI 2\.0 or 3\.0"):
         kf.save(tmp_path / "filter.fmu", fmi="1.0")  # type: ignore[arg-type]

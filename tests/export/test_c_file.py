@@ -256,13 +256,13 @@ def test_deviations_need_no_point(tmp_path: Path) -> None:
 
 
 def test_bad_input_is_told(furuta: fl.LinearModel, regulator: KalmanRegulator, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"C cannot call a struct 'my-plant'.*Choose such a name"):
+    with pytest.raises(UsageError, match=r"'my-plant' is not a valid name of a C struct.*Choose such a name"):
         furuta.save(tmp_path / "my-plant.c")
-    with pytest.raises(UsageError, match="C cannot call a struct 'while'"):
+    with pytest.raises(UsageError, match="'while' is not a valid name of a C struct"):
         furuta.save(tmp_path / "while.c")
-    with pytest.raises(UsageError, match=r"'sample_time' is a choice of C code.*Leave it out, or write a \.c file"):
+    with pytest.raises(UsageError, match=r"'sample_time' is an option of C code.*Leave it out, or write a \.c file"):
         furuta.save(tmp_path / "plant.mat", sample_time=0.1)
-    with pytest.raises(UsageError, match=r"A sample time of -1 s does not exist"):
+    with pytest.raises(UsageError, match=r"A sample time of -1 s is not possible"):
         furuta.save(tmp_path / "plant.c", sample_time=-1.0)
     with pytest.raises(UsageError, match=r"sampled every 0\.01 s: it cannot be written for another sample time"):
         sampled(1, 1, 1).save(tmp_path / "plant.c", sample_time=0.1)
@@ -270,10 +270,10 @@ def test_bad_input_is_told(furuta: fl.LinearModel, regulator: KalmanRegulator, t
         replace(sampled(1, 1, 1), A=np.array([[np.nan]])).save(tmp_path / "plant.c")
     with pytest.raises(UsageError, match=r"in single precision: .* beyond 3\.4e38"):
         replace(sampled(1, 1, 1), A=np.array([[1e200]])).save(tmp_path / "plant.c", precision="single")
-    with pytest.raises(UsageError, match=r"The limits of 'torque' are 1 and -1: the first is the smaller one"):
+    with pytest.raises(UsageError, match=r"The limits of 'torque' are 1 and -1: the first must be the smaller one"):
         regulator.save(tmp_path / "lqg.c", limits={"torque": (1.0, -1.0)})
     with pytest.raises(UnknownNameError, match="torqe"):
         regulator.save(tmp_path / "lqg.c", limits={"torqe": (-1.0, 1.0)})
-    with pytest.raises(UsageError, match=r"has no limits: leave them out, or write a \.c or \.fmu file"):
+    with pytest.raises(UsageError, match=r"has no output limits: leave them out, or write a \.c or \.fmu file"):
         regulator.save(tmp_path / "lqg.mat", limits={"torque": (-1.0, 1.0)})
     assert list(tmp_path.iterdir()) == []

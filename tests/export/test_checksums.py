@@ -132,7 +132,7 @@ def test_the_error_says_which_file_is_damaged_and_what_to_do(tmp_path: Path) -> 
     path = tmp_path / "plant.json"
     pendulum().save(path)
     path.write_text(path.read_text("ascii").replace('"equilibrium": ', '"equilibrium_": '), "ascii")
-    with pytest.raises(ModelError, match=r"plant\.json' is damaged.*checksum.*Take an intact copy"):
+    with pytest.raises(ModelError, match=r"plant\.json' is damaged.*checksum.*Use an intact copy"):
         fl.LinearModel.load(path)
 
 

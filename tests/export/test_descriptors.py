@@ -110,7 +110,10 @@ def test_at_a_point_it_has_all_inputs_and_outputs_and_nothing_to_compare_with() 
 
 def test_of_tangent_coordinates_in_motion_only_the_linearization_knows_enough() -> None:
     model, options = CASES["flexible, swinging, tangent"]
-    with pytest.raises(UsageError, match="In motion the eigenvalues depend on the coordinates"):
+    with pytest.raises(
+        UsageError,
+        match="There is no descriptor system for these coordinates: in motion",
+    ):
         fl.descriptor(model, fl.linearize(model, **options))
 
 
@@ -136,7 +139,7 @@ def test_who_has_none(tmp_path: Path) -> None:
     assert pendulum().descriptor is None
     assert fl.linearize(four_bar()).descriptor is None  # nobody asked
     assert discretize(fl.linearize(four_bar(), descriptor=True), 0.1).descriptor is None
-    with pytest.raises(UsageError, match="does not show its mass matrix"):
+    with pytest.raises(UsageError, match="has no accessible mass matrix"):
         fl.descriptor(rolling_disk(), rolling_disk().start)
     pendulum().save(tmp_path / "plant.mat")
     assert LinearModel.load(tmp_path / "plant.mat").descriptor is None
@@ -144,7 +147,7 @@ def test_who_has_none(tmp_path: Path) -> None:
 
 def test_coordinates_that_mix_positions_and_velocities_in_motion() -> None:
     model = cartesian_pendulum(angle=0.4, rate=1.0)
-    with pytest.raises(UsageError, match="not positions followed by their own velocities"):
+    with pytest.raises(UsageError, match="be positions followed by their velocities"):
         fl.descriptor(model, fl.linearize(model, independent=["x", "vy"]))
 
 

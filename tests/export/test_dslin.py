@@ -76,7 +76,7 @@ def test_a_file_of_dymola_is_known_by_its_content(tmp_path: Path) -> None:
 def test_a_sampled_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "dslin.mat"
     path.write_bytes(b"old")
-    with pytest.raises(UsageError, match=r"sampled every 0\.5 s, and dslin\.mat has no place to say so"):
+    with pytest.raises(UsageError, match=r"sampled every 0\.5 s, and dslin\.mat cannot store the sample time"):
         replace(pendulum(), sample_time=0.5).save(path)
     assert path.read_bytes() == b"old"
 
@@ -93,7 +93,7 @@ def test_damaged_files_are_model_errors(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole) - 1, 7):
         path.write_bytes(whole[:length])
-        with pytest.raises(ModelError, match=r"'.*dslin\.mat' is no dslin\.mat"):
+        with pytest.raises(ModelError, match=r"'.*dslin\.mat' is not a dslin\.mat"):
             LinearModel.load(path)
     buffer = io.BytesIO()
     variables = {"nx": 5.0, "xuyName": np.array(["a1", "b1"]), "ABCD": np.eye(2)}

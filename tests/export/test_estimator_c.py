@@ -175,8 +175,10 @@ def test_what_is_not_written_as_c(tmp_path: Path) -> None:
     with pytest.raises(fl.UsageError, match=r"as an estimator: it has the suffix .*Known are \.c .*, \.fmu"):
         kf.save(tmp_path / "filter.mat")
     for name in ("x", "rows", "sqrt", "in"):
-        with pytest.raises(fl.UsageError, match=f"calls something else '{name}'. Choose another name for the file"):
+        with pytest.raises(fl.UsageError, match=f"uses the name '{name}' itself. Choose another name for the file"):
             kf.save(tmp_path / f"{name}.c")
     horizon, _ = at_rest("free", "mhe")
-    with pytest.raises(fl.UsageError, match=r"of a bounded time \(ekf, iekf, ukf\) .* this is the MHE on 'furuta_pend"):
+    with pytest.raises(
+        fl.UsageError, match=r"with a bounded run time \(ekf, iekf, ukf\) .* this is the MHE on 'furuta_pend"
+    ):
         horizon.save(tmp_path / "filter.c")

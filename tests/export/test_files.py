@@ -93,7 +93,7 @@ def test_half_a_surrogate_pair_is_no_text(suffix: str, part: str, tmp_path: Path
     texts = {"name": "x", "unit": "m", "description": ""} | {part: "a\ud800"}
     signal = Signal(texts["name"], texts["unit"], description=texts["description"])
     linear = replace(sized(1, 0, 0, 1), outputs=Signals([signal]))
-    with pytest.raises(UsageError, match="is no text"):
+    with pytest.raises(UsageError, match="is not a text"):
         linear.save(tmp_path / f"plant{suffix}")
     assert list(tmp_path.iterdir()) == []
 

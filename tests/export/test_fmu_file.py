@@ -55,7 +55,7 @@ def test_a_large_model_does_not_carry_itself_twice(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"x" * 100])
 def test_what_is_no_fmu_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "plant.fmu").write_bytes(content)
-    with pytest.raises(ModelError, match=r"plant\.fmu' is no FMU"):
+    with pytest.raises(ModelError, match=r"plant\.fmu' is not an FMU"):
         load(tmp_path / "plant.fmu")
 
 

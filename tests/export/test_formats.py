@@ -226,7 +226,7 @@ def test_codecs_are_imported_without_numpy() -> None:
 
 def test_signals_are_not_a_result_that_a_file_can_hold() -> None:
     assert formats.kind_of(pendulum()) == "linear model"
-    with pytest.raises(UsageError, match="Something of the type 'Signals' is no result that a file can hold"):
+    with pytest.raises(UsageError, match="An object of the type 'Signals' is not a result that can be saved"):
         formats.kind_of(pendulum().states)
 
 

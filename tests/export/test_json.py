@@ -91,7 +91,7 @@ def test_a_missing_field_is_named(field: str) -> None:
 def test_a_matrix_of_the_wrong_size_is_named() -> None:
     document = json.loads(written(pendulum(), ".json"))
     document["B"] = [[1.0, 2.0], [3.0, 4.0]]
-    with pytest.raises(ModelError, match=r"B has the shape \(2, 2\), but the names say \(2, 1\)"):
+    with pytest.raises(ModelError, match=r"B has the shape \(2, 2\), but the names require \(2, 1\)"):
         read(json.dumps(document).encode(), ".json", "plant.json")
 
 

@@ -43,7 +43,7 @@ def test_time_comes_first() -> None:
 
 def test_what_rounding_left_in_inputs_and_states_is_no_variable() -> None:
     assert list(gather_models([at(0.1, force=1e-17), at(0.2, force=-3e-17)]).grid) == ["pin.x"]
-    with pytest.raises(UsageError, match="nothing that varies tells them apart"):
+    with pytest.raises(UsageError, match="no varied quantity distinguishes them"):
         gather_models([at(0.1), at(0.1 + 1e-16)])
 
 

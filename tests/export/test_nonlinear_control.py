@@ -82,7 +82,7 @@ def test_a_regulator_designed_for_the_linear_model_holds_the_nonlinear_one() -> 
 
 def test_beyond_the_coordinates_the_error_names_the_way_out() -> None:
     view = nonlinear_view(cartesian_pendulum(length=1.0), independent=["x", "vx"])
-    with pytest.raises(NumericalError, match=r"python-control keeps the coordinates.*fmilin\.simulate"):
+    with pytest.raises(NumericalError, match=r"python-control cannot change its coordinates.*fmilin\.simulate"):
         view.states(0.0, np.array([1.5, 0.0]))
 
 

@@ -90,7 +90,7 @@ def test_unequal_azimuths_make_a_list_of_points(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("using OpenFAST", "using another tool", "no linearization file of OpenFAST"),
+        ("using OpenFAST", "using another tool", "not a linearization file of OpenFAST"),
         ("A: 2 x 2", "A: 2 x 3", "no matrix A of 2 x 2"),
         ("Number of inputs:                    1", "Number of inputs:                    2", "announces 2 inputs"),
         ("discrete states:           0", "discrete states:           3", "has discrete states"),

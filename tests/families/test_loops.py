@@ -73,5 +73,5 @@ def test_a_family_of_continuous_approximations_of_sampled_loops() -> None:
     alone = fl.loop_transfer(system.with_parameters({"plant.c": 2.0}), "plant.u", continuous=True)
     assert (family[1].sample_time, len(family[1].states)) == (0.0, 3)
     np.testing.assert_allclose(family[1].A, alone.A, rtol=1e-12)
-    with pytest.raises(UsageError, match=r"one of loops. Name a wire with loop_at="):
+    with pytest.raises(UsageError, match=r"a loop. Name a wire with loop_at="):
         fl.sweep(system, {"plant.c": [1.0]}, continuous=True)

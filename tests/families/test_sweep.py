@@ -183,17 +183,17 @@ def test_interpolation_and_its_error() -> None:
 @pytest.mark.parametrize(
     ("vary", "more", "text"),
     [
-        ({}, {}, "nothing to vary"),
-        ({"k": []}, {}, "make no axis"),
+        ({}, {}, "No quantity is varied"),
+        ({"k": []}, {}, "do not form an axis"),
         ({"k": [1.0, np.nan]}, {}, "Value 2 of 'k' is nan"),
-        ({"k": [1.0, 1.0]}, {}, "have one twice"),
+        ({"k": [1.0, 1.0]}, {}, "contain a value twice"),
         ({"kk": [1.0]}, {}, "'kk' is not a state, an input or a parameter"),
-        ({"k": [1.0, 2.0], "d": [1.0]}, {"zipped": True}, "equally many values"),
+        ({"k": [1.0, 2.0], "d": [1.0]}, {"zipped": True}, "the same number of values"),
         ({"k": [1.0]}, {"settings": {"k": 2.0}}, "varied and set at the same time"),
-        ({"F": [1.0]}, {"trim": fl.TrimRequest(free=["F"])}, "varied, which holds it, and free"),
+        ({"F": [1.0]}, {"trim": fl.TrimRequest(free=["F"])}, "varied and free"),
         ({"F": [1.0]}, {"trim": fl.TrimRequest(fixed={"F": 1.0})}, "varied and fixed at the same time"),
         ({"k": [1.0]}, {"guess": {"q": 1.0}}, "is for trimmed points. Add trim=True"),
-        ({"k": [1.0]}, {"jobs": 0}, "0 jobs do no work"),
+        ({"k": [1.0]}, {"jobs": 0}, "0 is not possible"),
         ({"k": [1.0]}, {"independent": ["z"]}, "'z' is not a state"),
         ({"k": [1.0]}, {"outputs": ["z"]}, "'z' is not an output"),
     ],
@@ -230,7 +230,7 @@ def test_a_request_that_no_point_can_answer_is_refused_before_the_first(trim: fl
 @pytest.mark.parametrize(
     ("make_second", "said"),
     [
-        (lambda: fl.linearize(oscillator(), outputs=["der(v)"]), "The outputs are others than elsewhere."),
+        (lambda: fl.linearize(oscillator(), outputs=["der(v)"]), "The outputs differ from those of other points."),
         (lambda: fl.linearize(bicycle()), "independent states here and 2 elsewhere"),
     ],
     ids=["outputs", "states"],

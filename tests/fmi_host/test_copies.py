@@ -136,7 +136,7 @@ def test_a_crash_is_told_whichever_process_works(returns: int, options: tuple[st
         for _ in range(returns):
             assert fmu.host.return_to_copy()
             family += processes_of(fmu)
-        with pytest.raises(ModelCrashError, match=r'SIGABRT.* in GET_DERIVATIVES.* It said last: "the table drag'):
+        with pytest.raises(ModelCrashError, match=r'SIGABRT.* in GET_DERIVATIVES.* Its last message: "the table drag'):
             fmu.derivatives([1.0, 0.0])
         assert not psutil.wait_procs(family, timeout=10)[1]
 

@@ -11,7 +11,7 @@ import pytest
 from fmilin.errors import UsageError
 from fmilin.fmi.client.arena import DEFAULT_SIZE, Arena
 from fmilin.fmi.client.process import HostProcess
-from fmilin.fmi.client.restrictions import Limits, current_restrictions, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits, current_restrictions
 from fmilin.fmi.sandbox_report import HostSandbox, read_sandbox_report
 
 
@@ -98,9 +98,9 @@ def test_an_fmu_sees_few_variables_and_those_that_are_named(monkeypatch: pytest.
 
 def test_restrictions_hold_inside_a_block_and_in_its_thread() -> None:
     strict = Limits(seconds=3.0)
-    with restricted_to(strict):
+    with apply_limits(strict):
         assert current_restrictions() is strict
-        with restricted_to(None):
+        with apply_limits(None):
             assert current_restrictions() is strict
         with ThreadPoolExecutor() as pool:
             assert pool.submit(current_restrictions).result() == Limits()
@@ -113,8 +113,8 @@ def test_restrictions_hold_inside_a_block_and_in_its_thread() -> None:
         ({"seconds": 0.0}, "seconds for a call must be positive"),
         ({"memory": -1.0}, "bytes of memory must be positive"),
         ({"processes": -1}, "must not be negative"),
-        ({"read": "weather"}, "are sequences"),
-        ({"environment": "NAME"}, "are sequences"),
+        ({"read": "weather"}, "must be sequences"),
+        ({"environment": "NAME"}, "must be sequences"),
         ({"network": "yes"}, "network"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from fmilin import NumericalError, UnknownNameError, UsageError
 from fmilin.formulations import basis_of
-from fmilin.formulations.form import METHODS, combinations_of_rows, rank_of
+from fmilin.formulations.form import METHODS, combinations_of_rows, find_rank
 from fmilin.systems import four_bar_form
 from tests.formulations.hand_made import random_form
 
@@ -24,7 +24,7 @@ def test_every_basis_spans_the_free_velocities(method: str, m: int, redundant: i
     np.testing.assert_allclose(scaled @ (basis.R / sizes[:, None]), 0, atol=1e-10 * np.abs(scaled).max(initial=1))
     np.testing.assert_allclose(basis.S @ basis.R, np.eye(p), atol=1e-12)
     np.testing.assert_allclose(basis.S / np.abs(basis.S).max(initial=1) @ basis.N, 0, atol=1e-9)
-    assert rank_of(scaled @ (basis.N / sizes[:, None])) == m
+    assert find_rank(scaled @ (basis.N / sizes[:, None])) == m
 
 
 def test_named_coordinates_are_the_coordinates() -> None:
@@ -47,7 +47,7 @@ def test_as_many_rows_as_are_independent() -> None:
     U = combinations_of_rows(form.Phi_q)
     assert U.shape == (5, 3)
     np.testing.assert_allclose(U.T @ U, np.eye(3), atol=1e-13)
-    assert rank_of(U.T @ form.Phi_q) == 3
+    assert find_rank(U.T @ form.Phi_q) == 3
 
 
 def test_a_wrong_number_of_coordinates_is_refused_with_an_example() -> None:
@@ -64,12 +64,12 @@ def test_an_unknown_coordinate_is_refused_with_the_nearest() -> None:
 
 def test_coordinates_that_do_not_determine_the_others_are_refused() -> None:
     Phi_q = np.array([[0.0, 1.0, 1.0], [0.0, 1.0, -1.0]])  # only the first can be free
-    with pytest.raises(NumericalError, match=r"The coordinates b do not determine .* a would"):
+    with pytest.raises(NumericalError, match=r"The coordinates b do not determine .* Use a"):
         basis_of(Phi_q, names="abc", independent=["b"])
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"'lu' is no way .* Choose one of: coordinates, zero-eigenvalue, svd, qr"):
+    with pytest.raises(UsageError, match=r"'lu' is not a way .* Choose one of: coordinates, zero-eigenvalue, svd, qr"):
         basis_of(np.eye(2), "lu")
-    with pytest.raises(UsageError, match=r"go with the method 'coordinates' only, not with 'svd'"):
+    with pytest.raises(UsageError, match=r"require the method 'coordinates', not 'svd'"):
         basis_of(np.eye(2), "svd", names="ab", independent=["a"])

@@ -174,7 +174,7 @@ def test_a_stabilized_model_has_the_equations_without_stabilization() -> None:
     model, point = moving_linkage()
     assert isinstance(model, LagrangeModel)
     plain = spectrum(model, point, "rcs").true
-    stabilized = spectrum(NullSpaceModel(model).stabilized(20.0, 20.0), point, "rcs").true
+    stabilized = spectrum(NullSpaceModel(model).with_stabilization(20.0, 20.0), point, "rcs").true
     np.testing.assert_allclose(stabilized, plain, rtol=1e-12)
 
 
@@ -267,7 +267,7 @@ def test_no_formulation_helps_at_a_singular_configuration_in_motion() -> None:
 
 
 def test_models_of_other_forms_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"'rolling_disk' does not show its mass matrix .* Leave formulation= out"):
+    with pytest.raises(UsageError, match=r"'rolling_disk' has no accessible mass matrix .* Leave formulation= out"):
         spectrum(rolling_disk())
 
 

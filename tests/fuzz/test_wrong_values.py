@@ -29,9 +29,9 @@ def test_wrong_values_end_in_results_or_in_words(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("gain", "words"),
     [
-        ([[np.nan, 1.0]], "The gain of 'u' for the state 'x' is nan: give finite numbers"),
+        ([[np.nan, 1.0]], "The gain of 'u' for the state 'x' is nan: all entries must be finite numbers"),
         ([[1.0, np.inf]], "The gain of 'u' for the state 'v' is inf"),
-        ([[1.0]], r"The gain is of the shape \(1, 1\)"),
+        ([[1.0]], r"The gain has the shape \(1, 1\)"),
         ([["a", "b"]], "entries that are not numbers"),
     ],
 )

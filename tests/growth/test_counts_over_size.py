@@ -20,6 +20,7 @@ from benchmarks.growth.paths import PATHS
 from fmilin.model import evaluator
 
 CONSTANT, LINEAR, QUADRATIC = 0.1, 1.1, 2.1
+BY_64_COLUMNS = 0.2  # differences of 64 columns are one message, and the others are few
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Growing:
 
 
 GROWTH = {
-    "fmu_plain": Growing((80, 240), {"messages": CONSTANT, "repetitions": LINEAR, "megabytes": QUADRATIC}),
+    "fmu_plain": Growing((80, 240), {"messages": BY_64_COLUMNS, "repetitions": LINEAR, "megabytes": QUADRATIC}),
     "fmu_declared": Growing((80, 240), {"messages": CONSTANT, "repetitions": CONSTANT, "megabytes": QUADRATIC}),
     "fmu_directional": Growing((80, 240), {"messages": CONSTANT, "repetitions": LINEAR, "megabytes": QUADRATIC}),
     "fmu_both": Growing((80, 240), {"messages": CONSTANT, "repetitions": CONSTANT, "megabytes": QUADRATIC}),

@@ -28,11 +28,11 @@ def test_an_accurate_model_is_returned_as_it_is() -> None:
 def test_a_doubtful_entry_is_named() -> None:
     linear = with_accuracy_required(doubtful(1e-2), keep=False)
     [message] = [str(w) for w in linear.warnings if w.kind == "accuracy"]
-    assert "is known to +-" in message
+    assert "is accurate to +-" in message
 
 
 def test_an_inaccurate_entry_is_refused_unless_it_is_wanted() -> None:
-    with pytest.raises(fl.NumericalError, match=r"cannot be told.*keep_inaccurate=True"):
+    with pytest.raises(fl.NumericalError, match=r"cannot be determined.*keep_inaccurate=True"):
         with_accuracy_required(doubtful(0.5), keep=False)
     assert "accuracy" in [w.kind for w in with_accuracy_required(doubtful(0.5), keep=True).warnings]
 

@@ -44,7 +44,7 @@ class Dear(Toy):
 
 
 def first_answer(linear: LinearModel) -> str:
-    return " ".join(str(w) for w in linear.warnings if "first answer" in str(w))
+    return " ".join(str(w) for w in linear.warnings if "first result" in str(w))
 
 
 def budget_in(text: str) -> float:
@@ -77,7 +77,7 @@ def test_what_takes_too_long_is_refused_at_once_with_what_it_takes(monkeypatch: 
     ) as e:
         fl.linearize(toy)
     assert toy.steps < 30
-    assert "or take fewer inputs" in str(e.value)
+    assert "or choose fewer inputs" in str(e.value)
     enough = Dear(monkeypatch, run=0.1, step=0.05)
     budget = float(re.findall(r"budget=(\d+)", str(e.value))[0])
     assert_same_transfer(fl.linearize(enough, stepping=Stepping(budget=budget)), PLANT, 1e-7)
@@ -130,5 +130,5 @@ def test_the_terminal_can_tell_the_time_to_go(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_budget_is_positive() -> None:
-    with pytest.raises(UsageError, match="A budget of 0 s is none"):
+    with pytest.raises(UsageError, match="The budget must be a positive time, not 0 s"):
         Stepping(budget=0.0)

@@ -57,7 +57,7 @@ def test_a_solver_with_steps_of_its_own_gives_its_own_ratios(
     assert linear.discrete is not None
     over_a_step = linear.discrete.eigenvalues()
     assert np.sort_complex(over_a_step) == pytest.approx(np.sort_complex(np.asarray(ratios)), rel=1e-8)
-    assert f"stands still between its own steps of {own:g} s" in said(linear, "integrator") + said(linear, "accuracy")
+    assert f"is constant between its own steps of {own:g} s" in said(linear, "integrator") + said(linear, "accuracy")
     assert "half steps" not in said(linear, "fit") or name.endswith("odd step")
 
 
@@ -78,7 +78,7 @@ def test_derivatives_stand_where_only_the_solver_inside_disagrees(name: str, tmp
 @pytest.mark.parametrize("name", ["limiter: drive, a ten-millionth", "limiter: rate, beside a louder output"])
 def test_inputs_that_saturate_a_limiter_are_moved_less(name: str, tmp_path: Path) -> None:
     linear = linearized(case(name), tmp_path)
-    assert "is not answered in proportion, as by a limiter" in said(linear, "narrow")
+    assert "changes have no proportional response, as with a limiter" in said(linear, "narrow")
     eigenvalues = np.linalg.eigvals(table.plant_at_start(case(name))[0])
     assert np.sort_complex(linear.eigenvalues()) == pytest.approx(np.sort_complex(eigenvalues), abs=1e-9)
 
@@ -86,7 +86,7 @@ def test_inputs_that_saturate_a_limiter_are_moved_less(name: str, tmp_path: Path
 def test_an_amplitude_can_be_given_where_none_is_found(tmp_path: Path) -> None:
     """A limiter a billionth as wide as the input is large hides the drive; behind it lies a lag of 1 s."""
     hidden = Case("limiter: drive, a billionth", table.DRIVE, (3.0, 1e-9, 1.0))
-    with pytest.raises(fl.NumericalError, match=r"limits its inputs \(move them less: amplitude=A\)"):
+    with pytest.raises(fl.NumericalError, match=r"limits its inputs \(use a smaller amplitude=\)"):
         linearized(hidden, tmp_path)
     for amplitude, fits in ((5e-11, True), (1e-8, False)):
         asked = replace(hidden, stepping=fl.Stepping(amplitude=amplitude))

@@ -46,7 +46,7 @@ def test_the_plant_is_found_whatever_the_sampling_convention(stale: bool, D: boo
 def test_responses_are_never_left_unchecked(stepping: dict[str, Any]) -> None:
     """One point and a sweep reject it with the same words, before any step is taken."""
     toy = Toy(oscillators(FREQUENCIES))
-    with pytest.raises(UsageError, match="counts only where other responses confirm it") as alone:
+    with pytest.raises(UsageError, match="needs confirmation by other responses") as alone:
         fl.linearize(toy, stepping=Stepping(**stepping), checks="none")
     with pytest.raises(UsageError) as family:
         fl.sweep(toy, {"u1": [0.0, 0.1]}, stepping=Stepping(**stepping), checks="none")
@@ -99,7 +99,7 @@ def test_remarks_on_method_fit_and_order() -> None:
     linear = fl.linearize(Toy(oscillators(FREQUENCIES)))
     assert "method response" in remark(linear, "method")
     assert "The order 6 was chosen from the singular values" in remark(linear, "order")
-    assert "half steps, which the model was not made from" in remark(linear, "fit")
+    assert "half steps, which were not used for the model" in remark(linear, "fit")
     assert linear.method.derivatives == "responses"
     assert linear.states.names == tuple(f"z[{i}]" for i in range(1, 7))
     assert 0 <= linear.accuracy.A < 1e-6
@@ -167,7 +167,7 @@ def test_a_motion_above_half_the_sampling_frequency_is_refused_for_its_alias() -
 
 def test_an_alias_that_cannot_be_checked_is_remarked() -> None:
     linear = fl.linearize(Toy(oscillators((1.0,)), smallest=0.2), stepping=Stepping(step=0.2))
-    assert "half steps, which would tell an alias, are not taken by the model" in remark(linear, "fit")
+    assert "half steps, which would detect an alias" in remark(linear, "fit")
     assert_same_transfer(linear, oscillators((1.0,)), 1e-8)
 
 
@@ -188,7 +188,7 @@ def test_an_order_beyond_what_is_heard_is_warned_of() -> None:
     linear = fl.linearize(toy, stepping=Stepping(order=6, lifted=True, step=0.3))
     assert not remark(linear, "order-beyond-noise")
     linear = fl.linearize(toy, stepping=Stepping(order=10, lifted=True, step=0.3))
-    assert "Of the 10 directions that were asked for, only 6 stand above" in remark(linear, "order-beyond-noise")
+    assert "Of the 10 requested directions, only 6 exceed" in remark(linear, "order-beyond-noise")
     assert not [w for w in linear.warnings if w.kind == "order-beyond-noise" and w.is_information]
 
 
@@ -271,7 +271,7 @@ def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
         ({"method": "magic"}, r"method= must be 'auto', 'direct', 'step', 'response' or 'multisine', and is 'magic'"),
         ({"step": 0.0}, r"communication step is 0 s"),
         ({"step": float("inf")}, r"communication step is inf s"),
-        ({"order": 0}, r"order of 0 is none"),
+        ({"order": 0}, r"order must be positive, not 0"),
     ],
 )
 def test_wrong_options(options: dict[str, object], message: str) -> None:
@@ -295,7 +295,7 @@ def test_derivatives_make_no_discrete_model() -> None:
 def test_a_model_that_cannot_be_stepped_has_no_lifted_model() -> None:
     from fmilin.systems import cartesian_pendulum
 
-    with pytest.raises(UsageError, match=r"no events and nothing that is sampled.*Leave out lifted=True"):
+    with pytest.raises(UsageError, match=r"no events and no sampled.*Leave out lifted=True"):
         fl.linearize(cartesian_pendulum(), stepping=Stepping(lifted=True, step=0.1))
 
 

@@ -23,7 +23,7 @@ def damped() -> fl.LinearModel:
 @pytest.mark.parametrize("near", [0.0, -2.0, 1j, -3.0 - 2j])
 def test_they_are_the_nearest_of_all(damped: fl.LinearModel, near: complex, monkeypatch: pytest.MonkeyPatch) -> None:
     by_definition = damped.modes(5, near=near)
-    monkeypatch.setattr(nearest_modes, "DENSE", 0)
+    monkeypatch.setattr(nearest_modes, "MAX_DENSE_STATES", 0)
     modes = damped.modes(5, near=near)
     every = damped.eigenvalues()
     nearest = every[np.argsort(np.abs(every - near))[:5]]
@@ -39,7 +39,7 @@ def test_they_are_the_nearest_of_all(damped: fl.LinearModel, near: complex, monk
 
 
 def test_a_shift_that_is_an_eigenvalue_is_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_modes, "DENSE", 0)
+    monkeypatch.setattr(nearest_modes, "MAX_DENSE_STATES", 0)
     rates = -np.arange(12.0)
     states = {f"x{i}": 0.0 for i in range(12)}
     linear = fl.linearize(FunctionModel("lags", states, lambda t, x, u: rates * np.array(x)), checks="none")
@@ -47,5 +47,5 @@ def test_a_shift_that_is_an_eigenvalue_is_moved(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_count_below_one_is_rejected(damped: fl.LinearModel) -> None:
-    with pytest.raises(UsageError, match="is no number of eigenvalues"):
+    with pytest.raises(UsageError, match="is not a number of eigenvalues"):
         damped.modes(0)

@@ -70,7 +70,7 @@ def test_what_errors_leave_open_cannot_be_told() -> None:
     assert judge_stability(damped).stable is True
     open_ = judge_stability(damped, 1e-6)
     assert open_.stable is None
-    assert open_.text.startswith("cannot be told: the eigenvalue 0 +- 1i is known to")
+    assert open_.text.startswith("cannot be determined: the eigenvalue 0 +- 1i is accurate to")
     assert judge_stability(np.array([[1.0, 6.0], [0.0, 1.0]]), 1e-3, sampled=True).stable is None
 
 

@@ -41,7 +41,7 @@ def test_a_simple_root_near_a_fold_is_stable() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "word", "stable"),
-    [("0.2 - x", "stable: ", True), ("x - 0.2", "unstable: ", False), (DOUBLE, "cannot be told: ", None)],
+    [("0.2 - x", "stable: ", True), ("x - 0.2", "unstable: ", False), (DOUBLE, "cannot be determined: ", None)],
 )
 def test_the_table_and_json_of_a_trimmed_point_say_whether_it_is_stable(
     rate: str, word: str, stable: bool | None, tmp_path: Path

@@ -296,7 +296,7 @@ def test_a_coupling_that_may_be_rounding_is_remarked_on() -> None:
     lin = replace(lin, accuracy=replace(lin.accuracy, A=np.nan))  # nothing is known of the errors of its entries
     structure = lin.zero_structure()
     assert [remark.kind for remark in structure.warnings] == ["zeros"]
-    assert "How many zeros there are cannot be told" in repr(structure)
+    assert "The number of zeros cannot be determined" in repr(structure)
 
 
 # -- infinity ----------------------------------------------------------------------------------------------------------
@@ -402,7 +402,7 @@ def test_zero_dynamics_are_nothing_where_outputs_determine_all_states() -> None:
 
 @pytest.mark.parametrize(("inputs", "outputs", "missing"), [(0, 2, "inputs"), (2, 0, "outputs")])
 def test_models_without_inputs_or_outputs_are_rejected(inputs: int, outputs: int, missing: str) -> None:
-    with pytest.raises(fl.UsageError, match=f"no {missing}, and zeros are where inputs cannot move outputs"):
+    with pytest.raises(fl.UsageError, match=f"no {missing}, which zeros require"):
         sized(3, 0, inputs, outputs).zeros()
 
 

@@ -46,6 +46,6 @@ def test_a_black_box_is_judged_alike(start: float) -> None:
 
 
 def test_the_table_says_how_far_rest_is() -> None:
-    for start, word in ((283.2, "a Newton step of -0.2 in T from rest"), (283.1, "a Newton step of -0.1 in T")):
+    for start, word in ((283.2, "a Newton step of -0.2 in T from equilibrium"), (283.1, "a Newton step of -0.1 in T")):
         text = repr(fl.linearize(OdeModel("soil", SOIL, start={"T": start})))
         assert word in " ".join(text.split())

@@ -9,13 +9,21 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.families.continuation import ContinuationPoint
+from fmilin.families.rows import PointOutcome
+from fmilin.families.solver import PointSolver
+from fmilin.linearization.checks.derivatives import DerivativesAgree
+from fmilin.linearization.context import AssembledPoint
 from fmilin.linearization.dependence import find_unmovable
+from fmilin.linearization.reference import Reference
 from fmilin.manifold import comparison
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.noisy_comparison import confirm_within_noise
-from fmilin.model.interface import Tangent
+from fmilin.manifold.points import PointBatch
+from fmilin.manifold.verification import VerifiedFacts
+from fmilin.model.interface import Tangent, TangentBatch
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.linear import MechanismSlopes
+from fmilin.models.mechanism.linear import MechanismDerivatives
 from fmilin.numerics.differences.differences import Slopes
 from fmilin.signals import FloatArray
 from tests.general_way import hide_procedure
@@ -122,19 +130,93 @@ def test_an_error_of_one_slope_is_no_noise(monkeypatch: pytest.MonkeyPatch, shap
 
 def test_a_wrong_slope_of_an_ill_conditioned_chain_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     true, wrong = make_chain(ANGLES["bent"][:8], 1e6), make_chain(ANGLES["bent"][:8], 1e6)
-    along = MechanismSlopes.along
+    along = MechanismDerivatives.along
 
-    def lie(slopes: MechanismSlopes, independent: Sequence[int]) -> Tangent:
+    def lie(slopes: MechanismDerivatives, independent: Sequence[int]) -> Tangent:
         tangent = along(slopes, independent)
         derivatives = tangent.derivatives.copy()
         derivatives[-1, 0] += 0.01 * np.abs(derivatives).max()
         return replace(tangent, derivatives=derivatives)
 
     expected = fl.linearize(true)
-    monkeypatch.setattr(MechanismSlopes, "along", lie)
+    monkeypatch.setattr(MechanismDerivatives, "along", lie)
     linear = fl.linearize(wrong)
     assert "directional-derivative" in [warning.kind for warning in linear.warnings]
     np.testing.assert_allclose(linear.A, expected.A, atol=1e-4 * np.abs(expected.A).max())
+
+
+def count_points_alone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows by the number of each point of a sweep that is linearized alone."""
+    numbers: list[int] = []
+    solve_alone = PointSolver._solve_alone
+
+    def record(
+        solver: PointSolver, number: int, predecessor: ContinuationPoint | None
+    ) -> tuple[PointOutcome, ContinuationPoint | None]:
+        numbers.append(number)
+        return solve_alone(solver, number, predecessor)
+
+    monkeypatch.setattr(PointSolver, "_solve_alone", record)
+    return numbers
+
+
+def doubt_procedures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no procedure count as verified once for all points, as where noise hides an error of some row."""
+    learn = DerivativesAgree.learn
+
+    def forget(check: DerivativesAgree, at: AssembledPoint, facts: VerifiedFacts) -> VerifiedFacts:
+        return replace(learn(check, at, facts), procedure=False)
+
+    monkeypatch.setattr(DerivativesAgree, "learn", forget)
+
+
+def sweep_first_angle(shape: str, ratio: float) -> fl.LinearFamily:
+    """Return linear models over half a radian of the first pin's angle."""
+    first = ANGLES[shape][0]
+    return fl.sweep(make_chain(ANGLES[shape], ratio), {"pin0.q": np.linspace(first, first + 0.5, 20)})
+
+
+def assert_equal_to_points_alone(family: fl.LinearFamily, shape: str, ratio: float) -> None:
+    """Check some members against linear models of chains of their own, within the errors that those state."""
+    assert family.ok.all()
+    for k in (3, 19):
+        angles = [family.axes["pin0.q"][k], *ANGLES[shape][1:]]
+        alone = fl.linearize(make_chain(angles, ratio))
+        allowed = 1e-9 * np.abs(alone.A).max() + 4 * alone.errors.A.max(axis=1, keepdims=True)
+        assert (np.abs(family[k].A - alone.A) <= allowed).all()
+
+
+@pytest.mark.parametrize(("shape", "ratio"), [("straight", 1e6), ("bent", 1.0)])
+@pytest.mark.parametrize("is_verified", [True, False], ids=["verified", "compared"])
+def test_sweeps_of_a_long_chain_are_batches(
+    monkeypatch: pytest.MonkeyPatch, shape: str, ratio: float, is_verified: bool
+) -> None:
+    if not is_verified:
+        doubt_procedures(monkeypatch)
+    alone = count_points_alone(monkeypatch)
+    family = sweep_first_angle(shape, ratio)
+    assert len(alone) == 1  # where the run starts
+    assert_equal_to_points_alone(family, shape, ratio)
+
+
+def test_a_wrong_derivative_in_a_batch_is_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubt_procedures(monkeypatch)
+    differentiate = Reference.differentiate
+
+    def lie(reference: Reference, points: PointBatch) -> TangentBatch:
+        tangents = differentiate(reference, points)
+        derivatives = tangents.derivatives.copy()
+        derivatives[:, -1, 0] += 1e-3 * np.abs(derivatives).max(axis=(1, 2))
+        return replace(tangents, derivatives=derivatives)
+
+    monkeypatch.setattr(Reference, "differentiate", lie)
+    alone = count_points_alone(monkeypatch)
+    angles = ANGLES["bent"][:8]
+    family = fl.sweep(make_chain(angles, 1e6), {"pin0.q": [angles[0] + 0.1 * k for k in range(5)]})
+    assert len(alone) == 5
+    monkeypatch.undo()
+    expected = fl.linearize(make_chain([angles[0] + 0.4, *angles[1:]], 1e6))
+    np.testing.assert_allclose(family[4].A, expected.A, atol=1e-6 * np.abs(expected.A).max())
 
 
 @pytest.mark.parametrize("rank", [40, 37, 0])

@@ -85,10 +85,10 @@ def test_a_regular_point_is_not_called_singular_with_constraints_and_without_any
 
 
 def test_what_it_cannot_do_is_said() -> None:
-    with pytest.raises(fl.UsageError, match="does not show its mass matrix"):
+    with pytest.raises(fl.UsageError, match="has no accessible mass matrix"):
         fl.linearize(pendulum(), at_singularity=True)
     moving = cartesian_pendulum(angle=0.3, rate=1.0)
-    with pytest.raises(fl.NumericalError, match="must be an equilibrium at rest"):
+    with pytest.raises(fl.NumericalError, match="must be an equilibrium"):
         fl.linearize(moving, at_singularity=True)
     model, point = folded()
     with pytest.raises(fl.UsageError, match="2 independent positions are needed"):

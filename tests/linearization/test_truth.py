@@ -98,7 +98,7 @@ def test_where_a_narrow_slope_ends_is_said() -> None:
     linear = fl.linearize(model("friction", [0.0], lambda t, x, u: [-x[0] - np.tanh(x[0] / 1e-7)]))
     assert linear.A[0, 0] == pytest.approx(-1e7, rel=1e-6)
     [said] = [str(w) for w in linear.warnings if w.kind == "narrow"]
-    assert "d der(x0) / d x0 = -1e+07 holds near the point only: steps of" in said
+    assert "d der(x0) / d x0 = -1e+07 is valid near the point only: with steps of" in said
 
 
 @pytest.mark.parametrize("at", [0.4, 0.40031])
@@ -119,7 +119,9 @@ def coarse() -> fl.Model:
 
 
 def test_an_entry_that_cannot_be_told_is_refused_with_the_slopes_at_each_scale() -> None:
-    with pytest.raises(fl.NumericalError, match=r"d y0 / d x0 cannot be told: it is .* \+- .*steps of 1 is") as caught:
+    with pytest.raises(
+        fl.NumericalError, match=r"d y0 / d x0 cannot be determined: it is .* \+- .*steps of 1 is"
+    ) as caught:
         fl.linearize(coarse())
     assert caught.value.variable == "x0"
     assert "keep_inaccurate=True" in str(caught.value)
@@ -141,7 +143,7 @@ def test_the_worst_of_several_entries_is_the_one_that_is_named() -> None:
         return lambda t, x, u: float(np.floor(x[i] * count) / count)
 
     outputs = [steps(0, 8), steps(1, 4), steps(2, 8)]
-    with pytest.raises(fl.NumericalError, match="d y1 / d x1 cannot be told"):
+    with pytest.raises(fl.NumericalError, match="d y1 / d x1 cannot be determined"):
         fl.linearize(model("encoders", [0.41, 0.41, 0.41], lambda t, x, u: -x, 0, outputs))
 
 
@@ -158,7 +160,7 @@ def test_an_entry_counts_against_its_row_in_nominal_sizes() -> None:
         states = Signals([Signal("x", start=0.41), Signal("z", start=0.0, nominal=nominal)])
         return FunctionModel("both", states, rates, outputs={"y": both})
 
-    with pytest.raises(fl.NumericalError, match="d y / d x cannot be told"):
+    with pytest.raises(fl.NumericalError, match="d y / d x cannot be determined"):
         fl.linearize(build(1.0))
     assert "accuracy" not in kinds(fl.linearize(build(1e7)))
 

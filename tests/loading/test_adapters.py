@@ -103,7 +103,7 @@ def test_an_adapter_is_asked_for_the_options_that_it_knows(site: Path) -> None:
     Path("a.takes").write_text("")
     assert fl.load("some:a.takes", options={"keyframe": 2.0}).start.states[1] == -2.0
     with pytest.raises(
-        UsageError, match=r"The adapter 'some' does not know the option 'floating_base' \('a\.takes'\)\. It knows"
+        UsageError, match=r"The adapter 'some' does not have the option 'floating_base' \('a\.takes'\)\. It knows"
     ):
         fl.load("some:a.takes", options={"floating_base": True})
 
@@ -111,7 +111,7 @@ def test_an_adapter_is_asked_for_the_options_that_it_knows(site: Path) -> None:
 def test_an_adapter_with_registered_suffixes_is_imported_for_its_files_only(site: Path) -> None:
     install(site, "some", TAKES, suffixes=(".takes",))
     Path("other.swing").write_text("{}")
-    with pytest.raises(UsageError, match="is no model that fmilin knows"):
+    with pytest.raises(UsageError, match="is not a model that fmilin can read"):
         fl.load("other.swing")
     assert "some_adapter" not in sys.modules
     Path("a.takes").write_text("")
@@ -157,14 +157,14 @@ def test_a_file_may_hold_several_models_and_an_engine_may_know_names(site: Path)
 def test_libraries_and_members_are_refused_where_there_are_none(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(site, "some", NAMES.replace("load_member", "other").replace("load_named", "another"))
     Path("crane.mo").write_text("end crane;")
-    with pytest.raises(UsageError, match=r"holds a single model: leave ':P' away"):
+    with pytest.raises(UsageError, match=r"contains a single model: leave out ':P'"):
         fl.load("some:crane.mo:P")
     with pytest.raises(ModelError, match=r"There is no file 'Library\.Crane'"):
         fl.load("some:Library.Crane")
-    with pytest.raises(UsageError, match="no Modelica file: it needs no libraries"):
+    with pytest.raises(UsageError, match="not a Modelica file: it needs no libraries"):
         fl.load("fmilin.systems:cartesian_pendulum", options={"library": ["msl"]})
     monkeypatch.setattr("fmilin.adapters.registry.installed_adapters", list)
-    with pytest.raises(UsageError, match=r"looks like Modelica: pip install fmilin-modelica"):
+    with pytest.raises(UsageError, match=r"may belong to Modelica: pip install fmilin-modelica"):
         fl.load("crane.mo:Crane")
 
 
@@ -185,7 +185,7 @@ NONE = "class Adapter: pass"
     [
         (BROKEN, r"The adapter 'some' \(fmilin-some 0\.1\) cannot be loaded: ImportError: no engine here\."),
         (NONE, r"is a Adapter, not a fmilin\.adapters\.Adapter"),
-        (FAILS, r"The adapter 'some' failed on 'a\.fails': KeyError: 'a\.fails'\. .* a fault of fmilin-some 0\.1"),
+        (FAILS, r"The adapter 'some' failed on 'a\.fails': KeyError: 'a\.fails'\. .* a bug of fmilin-some 0\.1"),
         (RETURNS, r"returned a PosixPath for 'a\.fails', not a Model"),
     ],
 )
@@ -216,19 +216,21 @@ def test_two_adapters_for_one_file_ask_for_a_choice(site: Path) -> None:
     install(site, "one", FAILS)
     install(site, "two", FAILS)
     Path("a.fails").write_text("")
-    with pytest.raises(UsageError, match=r"'one' and 'two' both read 'a\.fails': say which one, as in 'one:a\.fails'"):
+    with pytest.raises(
+        UsageError, match=r"'one' and 'two' both read 'a\.fails': name one of them, as in 'one:a\.fails'"
+    ):
         fl.load("a.fails")
 
 
 def test_an_adapter_that_is_missing_is_suggested(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmilin.adapters.registry.installed_adapters", list)
     Path("scene.xml").write_text("<mujoco model='scene'/>")
-    with pytest.raises(UsageError, match=r"'scene\.xml' looks like MuJoCo: pip install fmilin-mujoco"):
+    with pytest.raises(UsageError, match=r"'scene\.xml' may belong to MuJoCo: pip install fmilin-mujoco"):
         fl.load("scene.xml")
     with pytest.raises(UsageError, match=r"The adapter 'mujoco' is not installed: pip install fmilin-mujoco"):
         fl.load("mujoco:scene.xml")
     Path("other.xml").write_text("<other/>")
-    with pytest.raises(UsageError, match=r"no model that fmilin knows"):
+    with pytest.raises(UsageError, match=r"not a model that fmilin can read"):
         fl.load("other.xml")
 
 
@@ -250,4 +252,6 @@ def test_an_unknown_adapter_before_a_file_that_exists(tmp_path: Path) -> None:
 def test_an_engine_that_is_missing_is_named(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     install(site, "some", FAILS.replace("suffixes =", "package = 'no-such-engine'\n    suffixes ="))
     assert main(["adapters"]) == 0
-    assert "The package 'no-such-engine' is not installed: pip install no-such-engine" in capfd.readouterr().out
+    assert (
+        "The required package 'no-such-engine' is not installed: pip install no-such-engine" in capfd.readouterr().out
+    )

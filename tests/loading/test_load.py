@@ -172,7 +172,7 @@ def test_parameters_of_a_native_model() -> None:
         name = next(iter(model.parameters))
     changed = load("fmilin.systems:cartesian_pendulum", parameters={name: "1.25"})
     assert changed.parameters[name] == 1.25
-    with pytest.raises(UsageError, match=f"parameters of a native model are numbers, not {name}='long'"):
+    with pytest.raises(UsageError, match=f"parameters of a native model must be numbers, not {name}='long'"):
         load("fmilin.systems:cartesian_pendulum", parameters={name: "long"})
 
 
@@ -181,8 +181,8 @@ def test_parameters_of_a_native_model() -> None:
     [
         ("decy", UnknownNameError, r"'decy' is not defined in '.*models.py'. Did you mean '[dD]ecay'"),
         ("number", ModelError, r"is a int, not a fmilin Model or a function that returns one"),
-        ("ready(a=1)", UsageError, r"takes no arguments: it is no function but a Decay"),
-        ("decay(1)", UsageError, r"arguments of 'decay\(1\)' are not understood: only keywords with literal values"),
+        ("ready(a=1)", UsageError, r"takes no arguments: it is not a function but a Decay"),
+        ("decay(1)", UsageError, r"arguments of 'decay\(1\)' cannot be read: only keywords with literal values"),
         ("decay(rates=open('/etc/passwd'))", UsageError, r"only keywords with literal values"),
         ("decay(**{'rates': [1]})", UsageError, r"only keywords with literal values"),
         ("decay(rates=)", UsageError, r"only keywords with literal values"),
@@ -235,9 +235,9 @@ def test_parameters_and_time_that_a_model_does_not_take(models: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("robot.sdf", r"Nothing reads models with the suffix '.sdf' .*Understood are 'model.fmu'"),
-        ("nonsense", r"is no model that fmilin knows, without a suffix"),
-        ("models.py", r"'models.py' may hold several models: say which one, as in 'models.py:name'"),
+        ("robot.sdf", r"No reader is installed for models with the suffix '.sdf' .*Supported are 'model.fmu'"),
+        ("nonsense", r"is not a model that fmilin can read, without a suffix"),
+        ("models.py", r"'models.py' may contain several models: name one of them, as in 'models.py:name'"),
     ],
 )
 def test_sources_of_an_unknown_kind(source: str, message: str) -> None:
@@ -249,7 +249,7 @@ def test_sources_of_an_unknown_kind(source: str, message: str) -> None:
 def test_an_existing_file_of_an_unknown_kind(tmp_path: Path) -> None:
     path = tmp_path / "model.slx"
     path.touch()
-    with pytest.raises(UsageError, match=r"of the suffix '.slx'. Understood are"):
+    with pytest.raises(UsageError, match=r"of the suffix '.slx'. Supported are"):
         load(path)
 
 
@@ -266,7 +266,7 @@ def test_a_model_that_brings_constraints_says_so_when_they_are_left_out(tmp_path
     with load(path, constraints=[]) as model:
         naive = fmilin.linearize(model)
         assert len(naive.states) == 4
-        assert "constraints come with it" in " ".join(map(str, naive.warnings))
+        assert "constraints in its file" in " ".join(map(str, naive.warnings))
 
 
 # ---------------------------------------------------------------------- once

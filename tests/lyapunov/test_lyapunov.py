@@ -127,11 +127,11 @@ def test_impossible_methods_are_refused(options: dict[str, float], message: str)
 def test_impossible_requests_are_refused() -> None:
     model = in_angles()
     for duration in (-1.0, np.nan, np.inf):
-        with pytest.raises(UsageError, match="duration of a trajectory is positive"):
+        with pytest.raises(UsageError, match="duration of a trajectory must be positive"):
             lyapunov_exponents(model, duration)
     with pytest.raises(UsageError, match="4 independent states and as many exponents; 5"):
         lyapunov_exponents(model, 1.0, count=5)
-    with pytest.raises(UsageError, match="t1, t2 tell only 2 of 4 independent motions apart"):
+    with pytest.raises(UsageError, match="t1, t2 distinguish only 2 of 4 independent motions"):
         lyapunov_exponents(model, 1.0, method=Benettin(measured_in=("t1", "t2")))
 
 

@@ -189,7 +189,7 @@ def test_the_constraints_that_become_dependent_are_named() -> None:
     parts = crossing().parts
     parts.states, parts.start = ["x", "y", "z"], [0.0, 0.0, 0.0]
     parts.constraints = [Constraint.from_text("z", level="velocity", name="flat"), *parts.constraints]
-    with pytest.raises(NumericalError, match=r"only 1 constraints .*, beside it 2 \(dependent here: x\*y\)"):
+    with pytest.raises(NumericalError, match=r"only 1 constraints .*, near it 2 \(dependent here: x\*y\)"):
         frame_at(FunctionModel(parts), FunctionModel(parts).start)
 
 

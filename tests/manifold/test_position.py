@@ -40,7 +40,7 @@ def test_a_point_that_rounding_leaves_open_says_how_far_the_true_one_may_be() ->
     point = fl.operating_point(nearly_parallel(1e-13, {"x": 1.0, "y": 1.0, "z": 1.0}), {"x": 1.5})
     (remark,) = [remark for remark in point.remarks if remark.kind == "position"]
     assert "'x - y', 'x - y + 1e-13*(z^3 - x)' are parallel" in remark.message
-    assert "z is known to +-0.15 only" in remark.message  # (z^3 - x) / (3 z^2) at z = 1 is 0.17, of length one
+    assert "z is accurate to +-0.15 only" in remark.message  # (z^3 - x) / (3 z^2) at z = 1 is 0.17, of length one
 
 
 def test_a_start_that_a_small_gap_moves_far_is_reported() -> None:
@@ -54,7 +54,7 @@ def test_a_point_of_a_user_that_satisfies_nearly_parallel_constraints_says_how_f
     model = nearly_parallel(1e-6, {"x": 1.0, "y": 1.0, "z": 1.0})
     point = fl.operating_point(model).with_states(np.array([1.0, 1.0, 1.001]))  # a residual of 3e-9
     linear = fl.linearize(model, point)
-    assert any("z is known to +-0.00095 only" in str(warning) for warning in linear.warnings)
+    assert any("z is accurate to +-0.00095 only" in str(warning) for warning in linear.warnings)
 
 
 REDUNDANT = [

@@ -93,7 +93,7 @@ def test_the_disk_in_a_steady_turn(speed: float, lean: float, which: int) -> Non
     assert linear.states.names == WELL
     is_that_of_the_disk(linear, pair(speed, lean, rate))
     assert kinds(linear) == ["steady"]
-    assert "Nothing depends on q4, q5" in str(linear.warnings[0])
+    assert "No state depends on q4, q5" in str(linear.warnings[0])
 
 
 def test_a_turn_that_was_trimmed(as_fmu: Path) -> None:

@@ -50,7 +50,7 @@ fit: Any = fl  # what types would refuse is called here
         (lambda: fit.design.schedule("a", abs), "'family' is of the type 'str'"),
         (lambda: fit.LinearModel.load(None), "'path' is of the type 'NoneType', and should be of the type Path or str"),
         (lambda: fit.linearize(MODEL).save(3), "'path' is of the type 'int'"),
-        (lambda: cast(Any, save)("x", "y.mat"), "Something of the type 'str' is no result that a file can hold"),
+        (lambda: cast(Any, save)("x", "y.mat"), "An object of the type 'str' is not a result that can be saved"),
         (lambda: fit.loop_transfer(fl.connect({"m": MODEL}), "m.x", {"x": 1.0}), "'point' is of the type 'dict', and"),
         (lambda: fit.load(MODEL), "'source' is of the type 'LagrangeModel', and should be of the type Path or str"),
     ],

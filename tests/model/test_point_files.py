@@ -51,13 +51,13 @@ def test_a_point_of_another_model_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.toml", "x = [", "is no TOML file"),
-        ("a.json", "{", "is no JSON file"),
-        ("a.json", "[1]", "no operating point that fmilin reads"),
+        ("a.toml", "x = [", "is not a TOML file"),
+        ("a.json", "{", "is not a JSON file"),
+        ("a.json", "[1]", "not an operating point that fmilin reads"),
         ("a.toml", "time = 1.0", "lacks the line format"),
         ("a.toml", 'format = "fmilin-point/1"', "damaged: 'time'"),
-        ("a.json", '{"format": "fmilin-point/1", "time": 0, "states": {"x": "1"}}', "'1' stands where a finite number"),
-        ("a.json", '{"format": "fmilin-point/1", "time": 0, "states": {"x": NaN}}', "nan stands where"),
+        ("a.json", '{"format": "fmilin-point/1", "time": 0, "states": {"x": "1"}}', "'1' should be a finite number"),
+        ("a.json", '{"format": "fmilin-point/1", "time": 0, "states": {"x": NaN}}', "nan should be a"),
     ],
 )
 def test_damaged_files(tmp_path: Path, name: str, content: str, message: str) -> None:

@@ -78,7 +78,7 @@ def test_visits_of_a_shared_fmu(zoo: Callable[[str], Path]) -> None:
 @pytest.mark.parametrize("function", [fl.linearize, fl.trim, fl.periodic_orbit, fl.operating_point])
 def test_what_is_no_model_is_refused_by_its_type(function: Callable[..., object]) -> None:
     linear = fl.linearize(four_bar())
-    with pytest.raises(fl.UsageError, match=rf"{function.__name__}\(\) takes a model, .* 'LinearModel'.*fl\.connect"):
+    with pytest.raises(fl.UsageError, match=rf"{function.__name__}\(\) needs a model, .* 'LinearModel'.*fl\.connect"):
         function(linear)
     with pytest.raises(fl.UsageError, match=r"'source' is of the type 'LinearModel', .*fl\.connect"):
         fl.sweep(linear, {"phi": [1.0]})  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from fmilin.adapters import MechanismEngine
 from fmilin.codegen import compiler
 from fmilin.model.capabilities import read_constraint_residuals
 from fmilin.models import LagrangeModel, NullSpaceModel
-from fmilin.models.compiled_visits import CompiledVisits
+from fmilin.models.compiled_visits import CompiledEvaluations
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from fmilin.signals import FloatArray
 from fmilin.simulation import Projection
@@ -140,7 +140,7 @@ def test_many_short_simulations_are_compiled_in_the_end_and_by_other_processes_a
         counts.append(count[0])
     assert counts[0] > 10
     assert counts[-1] < 5
-    seconds = sum(counts) * model.engine.visit_seconds
+    seconds = sum(counts) * model.engine.evaluation_seconds
     price = compiler.TRACE_SECONDS_PER_PAIR * len(model.states) ** 2 + compiler.compiler_seconds(2000)
     assert seconds < price, "no more work than what was to be outweighed"
     again = drone()  # as in another process: the library is in the cache
@@ -174,7 +174,7 @@ def test_the_model_itself_answers_to_the_last_bit_as_before() -> None:
     model = double_wishbone()
     x, u = model.start.states, model.start.inputs
     before, linear = model.evaluate(0.0, x, u), fl.linearize(model)
-    compiled = model.compiled_for(1_000_000)
+    compiled = model.compile_for_evaluations(1_000_000)
     assert compiled._visits is not None
     assert compiled._visits.is_compiled
     values = compiled.evaluate(0.0, x, u)
@@ -188,7 +188,7 @@ def test_the_model_itself_answers_to_the_last_bit_as_before() -> None:
 @pytest.mark.parametrize("make", [drone, slider_crank, double_wishbone])
 def test_constraints_and_their_gradient_are_those_of_the_recursion(make: Callable[[], Mechanism]) -> None:
     model = make()
-    compiled = model.compiled_for(1_000_000)
+    compiled = model.compile_for_evaluations(1_000_000)
     random = np.random.default_rng(5)
     for _ in range(5):
         x = model.start.states + 0.1 * random.normal(size=len(model.states))
@@ -202,11 +202,11 @@ def test_constraints_and_their_gradient_are_those_of_the_recursion(make: Callabl
 
 def test_other_parameters_are_compiled_anew() -> None:
     model = slider_crank()
-    model.compiled_for(1_000_000)
+    model.compile_for_evaluations(1_000_000)
     name = next(n for n in model.parameters if n.endswith(".mass"))
     changed = model.with_parameters({name: 2 * model.parameters[name]})
     x, u = moving(model).states, np.ones(len(model.inputs))
-    mine = changed.compiled_for(1_000_000)
+    mine = changed.compile_for_evaluations(1_000_000)
     assert mine._visits is not None
     assert mine._visits.is_compiled
     expected = changed.evaluate(0.0, x, u).derivatives
@@ -216,15 +216,15 @@ def test_other_parameters_are_compiled_anew() -> None:
 
 def test_views_with_the_same_outputs_share_what_is_compiled() -> None:
     model = drone()
-    first, second = (model.with_interface(["thrust"], ["free.z"]).compiled_for(10_000) for _ in range(2))
-    other = model.with_interface(["thrust"], ["free.x"]).compiled_for(0)
+    first, second = (model.with_interface(["thrust"], ["free.z"]).compile_for_evaluations(10_000) for _ in range(2))
+    other = model.with_interface(["thrust"], ["free.x"]).compile_for_evaluations(0)
     assert first._visits is second._visits
     assert other._visits is not first._visits
 
 
 def test_inputs_left_out_stay_at_their_start_values() -> None:
     view = drone().with_interface(["roll"], ["free.z"])
-    compiled = view.compiled_for(1_000_000)
+    compiled = view.compile_for_evaluations(1_000_000)
     x, u = view.start.states, np.array([0.02])
     mine, theirs = compiled.evaluate(0.0, x, u), view.evaluate(0.0, x, u)
     np.testing.assert_allclose(mine.derivatives, theirs.derivatives, rtol=1e-13, atol=1e-13)
@@ -234,7 +234,7 @@ def test_inputs_left_out_stay_at_their_start_values() -> None:
 @pytest.mark.parametrize("make", [four_bar, cartesian_pendulum])
 def test_symbolic_models_are_compiled_too(make: Callable[[], LagrangeModel], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "TRACE_SECONDS_PER_PAIR", 0.0)
-    compiled = make().compiled_for(1_000_000)
+    compiled = make().compile_for_evaluations(1_000_000)
     assert compiled._visits is not None
     assert compiled._visits.is_compiled
     slow = without_a_compiler(monkeypatch, lambda: fl.simulate(make(), stop_time=1.0, step=0.01))
@@ -243,7 +243,7 @@ def test_symbolic_models_are_compiled_too(make: Callable[[], LagrangeModel], mon
 
 def test_models_that_solve_in_a_way_of_their_own_keep_it() -> None:
     model = NullSpaceModel(four_bar())
-    assert model.compiled_for(1_000_000_000) is model
+    assert model.compile_for_evaluations(1_000_000_000) is model
 
 
 def test_without_a_compiler_nothing_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,15 +254,15 @@ def test_without_a_compiler_nothing_is_written_down(monkeypatch: pytest.MonkeyPa
         raise AssertionError
 
     monkeypatch.setattr(type(model.engine), "in_graph", refused)
-    compiled = model.compiled_for(1_000_000)
+    compiled = model.compile_for_evaluations(1_000_000)
     x, u = model.start.states, model.start.inputs
     assert compiled.evaluate(0.0, x, u).derivatives.tobytes() == model.evaluate(0.0, x, u).derivatives.tobytes()
 
 
 def test_close_to_singular_the_recursion_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
     model = slider_crank()
-    compiled = model.compiled_for(1_000_000)
-    monkeypatch.setattr(CompiledVisits, "at", lambda *_: None)
+    compiled = model.compile_for_evaluations(1_000_000)
+    monkeypatch.setattr(CompiledEvaluations, "at", lambda *_: None)
     x, u = model.start.states, model.start.inputs
     assert compiled.evaluate(0.0, x, u).derivatives.tobytes() == model.evaluate(0.0, x, u).derivatives.tobytes()
     assert residuals_at(compiled, x, u).tobytes() == residuals_at(model, x, u).tobytes()

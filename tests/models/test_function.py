@@ -79,5 +79,5 @@ def test_wrong_functions_are_refused(function: Any, error: type[Exception], mess
 
 def test_a_conversion_to_float_is_pointed_at() -> None:
     model = FunctionModel("casts", {"x": 1.0}, lambda t, s, u: np.array([float(s[0])]), analytic=True)
-    with pytest.raises(fl.ModelError, match="not analytic must not say so"):
+    with pytest.raises(fl.ModelError, match="not analytic must not be declared analytic"):
         fl.linearize(model)

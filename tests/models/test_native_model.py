@@ -248,7 +248,7 @@ def test_parameters_are_changed_where_they_can_be(source: Source) -> None:
     model = source.make()
     assert model.with_parameters({}) is model
     if not model.parameters:
-        with pytest.raises(UsageError, match="cannot be changed once it is loaded"):
+        with pytest.raises(UsageError, match="cannot be changed after loading"):
             model.with_parameters({"drag": 1.0})
         return
     name, value = next((n, v) for n, v in model.parameters.items() if v)

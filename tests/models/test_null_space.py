@@ -145,7 +145,7 @@ def test_choices_stay_in_the_formulation() -> None:
         model.with_interface(outputs=["lambda[1]", "der(vx)"]),
         model.with_constraints([fl.Constraint.from_text("x^2 + y^2 - 1")]),
         model.with_parameters({}),
-        model.stabilized(3.0, 4.0).with_interface(inputs=[]),
+        model.with_stabilization(3.0, 4.0).with_interface(inputs=[]),
     ):
         assert isinstance(changed, NullSpaceModel)
         assert changed.threshold == 1e-6
@@ -155,8 +155,8 @@ def test_choices_stay_in_the_formulation() -> None:
 def test_stabilizing_twice_is_stabilizing_once() -> None:
     model = NullSpaceModel(cartesian_pendulum())
     x, u = beside_start(model, 1), np.zeros(1)
-    once = model.stabilized(5.0, 6.0).evaluate(0.0, x, u).derivatives
-    twice = model.stabilized(50.0, 60.0).stabilized(5.0, 6.0).evaluate(0.0, x, u).derivatives
+    once = model.with_stabilization(5.0, 6.0).evaluate(0.0, x, u).derivatives
+    twice = model.with_stabilization(50.0, 60.0).with_stabilization(5.0, 6.0).evaluate(0.0, x, u).derivatives
     np.testing.assert_allclose(twice, once, rtol=1e-13)
     assert np.abs(once - model.evaluate(0.0, x, u).derivatives).max() > 0.1
 
@@ -172,7 +172,7 @@ def test_velocity_constraints_are_stabilized_at_first_order() -> None:
         constraints=[fl.models.SymbolicConstraint(-vx * sympy.sin(p) + vy * sympy.cos(p), "blade", "velocity")],
         start={vx: 1, w: 2},
     )
-    model = NullSpaceModel(skate).stabilized(4.0, 9.0)
+    model = NullSpaceModel(skate).with_stabilization(4.0, 9.0)
     s = model.start.states + np.array([0, 0, 0.3, 0, 0.2, 0])
     f = model.evaluate(0.0, s, np.empty(0)).derivatives
     gradient = model.constraints.partials(0.0, s, np.empty(0), np.empty(0)).states
@@ -211,7 +211,7 @@ def test_what_is_not_made_of_lagranges_equations() -> None:
     with pytest.raises(fl.UsageError, match=r"fraction of the largest singular value, not 1\.5"):
         NullSpaceModel(five_bar(), threshold=1.5)
     with pytest.raises(fl.UsageError, match="rates, 0 or more, not -1 and 1"):
-        NullSpaceModel(five_bar()).stabilized(-1.0, 1.0)
+        NullSpaceModel(five_bar()).with_stabilization(-1.0, 1.0)
 
 
 def test_gap_and_rank_in_numbers() -> None:

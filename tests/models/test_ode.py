@@ -165,23 +165,23 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         )
     message = str(caught.value)
     for part in (
-        "The model 'bad' is not complete",
+        "The declaration of the model 'bad' is not complete",
         "the equation of 'x' contains 'kk', which has no value (did you mean 'k'?)",
         "the equation of 'v' contains f(x)",
         "the equation of 'y' cannot be read",
         "'x', an input, is declared twice",
         "the value of 'k' is nan",
-        "the value of 'm', 'heavy', is no number",
+        "the value of 'm', 'heavy', is not a number",
         "the output 'x' has the name of another quantity",
         "the output 'a' contains 'der(w)'",
-        "the output 'i' is no real expression",
+        "the output 'i' is not a real expression",
         "the constraint 'x - q' contains 'q'",
         "the mass matrix is 2 by 2 and should be 3 by 3",
         "there is a start value for 'z'",
         "the start value of 'v' is inf",
         "there is a unit for 'zz'",
         "the nominal of 'x' is not positive",
-        "the independent coordinate 'p' is no state",
+        "the independent coordinate 'p' is not a state",
     ):
         assert part in message
 

@@ -26,7 +26,7 @@ def test_a_start_at_a_double_root_is_known_to_the_root_of_rounding_only() -> Non
     model = fl.models.DaeModel("two", ["der(x) = -z", "z^2 = x"], start={"x": 0.0, "z": 0.1})
     certificate = model.certify_start()
     assert certificate is not None
-    z = float(model.engine.reduced.started()[1][0])
+    z = float(model.engine.reduced.find_start()[1][0])
     assert abs(z) > 1e-10
     assert certificate.distance["z"] >= abs(z)
     assert certificate.multiple == ("z",)

@@ -9,7 +9,7 @@ from scipy import linalg
 from scipy.sparse import csgraph
 
 from fmilin.numerics import decompositions
-from fmilin.numerics.components import MAX_SQUARED, connected_components, strong_components
+from fmilin.numerics.components import MAX_SQUARED, find_connected_components, strong_components
 
 
 def matrices(*shapes: tuple[int, int]) -> list[np.ndarray]:
@@ -43,7 +43,7 @@ def test_eigenvectors_schur_forms_and_scales_are_those_of_scipy(matrix: np.ndarr
 def test_eigenvectors_of_a_pencil_are_those_of_scipy_also_at_infinity() -> None:
     A, B = np.random.default_rng(5).standard_normal((2, 6, 6))
     B[-2:] = 0.0
-    values, left, right = decompositions.generalized_eigenvectors(A, B)
+    values, left, right = decompositions.compute_generalized_eigenvectors(A, B)
     expected, *vectors = linalg.eig(A, B, left=True)
     np.testing.assert_array_equal(np.isfinite(values), np.isfinite(expected))
     finite = np.isfinite(expected)
@@ -64,7 +64,7 @@ def test_entries_that_are_not_finite_are_rejected() -> None:
 def test_components_are_those_of_scipy(n: int, edges: float) -> None:
     pattern = np.random.default_rng(n).random((n, n)) < edges / max(n, 1)
     for components, options in (
-        (connected_components(pattern), {"directed": False}),
+        (find_connected_components(pattern), {"directed": False}),
         (strong_components(pattern), {"directed": True, "connection": "strong"}),
     ):
         labels = csgraph.connected_components(pattern, **options)[1] if n else np.empty(0)

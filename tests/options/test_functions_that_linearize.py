@@ -118,7 +118,7 @@ def test_an_option_without_meaning_is_rejected_with_the_reason(name: str, keywor
     options = fl.Linearization(**{keyword: EXAMPLES[keyword]})
     with pytest.raises(fl.UsageError) as caught:
         option_classes.merge_options(name, options, {})
-    assert str(caught.value) == f"{keyword}= has no meaning in {name}(). {because} Leave it out."
+    assert str(caught.value) == f"{keyword}= has no meaning in {name}(). {because} Leave it out of the call."
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -318,14 +318,14 @@ def test_a_sweep_at_singular_configurations_has_their_frequencies() -> None:
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (SWING, {"formulation": "mcs"}, "does not show its mass matrix"),
+        (SWING, {"formulation": "mcs"}, "has no accessible mass matrix"),
         (SWING, {"at_singularity": True}, "at_singularity=True needs a native model"),
         (SWING, {"stepping": fl.Stepping(lifted=True)}, "no base period to lift it over"),
         (SWING, {"stepping": fl.Stepping(lifted=True), "hold_modes": True}, "hold_modes=True is for model exchange"),
         (SWING, {"coordinates": "tangent", "parameters": ["k"]}, "parameters= and coordinates= exclude each other"),
         (skate(), {"formulation": "rcs"}, "mass matrix|one on velocities"),
         (Toy(oscillators((1.0, 3.0))), {"at_singularity": True}, "not for models that are stepped"),
-        (Toy(oscillators((1.0, 3.0))), {"parameters": ["k"]}, "are of continuous models"),
+        (Toy(oscillators((1.0, 3.0))), {"parameters": ["k"]}, "require a continuous model"),
         (Toy(oscillators((1.0, 3.0))), {"hold_modes": True}, "hold_modes=True is for model exchange"),
     ],
     ids=lambda value: value.info.name if isinstance(value, fl.Model) else None,
@@ -380,7 +380,7 @@ def test_a_linear_model_on_a_tangent_space_keeps_inaccurate_entries() -> None:
     stairs = FunctionModel(
         "stairs", {"x": 0.0}, lambda t, x, u: [-x[0]], outputs={"y": lambda t, x, u: np.floor(8 * x[0] + 3.28) / 8}
     )
-    with pytest.raises(fl.NumericalError, match="cannot be told"):
+    with pytest.raises(fl.NumericalError, match="cannot be determined"):
         linearize_on_tangent(stairs)
     kept = linearize_on_tangent(stairs, keep_inaccurate=True)
     np.testing.assert_array_equal(kept.C, fl.linearize(stairs, keep_inaccurate=True).C)
@@ -429,7 +429,7 @@ def test_a_loop_on_one_side_of_a_kink() -> None:
 def test_a_loop_keeps_inaccurate_entries() -> None:
     parts = Parts(["x"], [0.41], lambda t, x, u: -x + u, ["F"], ["x"], lambda t, x, u: np.floor(x * 8) / 8)
     system = loop(HandModel(parts))
-    with pytest.raises(fl.NumericalError, match="cannot be told"):
+    with pytest.raises(fl.NumericalError, match="cannot be determined"):
         fl.loop_transfer(system, "plant.F")
     L = fl.loop_transfer(system, "plant.F", keep_inaccurate=True)
     assert "accuracy" in [warning.kind for warning in L.warnings]

@@ -33,7 +33,7 @@ def test_at_a_fold_the_stability_cannot_be_told() -> None:
     assert [remark.kind for remark in orbit.remarks] == ["multiple"]
     floquet = fl.linearize_periodic(folding(0.0), orbit).floquet()
     assert floquet.stable is None
-    assert floquet.verdict.startswith("cannot be told")
+    assert floquet.verdict.startswith("cannot be determined")
     assert np.abs(floquet.multipliers - 1).max() <= floquet.accuracy["multipliers"]
 
 
@@ -45,7 +45,7 @@ def test_at_a_fold_the_stability_cannot_be_told() -> None:
     ],
 )
 def test_what_nearly_closes_and_is_no_orbit_is_an_error(rates: dict[str, str]) -> None:
-    nearly = "nearly closes .* nothing says that a periodic motion is near|does not close"
+    nearly = "nearly closes .* without evidence of a periodic motion nearby|does not close"
     with pytest.raises(fl.NumericalError, match=nearly):
         fl.periodic_orbit(OdeModel("none", rates, start={"x": 1.0}), segments=1)
 
@@ -69,7 +69,7 @@ def test_neighbours_of_a_pendulum_drift_along_its_path_which_is_neutral() -> Non
 def test_all_motions_of_a_linear_oscillator_are_neutral() -> None:
     floquet = judged(OdeModel("oscillator", {"x": "v", "v": "-4*x"}, start={"x": 1.0}))
     assert floquet.stable is None
-    assert floquet.verdict.startswith("cannot be told: no deviation grows or dies out by more than")
+    assert floquet.verdict.startswith("cannot be determined: no deviation grows or dies out by more than")
 
 
 @pytest.mark.parametrize("damping", [4e-12, 5e-12])
@@ -78,7 +78,7 @@ def test_decay_that_is_not_resolved_is_within_the_stated_errors(damping: float) 
     model = OdeModel("slow", {"x": "v", "v": f"-x - {2 * damping}*v"}, start={"x": 1.0})
     orbit = fl.periodic_orbit(model)
     (remark,) = orbit.remarks
-    assert "slower decay or growth cannot be told" in remark.message
+    assert "slower decay or growth cannot be determined" in remark.message
     floquet = fl.linearize_periodic(model, orbit).floquet()
     off = np.abs(np.abs(floquet.multipliers) - np.exp(-2 * np.pi * damping))
     assert (off <= floquet.multiplier_errors).all()
@@ -93,4 +93,4 @@ def test_text_and_property_agree_for_kepler() -> None:
     for points in (64, 256):
         floquet = fl.linearize_periodic(model, orbit, points=points).floquet()
         assert floquet.stable is not True
-        assert floquet.verdict.startswith("unstable" if floquet.stable is False else "cannot be told")
+        assert floquet.verdict.startswith("unstable" if floquet.stable is False else "cannot be determined")

@@ -137,9 +137,9 @@ def test_co_simulation_takes_its_own_steps(tmp_path: Path, monkeypatch: pytest.M
     assert seen[1][0] == pytest.approx(seen[0][0], abs=1e-8)
     assert seen[1][1] == pytest.approx(seen[0][1], abs=1e-8)
     with pytest.raises(
-        fl.UsageError, match=r"co-simulation FMU.*Its period cannot be found.*give it \(period= alone\)"
+        fl.UsageError, match=r"co-simulation FMU.*Its period cannot be found.*give the period \(period= alone\)"
     ):
         fl.periodic_orbit(stepped)
     monkeypatch.setattr(type(stepped), "why_not_settable", lambda self, point: "Its states do not stay.")
-    with pytest.raises(fl.UsageError, match=r"looked at\. Its states do not stay. Otherwise export it"):
+    with pytest.raises(fl.UsageError, match=r"analysed\. Its states do not stay. Otherwise export it"):
         fl.periodic_orbit(stepped, period=np.pi)

@@ -63,5 +63,5 @@ def test_a_pendulum_with_a_moving_pivot_is_the_same_in_cartesian_coordinates() -
 
 
 def test_a_mechanism_that_does_not_turn_is_refused_in_words() -> None:
-    with pytest.raises(fl.NumericalError, match="begins at rest and stays there"):
+    with pytest.raises(fl.NumericalError, match="begins at an equilibrium and stays there"):
         fl.periodic_orbit(four_bar(), turn="phi")

@@ -40,12 +40,12 @@ def test_a_start_far_from_a_limit_cycle_settles_first() -> None:
 
 
 def test_rest_is_no_orbit_whose_period_could_be_found() -> None:
-    with pytest.raises(fl.NumericalError, match=r"begins at rest and stays there.*start=\{'NAME': VALUE\}"):
+    with pytest.raises(fl.NumericalError, match=r"begins at an equilibrium and stays there.*start=\{'NAME': VALUE\}"):
         fl.periodic_orbit(van_der_pol(x=0.0))
 
 
 def test_a_period_that_does_not_fit_is_refused_with_what_would_help() -> None:
-    with pytest.raises(fl.NumericalError, match=r"closes after 5 s is a rest.*leave period= out"):
+    with pytest.raises(fl.NumericalError, match=r"after 5 s is an equilibrium without excitation.*leave period= out"):
         fl.periodic_orbit(van_der_pol(x=0.3), period=5.0)
 
 
@@ -112,7 +112,9 @@ def test_an_unstable_upright_pendulum_is_held_by_its_pivot() -> None:
 
 
 def test_what_turns_must_be_an_angle() -> None:
-    with pytest.raises(fl.UsageError, match=r"'x' is no angle that turns: after a turn of 6.28319 rad the rate of 'v'"):
+    with pytest.raises(
+        fl.UsageError, match=r"'x' is not an angle that turns: after a turn of 6.28319 rad the rate of 'v'"
+    ):
         fl.periodic_orbit(van_der_pol(), turn="x")
 
 
@@ -181,9 +183,7 @@ def test_an_unstable_orbit_is_held_by_pieces_and_refused_where_they_are_too_few(
         orbit = fl.periodic_orbit(model(k), period=2 * np.pi, segments=segments)
         assert orbit.start.states == pytest.approx([-k / (1 + k**2)], abs=1e-11)
         assert fl.linearize_periodic(model(k), orbit).floquet().exponents == pytest.approx([k])
-    with pytest.raises(
-        fl.NumericalError, match=r"does not close.*'x' is off by .*cut it into more pieces \(segments=64"
-    ):
+    with pytest.raises(fl.NumericalError, match=r"does not close.*'x' is off by .*use more segments \(segments=64"):
         fl.periodic_orbit(model(30.0), period=2 * np.pi)
 
 

@@ -59,7 +59,7 @@ def test_a_relaxation_oscillation_is_stable_by_its_mean_divergence() -> None:
     assert (floquet.stable, list(floquet.unit)) == (True, ["the motion itself"])
     unsure = judge_multipliers(np.eye(1), np.full((1, 1), 0.4), [], np.zeros(1, dtype=np.complex128))
     assert unsure.stable is None
-    assert unsure.text.startswith("cannot be told: the multiplier")
+    assert unsure.text.startswith("cannot be determined: the multiplier")
     with pytest.raises(fl.UsageError, match=r"changes too fast for 64 phases"):
         periodic.harmonic(3)
 
@@ -76,11 +76,11 @@ def test_steps_are_halved_where_stiffness_jumps() -> None:
 def test_a_period_with_which_nothing_acts_is_refused_even_where_the_motion_is_back() -> None:
     parametric = OdeModel("Mathieu", {"x": "v", "v": "-(1.2 + 0.3*sin(2*time))*x"})
     for period in (3.0, np.pi / 2):  # sin(2 t) is zero again after half of its period
-        with pytest.raises(fl.NumericalError, match=r"what acts on it is not: the rate of 'v'.*period of what forces"):
+        with pytest.raises(fl.NumericalError, match=r"its excitation does not: the rate of 'v'.*period of"):
             fl.periodic_orbit(parametric, period=period)
     pushed = OdeModel("pushed", {"x": "v", "v": "x - x**3 - 0.3*v + u"}, inputs=["u"], start={"x": 1.0})
     course = {"u": lambda t: 0.5 * np.cos(1.2 * t)}
-    with pytest.raises(fl.NumericalError, match=r"back after 5\.3 s, but what acts on it is not"):
+    with pytest.raises(fl.NumericalError, match=r"returns after 5\.3 s, but its excitation does not"):
         fl.periodic_orbit(pushed, period=5.3, inputs=course)
     orbit = fl.periodic_orbit(pushed, period=2 * np.pi / 1.2, inputs=course)
     with pytest.raises(fl.UsageError, match=r"needs 4 points at least, not 3"):

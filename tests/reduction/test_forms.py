@@ -80,7 +80,7 @@ def test_a_double_zero_stays_in_one_block_and_is_said() -> None:
     assert np.abs(np.linalg.eigvals(modal.A[:2, :2])).max() < 1e-6
     assert np.linalg.norm(modal.A[:2, :2]) > 0.1
     assert [w.kind for w in modal.warnings] == ["modal"]
-    assert "cannot be taken apart" in str(modal.warnings[0])
+    assert "cannot be separated" in str(modal.warnings[0])
     same_behaviour(linear, modal, 1e-9)
 
 
@@ -183,7 +183,7 @@ def test_what_is_minimal_stays_the_same_object() -> None:
 @pytest.mark.parametrize(("inputs", "outputs", "missing"), [(0, 1, "inputs"), (1, 0, "outputs")])
 def test_nothing_would_remain_without_inputs_or_outputs(inputs: int, outputs: int, missing: str) -> None:
     linear = replace(sized(2, 0, inputs, outputs), f0=np.zeros(2))
-    with pytest.raises(UsageError, match=f"has no {missing}: nothing of it would remain"):
+    with pytest.raises(UsageError, match=f"has no {missing}: its minimal realization is empty"):
         minimal_realization(linear)
 
 

@@ -139,7 +139,7 @@ def test_bad_sample_times(sample_time: float) -> None:
 def test_bad_requests() -> None:
     with pytest.raises(UsageError, match=r"sampled already, every 0\.1 s"):
         discretize(discretize(pendulum(), H), H)
-    with pytest.raises(UsageError, match="'impulse' is no method of discretization"):
+    with pytest.raises(UsageError, match="'impulse' is not a method of discretization"):
         discretize(pendulum(), H, "impulse")  # type: ignore[arg-type]  # what a person may write
     unstable = from_matrices([[1000.0]], [[1.0]], [[1.0]])
     with pytest.raises(NumericalError, match="cannot be sampled every 1 s by zoh"):
@@ -161,11 +161,11 @@ def test_steps_in_their_order() -> None:
 
 
 def test_contradictions_are_refused() -> None:
-    with pytest.raises(UsageError, match="takes a method and a sample time"):
+    with pytest.raises(UsageError, match="needs a method and a sample time"):
         Conditioning(hold="zoh")
-    with pytest.raises(UsageError, match="takes a method and a sample time"):
+    with pytest.raises(UsageError, match="needs a method and a sample time"):
         Conditioning(sample_time=1.0)
     with pytest.raises(UsageError, match=r"leave Conditioning\(modal=True\) or Conditioning\(balance=\.\.\.\) out"):
         Conditioning(modal=True, balance="norms")
-    with pytest.raises(UsageError, match=r"Conditioning\(order=-1\): an order is not negative"):
+    with pytest.raises(UsageError, match=r"Conditioning\(order=-1\): the order must not be negative"):
         Conditioning(order=-1)

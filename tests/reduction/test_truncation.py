@@ -193,7 +193,7 @@ def test_all_modes_inside_is_the_same_object() -> None:
 
 def test_bad_ranges() -> None:
     for low, high in [(1, 1), (-1, 2), (3, 2), (float("nan"), 1)]:
-        with pytest.raises(UsageError, match="no range of frequencies"):
+        with pytest.raises(UsageError, match="not a range of frequencies"):
             keep_frequencies(heat(4), low, high)
     with pytest.raises(UsageError, match="reduce the continuous one"):
         keep_frequencies(replace(heat(4), sample_time=0.1), 0, 1)

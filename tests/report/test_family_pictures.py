@@ -116,11 +116,11 @@ def test_what_cannot_be_drawn_is_refused(line: fl.LinearFamily, grid: fl.LinearF
         line.plot.surface()
     with pytest.raises(fl.UnknownNameError, match="damping"):
         grid.plot.surface("dampin")
-    with pytest.raises(fl.UsageError, match=r"A\[v,nix\] is no entry"):
+    with pytest.raises(fl.UsageError, match=r"A\[v,nix\] is not an entry"):
         grid.plot.surface("A[v,nix]")
     with pytest.raises(fl.UsageError, match="No point of the family"):
         fl.sweep(cartesian_pendulum(), {"x": [2.0, 3.0]}).plot.root_locus()
-    with pytest.raises(fl.UsageError, match="No mode of the family swings"):
+    with pytest.raises(fl.UsageError, match="No mode of the family oscillates"):
         fl.sweep(oscillator(), {"d": [10.0, 12.0]}).plot.campbell()
     with pytest.raises(fl.UsageError, match="have no states"):
         stateless.plot.eigenvalues()

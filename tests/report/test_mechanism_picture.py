@@ -123,7 +123,7 @@ def test_a_picture_has_one_panel_for_each_mode() -> None:
 
 
 def test_a_linear_model_of_something_else_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"is not of the mechanism 'loader': it knows no 'boom\.q'"):
+    with pytest.raises(UsageError, match=r"is not that of the mechanism 'loader': it has no 'boom\.q'"):
         mechanism_figure(loader().description, fl.linearize(slider_crank()))
 
 

@@ -16,7 +16,7 @@ import fmilin as fl
 from fmilin import design
 from fmilin.adapters import ModelInfo, Remark
 from fmilin.export.nonlinear_control import nonlinear_view
-from fmilin.report.page import MOST_LINES, as_html, as_text
+from fmilin.report.page import MAX_LINES, as_html, as_text
 from fmilin.report.table import print_table
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import build_table
@@ -135,7 +135,7 @@ def test_results_are_tables_of_at_most_forty_lines_and_the_same_in_html(
     result = make()
     text = repr(result)
     lines = text.splitlines()
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= 80
     for words in said:
         assert words in text

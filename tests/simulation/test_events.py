@@ -59,7 +59,7 @@ def test_events_in_time_and_an_early_end() -> None:
     np.testing.assert_allclose(motion["x"][-1], 0 + 1 + 2 + 3, atol=1e-12)
     (remark,) = motion.remarks
     assert remark.kind == "ended"
-    assert "asked to end the simulation at t = 4 s" in str(remark)
+    assert "requested the end of the simulation at t = 4 s" in str(remark)
 
 
 def test_chattering_is_noticed() -> None:
@@ -75,7 +75,7 @@ def test_snapshots_see_the_mode_of_their_time() -> None:
 
 
 def test_snapshots_after_the_end_do_not_exist() -> None:
-    with pytest.raises(fl.UsageError, match=r"asked to end.*ask for earlier times"):
+    with pytest.raises(fl.UsageError, match=r"requested the end.*choose earlier times"):
         list(fl.snapshots(Clockwork(), times=[1.5, 5.0]))
 
 

@@ -117,8 +117,8 @@ def test_wrong_inputs() -> None:
     [
         ([0.0, 1.0], ("u",), [[1.0]], "1 names and 2 times for values of shape \\(1, 1\\)"),
         ([], ("u",), np.empty((0, 1)), "no rows"),
-        ([0.0], ("u", "u"), [[1.0, 2.0]], "above two columns"),
-        ([0.0, np.nan], ("u",), [[1.0], [2.0]], "no finite number"),
+        ([0.0], ("u", "u"), [[1.0, 2.0]], "two columns"),
+        ([0.0, np.nan], ("u",), [[1.0], [2.0]], "not a finite number"),
         ([0.0, 2.0, 1.0], ("u",), [[1.0], [2.0], [3.0]], "goes back from 2 to 1 in row 3"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_table_from_a_file(tmp_path: object) -> None:
         ("", "is empty"),
         ("t,u1\n0,1\n", "no column 'time'"),
         ("time,u1\n0,1,2\n", "line 2: 3 values for 2 columns"),
-        ("time,u1\n0,1\n1,zwei\n", "line 3: 'zwei' is no number"),
+        ("time,u1\n0,1\n1,zwei\n", "line 3: 'zwei' is not a number"),
         ("time,u1\n1,1\n0,1\n", "goes back"),
         ("time,u1\n", "no rows"),
     ],

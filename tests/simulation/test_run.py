@@ -162,7 +162,7 @@ def test_impossible_times() -> None:
     for step in (0.0, -1.0, np.nan):
         with pytest.raises(fl.UsageError, match=r"positive number of seconds|is not a number \(NaN\)"):
             fl.simulate(decay(), stop_time=1.0, step=step)
-    with pytest.raises(fl.UsageError, match="10 million are the limit"):
+    with pytest.raises(fl.UsageError, match="10 million"):
         fl.simulate(decay(), stop_time=1.0, step=1e-9)
 
 
@@ -171,18 +171,18 @@ def test_the_old_names_are_accepted() -> None:
     assert motion.stabilization == motion.formulation == "LocalForm"
     points = fl.snapshots(cartesian_pendulum(angle=1.0), times=[0.5], formulation=Underlying())
     assert len(list(points)) == 1
-    with pytest.raises(fl.UsageError, match="'magic' is no stabilization"):
+    with pytest.raises(fl.UsageError, match="'magic' is not a stabilization"):
         fl.simulate(decay(), stop_time=1.0, formulation="magic")
 
 
 def test_unknown_ways() -> None:
-    with pytest.raises(fl.UsageError, match="'magic' is no stabilization: use projection, local, baumgarte, none"):
+    with pytest.raises(fl.UsageError, match="'magic' is not a stabilization: use projection, local, baumgarte, none"):
         fl.simulate(decay(), stop_time=1.0, stabilization="magic")
-    with pytest.raises(fl.UsageError, match="'LSODA' is no integration method"):
+    with pytest.raises(fl.UsageError, match="'LSODA' is not an integration method"):
         fl.simulate(decay(), stop_time=1.0, method="LSODA")
     with pytest.raises(fl.UsageError, match="cannot be reached"):
         Method(relative=1e-16)
-    with pytest.raises(fl.UsageError, match="longest step is positive, not 0"):
+    with pytest.raises(fl.UsageError, match="longest step must be positive, not 0"):
         Method(longest_step=0.0)
     with pytest.raises(fl.UsageError, match="RK4 has no step size control"):
         Method("RK4")
@@ -206,7 +206,7 @@ def test_nan_is_named_with_its_time() -> None:
     """h' = -1 - sqrt(h) reaches 0 at 2 - 2 log 2 and has no derivative beyond."""
     tank = OdeModel("tank", {"h": "-1 - sqrt(h)"}, start={"h": 1.0})
     with pytest.raises(
-        fl.NumericalError, match=r"cannot go on at t = 0.61370\d+ s. .*derivative of the state 'h'"
+        fl.NumericalError, match=r"cannot continue at t = 0.61370\d+ s. .*derivative of the state 'h'"
     ) as e:
         fl.simulate(tank, stop_time=2.0)
     assert e.value.variable == "h"
@@ -214,15 +214,15 @@ def test_nan_is_named_with_its_time() -> None:
 
 def test_nan_at_the_start() -> None:
     broken = OdeModel("broken", {"h": "sqrt(h)"}, start={"h": -1.0})
-    with pytest.raises(fl.NumericalError, match=r"cannot go on at t = 0 s\. The model returns no number"):
+    with pytest.raises(fl.NumericalError, match=r"cannot continue at t = 0 s\. The model returns NaN"):
         fl.simulate(broken, stop_time=1.0)
 
 
 def test_a_solution_that_blows_up() -> None:
     runaway = OdeModel("runaway", {"x": "x^2"}, start={"x": 1.0})
-    with pytest.raises(fl.NumericalError, match=r"cannot go on at t = (0\.99999|1)"):
+    with pytest.raises(fl.NumericalError, match=r"cannot continue at t = (0\.99999|1)"):
         fl.simulate(runaway, stop_time=2.0)
-    with pytest.raises(fl.NumericalError, match="grow beyond all numbers within one step"):
+    with pytest.raises(fl.NumericalError, match="overflow within one step"):
         fl.simulate(runaway, stop_time=9.0, method=Method("RK4", longest_step=0.1))
 
 
@@ -233,8 +233,8 @@ def test_the_local_form_says_where_and_with_which_coordinates_it_cannot_go_on() 
     running = LocalForm(independent=["x"]).start(plant)
     z = running.begin(0.0, start.states)
     assert np.isnan(running.rates(0.5, z + np.array([1.0, 0.0]))).all()  # x = 1.3 is not on a circle of 1 m
-    assert "with the wanted coordinates" in str(plant.trouble)
-    with pytest.raises(fl.NumericalError, match=r"cannot go on at t = 0.5 s with the coordinates x, vx \(condition"):
+    assert "with the requested coordinates" in str(plant.trouble)
+    with pytest.raises(fl.NumericalError, match=r"cannot continue at t = 0.5 s with the coordinates x, vx \(condition"):
         running.states(0.5, z + np.array([1.0, 0.0]))
 
 
@@ -245,6 +245,8 @@ def test_a_model_that_is_singular_on_the_way() -> None:
         return np.array([1.0])
 
     model = FunctionModel(Parts(["x"], [0.0], rates))
-    with pytest.raises(fl.NumericalError, match=r"cannot go on at t = 0\.(49999\d*|5) s. The matrix is singular") as e:
+    with pytest.raises(
+        fl.NumericalError, match=r"cannot continue at t = 0\.(49999\d*|5) s. The matrix is singular"
+    ) as e:
         fl.simulate(model, stop_time=1.0)
     assert e.value.condition_number == 1e17

@@ -86,7 +86,7 @@ def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
 
 def test_something_that_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plant.mat")
-    with pytest.raises(UsageError, match="no writable file"):
+    with pytest.raises(UsageError, match="exists and is not writable"):
         check_output(tmp_path / "plant.mat")
 
 

@@ -33,7 +33,7 @@ def test_what_is_true_of_the_model_is_true_of_every_point(kind: str, of_the_mode
 
 
 def test_a_kind_is_one_of_the_table() -> None:
-    with pytest.raises(ValueError, match="'anything else' is no kind of remark"):
+    with pytest.raises(ValueError, match="'anything else' is not a kind of diagnostic"):
         Remark("anything else", "Beware.")
 
 
@@ -68,5 +68,5 @@ def test_discrete_states_are_listed_up_to_a_dozen() -> None:
 def test_a_point_that_is_no_equilibrium() -> None:
     remark = off_equilibrium("'w' changes at 2 per second")
     assert remark.kind == "off-equilibrium"
-    assert str(remark).startswith("The point is no equilibrium: 'w' changes at 2 per second. f0 keeps the motion;")
-    assert str(off_equilibrium("it was moved", "")) == "The point is no equilibrium: it was moved."
+    assert str(remark).startswith("The point is not an equilibrium: 'w' changes at 2 per second. f0 keeps the motion;")
+    assert str(off_equilibrium("it was moved", "")) == "The point is not an equilibrium: it was moved."

@@ -59,7 +59,7 @@ def test_a_stopped_compiler_is_an_error(line: str, asked: str, tmp_path: Path, m
     at_version = [] if asked == "always" else ['[ "$1" = --version ] && exit 0']
     monkeypatch.setenv("CC", write_program(tmp_path / "cc", *at_version, line))
     with pytest.raises(ModelError, match=r"did not end within .* s and was stopped"):
-        compiler.compiled_library({"f.c": b"int f(void) { return 1; }"}, "f.c", compiler.Compiler(use_cache=False))
+        compiler.compile_library({"f.c": b"int f(void) { return 1; }"}, "f.c", compiler.Compiler(use_cache=False))
 
 
 def test_a_model_goes_on_without_compiled_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -272,5 +272,5 @@ def test_exact_derivatives_of_the_suspension_agree_with_differences() -> None:
 def test_wrong_sizes_are_refused() -> None:
     with pytest.raises(UsageError, match="has 1 loop or more, not 0"):
         four_bar_mechanism(0)
-    with pytest.raises(UsageError, match="'glue' is no way to close a loop"):
+    with pytest.raises(UsageError, match="'glue' is not a way to close a loop"):
         four_bar_mechanism(pins="glue")

@@ -197,7 +197,7 @@ def test_the_slower_turn_is_the_one_that_upright_rolling_leads_to() -> None:
 
 @pytest.mark.parametrize(
     ("speed", "lean", "message"),
-    [(0.1, 0.5, r"steadily at 0\.762906 m/s or faster, not at 0\.1 m/s"), (1.0, np.pi / 2, "flat on the ground")],
+    [(0.1, 0.5, r"steady turns from 0\.762906 m/s upwards, not at 0\.1 m/s"), (1.0, np.pi / 2, "flat on the ground")],
 )
 def test_impossible_turns_are_refused(speed: float, lean: float, message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -191,7 +191,7 @@ def test_vices_of_an_engine(vice: str, message: str) -> None:
         ("not a number", r"returns derivatives that are not finite"),
         ("argument", r"changes its argument x"),
         ("shared", r"changes at the next call: it must be a copy"),
-        ("memory", r"evaluated elsewhere and back, its derivatives differ by .* it keeps memory"),
+        ("memory", r"evaluated elsewhere and again at the point, its derivatives differ by .* it has a memory"),
         ("copy", r"the output 'x' is .* and is said to be a state of"),
         ("name", r"with_interface\(\) takes a name that does not exist"),
     ],

@@ -19,7 +19,7 @@ MODEL = OdeModel(
 
 
 def test_beyond_half_a_turn_the_same_angle_is_named() -> None:
-    with pytest.raises(fl.NumericalError, match="an angle that wraps, ask for -160 deg"):
+    with pytest.raises(fl.NumericalError, match="an angle that wraps, use -160 deg"):
         fl.trim(MODEL, fixed={"th": 200.0}, free=["u"])
 
 

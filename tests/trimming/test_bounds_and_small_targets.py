@@ -40,7 +40,7 @@ def test_the_nearest_point_within_the_bound_of_an_output_is_found() -> None:
 
 
 def test_a_target_out_of_reach_says_how_near_one_comes() -> None:
-    with pytest.raises(NumericalError, match=r"the closest is (2|1\.9999\d*)"):
+    with pytest.raises(NumericalError, match=r"the closest value is (2|1\.9999\d*)"):
         fl.trim(arms(), fixed={"x": 3.0}, free=["ta", "tb"])
 
 
@@ -60,5 +60,5 @@ def test_a_bound_of_a_product_is_kept_from_where_both_factors_vanish(exponent: i
 
 def test_a_bound_that_no_point_keeps_is_refused_from_where_its_slope_vanishes() -> None:
     model = OdeModel("turn", {"x": "u - sin(x)"}, inputs=["u"], outputs={"y": "cos(x)"})
-    with pytest.raises(NumericalError, match="the closest is 1"):
+    with pytest.raises(NumericalError, match="the closest value is 1"):
         fl.trim(model, bounds={"y": (1.2, 1.6)}, free=["u"])

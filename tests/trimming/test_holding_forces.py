@@ -13,7 +13,7 @@ from fmilin import Evaluation, TrimRequest, trim
 from fmilin.errors import NumericalError
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import OdeModel
-from fmilin.numerics.balanced import balanced
+from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
 from fmilin.trimming.algorithm import search
@@ -142,11 +142,11 @@ def test_redundant_inputs_are_those_with_the_smallest_forces_then_the_smallest()
 def test_ranks_of_balanced_matrices_need_a_gap() -> None:
     rotation = np.linalg.qr(np.random.default_rng(3).normal(size=(4, 4)))[0]
     clear = rotation @ np.diag([1.0, 0.5, 0.2, 1e-13]) @ rotation.T
-    assert balanced(clear).rank(1e-8) == 3
+    assert equilibrate_jacobian(clear).rank(1e-8) == 3
     doubtful = rotation @ np.diag([1.0, 1e-4, 1e-7, 1e-9]) @ rotation.T
-    assert balanced(doubtful).rank(1e-8) == 4
+    assert equilibrate_jacobian(doubtful).rank(1e-8) == 4
     units = np.diag(10.0 ** np.arange(-9.0, 7.0, 4.0))
-    assert balanced(units @ clear @ units[::-1, ::-1]).rank(1e-8) == 3
+    assert equilibrate_jacobian(units @ clear @ units[::-1, ::-1]).rank(1e-8) == 3
 
 
 def test_a_mechanism_is_trimmed_on_the_branch_that_it_starts_on() -> None:
@@ -160,7 +160,7 @@ def test_a_neighbour_starts_from_its_solution_and_a_fold_shows() -> None:
     previous = trim(model, fixed={"F": 1.0})
     regularity = [previous.report.regularity]
     for F in (0.5, 0.1, 0.01, 1e-4, 1e-6):
-        request = TrimRequest({"F": F}).checked(model)
+        request = TrimRequest({"F": F}).check(model)
         previous = search(model, request, dict(zip(model.states.names, previous.states.tolist(), strict=True)))
         assert previous.states[0] == pytest.approx(np.sqrt(F), rel=1e-7)
         regularity.append(previous.report.regularity)
@@ -171,7 +171,7 @@ def test_a_neighbour_starts_from_its_solution_and_a_fold_shows() -> None:
 
 def test_postures_beside_each_other_lead_on_to_each_other() -> None:
     machine = excavator()
-    request = TrimRequest({"boom_pin.q": 0.5, "stick_pin.q": -1.6}, free=["boom_force", "stick_force"]).checked(machine)
+    request = TrimRequest({"boom_pin.q": 0.5, "stick_pin.q": -1.6}, free=["boom_force", "stick_force"]).check(machine)
     previous = search(machine, request, {})
     for stick in (-1.5, -1.3, -1.0):
         request = replace(request, fixed={"boom_pin.q": 0.5, "stick_pin.q": stick})

@@ -30,7 +30,7 @@ def test_the_member_of_an_ellipse_that_is_called_nearest_is_so(seed: int) -> Non
     least = np.linalg.norm(grid, axis=1).min()
     reached = np.linalg.norm((point.states - start) / sizes)
     (remark,) = [r for r in point.report.remarks if r.kind == "family"]
-    assert ("nearest to the guess were taken" in remark.message) == point.report.is_nearest
+    assert ("nearest to the guess were chosen" in remark.message) == point.report.is_nearest
     assert reached <= least * (1 + 1e-6) + 1e-9 or not point.report.is_nearest
 
 

@@ -65,10 +65,10 @@ def test_no_equilibrium_at_all() -> None:
         ({"free": ["force"]}, "'force' is not a state, an input or a parameter"),
         ({"fixed": {"F": 1.0}, "free": ["F"]}, "'F' is both fixed and free"),
         ({"fixed": {"x": 0.1}, "bounds": {"x": (0.0, 1.0)}}, "'x' is both fixed and bounded"),
-        ({"bounds": {"F": (0.0, 1.0)}}, "'F' has bounds but is held"),
+        ({"bounds": {"F": (0.0, 1.0)}}, "'F' has bounds but is fixed"),
         ({"bounds": {"y": (1.0, 1.0)}}, "the first must be the smaller one"),
-        ({"guess": {"F": 1.0}}, "'F' is held at its value, so there is nothing to guess"),
-        ({"guess": {"x": 0.1}, "fixed": {"x": 0.1}}, "'x' is fixed, so there is nothing to guess"),
+        ({"guess": {"F": 1.0}}, "'F' is fixed at its value, so it needs no guess"),
+        ({"guess": {"x": 0.1}, "fixed": {"x": 0.1}}, "'x' is fixed, so it needs no guess"),
         ({"fixed": {"x": float("nan")}}, "'x' is not a number"),
         ({"time": float("inf")}, "The time inf is not finite"),
     ],
@@ -79,21 +79,21 @@ def test_requests_that_contradict_themselves(request_: dict[str, Any], message: 
 
 
 def test_no_guess_at_all() -> None:
-    with pytest.raises(fl.UsageError, match="no guess to start from"):
+    with pytest.raises(fl.UsageError, match="needs at least one guess"):
         trim_each(cartesian_pendulum(), [])
 
 
 def test_a_source_that_cannot_change_its_parameters_says_so() -> None:
-    with pytest.raises(fl.UnknownNameError, match="its parameters cannot be changed once it is loaded"):
+    with pytest.raises(fl.UnknownNameError, match="its parameters cannot be changed after loading"):
         trim(pendulum(), free=["L"])
-    with pytest.raises(fl.UsageError, match=r"The parameters of 'by hand' \(L\) cannot be changed once it is loaded"):
+    with pytest.raises(fl.UsageError, match=r"The parameters of 'by hand' \(L\) cannot be changed after loading"):
         pendulum().with_parameters({"L": 2.0})
     assert pendulum().with_parameters({}).states.names == ("x", "y", "vx", "vy")
 
 
 def test_a_guess_where_the_model_is_not_defined() -> None:
     model = OdeModel("root", {"x": "-sqrt(x) - 1"}, start={"x": -100.0})
-    with pytest.raises(fl.NumericalError, match=r"not defined where the search starts: there is no number for 'x'"):
+    with pytest.raises(fl.NumericalError, match=r"not defined where the search starts: 'x' is not a number there"):
         trim(model)
 
 

@@ -68,9 +68,7 @@ def test_a_stable_rest_of_a_machine_with_loops() -> None:
 
 def test_a_rest_that_nothing_holds_is_refused_in_words(tmp_path: Path) -> None:
     model = OdeModel("oscillator", {"x": "v", "v": "(1 - x^2)*v - x"}, start={"x": 0.1})
-    with pytest.raises(
-        fl.NumericalError, match=r"No rest at which the motion stays .* is unstable: 2 of 2 eigenvalues"
-    ):
+    with pytest.raises(fl.NumericalError, match=r"No stable equilibrium .* is unstable: 2 of 2 eigenvalues"):
         fl.trim(model, stable=True)
     done = shell(["trim", "fmilin.systems:four_bar", "--stable", "--fix", "phi=1", "--free", "torque"], tmp_path)
     assert done.status == 5
@@ -108,7 +106,7 @@ class TestManyStarts:
         assert sorted(round(float(p.states[0]), 9) for p in rests.stable) == [-1.0, 1.0]
         assert [p.report.unstable for p in rests] == [0, 0, 1]
         lines = repr(rests).splitlines()
-        assert (lines[0], lines[3]) == ("3 rests, 2 of them stay", "does not stay: x = 0, v = 0")
+        assert (lines[0], lines[3]) == ("3 equilibria, 2 of them stable", "unstable: x = 0, v = 0")
         assert sorted(lines[1:3]) == ["stays: x = -1, v = 0", "stays: x = 1, v = 0"]
 
     def test_rests_of_a_family_count_once(self) -> None:
@@ -130,7 +128,7 @@ class TestManyStarts:
         assert shown["stays"] == len(rests.stable)
 
     def test_nothing_to_be_found_is_said(self) -> None:
-        with pytest.raises(fl.NumericalError, match=r"None of 6 starts leads to a rest"):
+        with pytest.raises(fl.NumericalError, match=r"None of 6 starts leads to an equilibrium"):
             fl.operating_points(OdeModel("drift", {"x": "1 + x^2"}), starts=6)
-        with pytest.raises(fl.UsageError, match="give at least one"):
+        with pytest.raises(fl.UsageError, match="must be at least 1, not 0"):
             fl.operating_points(four_bar(), starts=0)

@@ -162,7 +162,7 @@ def test_a_motion_that_is_steady_at_one_instant_only_is_called_that() -> None:
     point = trim(model, steady=["x"])
     assert point.states[0] == pytest.approx(0.0, abs=1e-3)
     (remark,) = [r for r in point.report.remarks if r.kind == "unsteady"]
-    assert "v should rest and does not" in str(remark)
+    assert "v should be constant and is not" in str(remark)
 
 
 @pytest.mark.parametrize(("speed", "growing"), [(3.0, 2), (5.0, 0), (8.0, 1)])

@@ -104,7 +104,7 @@ class TestTargets:
             outputs={"level": "h2"},
             start={"h1": 1.0, "h2": 1.0},
         )
-        with pytest.raises(fl.NumericalError, match=r"'level' = -1 is in the way: .* the closest is 0\."):
+        with pytest.raises(fl.NumericalError, match=r"'level' = -1 prevents the solution: .* the closest value is 0\."):
             fl.trim(model, fixed={"level": -1.0}, free=["q"])
 
     def test_an_output_on_the_manifold(self) -> None:
@@ -175,20 +175,26 @@ class TestWhatCannotBe:
     @pytest.mark.parametrize(
         ("request_", "message"),
         [
-            ({"fixed": {"three": 2.0}, "free": ["a"]}, r"Nothing that is free moves 'three'.*the closest is 3\."),
-            ({"fixed": {"wave": 2.0}, "free": ["a", "b"]}, r"'wave' = 2 is in the way: .* the closest is 1\."),
+            ({"fixed": {"three": 2.0}, "free": ["a"]}, r"No free quantity affects 'three'.*the closest value is 3\."),
+            (
+                {"fixed": {"wave": 2.0}, "free": ["a", "b"]},
+                r"'wave' = 2 prevents .* closest value is 1\.",
+            ),
             (
                 {"fixed": {"y": 10.0, "power": 2.0}, "free": ["a", "b"]},
-                rf"'y' = 10 is in the way: .* closest is {sqrt(40):.6g}\..*'power' = 2 is .* closest is 5\.",
+                rf"'y' = 10 prevents .* value is {sqrt(40):.6g}\..*'power' = 2 prevents .* value is 5\.",
             ),
             (
                 {"fixed": {"y": 10.0, "power": 10.0, "wave": 0.3}, "free": ["a", "b"]},
-                r"3 targets have 2 freedoms to be met with\.",
+                r"3 targets have only 2 free quantities\.",
             ),
-            ({"fixed": {"y": 10.0}, "free": ["a"], "bounds": {"a": (-9.0, 3.0)}}, r"a = 3 at a bound.*closest is 6\."),
+            (
+                {"fixed": {"y": 10.0}, "free": ["a"], "bounds": {"a": (-9.0, 3.0)}},
+                r"a = 3 at a bound.*closest value is 6\.",
+            ),
             (
                 {"fixed": {"y": 10.0}, "free": ["a", "b"], "bounds": {"power": (0.0, 3.0)}},
-                r"No point at which 'power' keeps its bound 3 was.*bound 'power' = 3 is in the way: .* closest is 5\.",
+                r"No point at which 'power' keeps its bound 3 was.*bound 'power' = 3 prevents .* closest value is 5\.",
             ),
         ],
     )
@@ -203,9 +209,9 @@ class TestWhatCannotBe:
             ({"fixed": {"yy": 1.0}}, r"'yy' is not a state, .* Did you mean 'y'"),
             ({"fixed": {"y": 1.0}, "bounds": {"y": (0, 2)}}, r"'y' is both fixed and bounded"),
             ({"fixed": {"y": 1.0}, "near": {"y": 2.0}}, r"'y' is both fixed and wished for"),
-            ({"near": {"a": 2.0}}, r"'a' is wished for but is held"),
+            ({"near": {"a": 2.0}}, r"'a' is preferred but is fixed"),
             ({"near": {"y": 2.0}, "minimize": "a"}, r"contradict each other"),
-            ({"minimize": "a +"}, r"no complete arithmetic expression"),
+            ({"minimize": "a +"}, r"not a complete arithmetic expression"),
             ({"minimize": "aa"}, r"'aa' is not"),
             ({"fixed": {"der(x)": 2.0}}, r"'der\(x\)' is not"),
             ({"fixed": {"y": float("nan")}}, r"'y' is not a number \(NaN\): give a finite number"),
@@ -219,7 +225,7 @@ class TestWhatCannotBe:
 def test_wrong_targets_on_the_command_line(fmus: Path, tmp_path: Path) -> None:  # noqa: F811
     for fixed, status, message in (
         ("coupler.yy=1", 2, "Did you mean 'coupler.y'"),
-        ("coupler.y=9", 5, "'coupler.y' = 9 m is in the way"),
+        ("coupler.y=9", 5, "'coupler.y' = 9 m prevents"),
     ):
         done = shell(["trim", fmus / "four_bar.fmu", "--fix", fixed, "--free", "torque"], tmp_path)
         assert done.status == status, done.err

@@ -39,9 +39,9 @@ def test_few_are_refused_in_vain() -> None:
 def test_what_runs_away_is_named() -> None:
     """Where steps grow or stay, the refusal says so, names the unknown and its last step."""
     by_name = {v.case.name: v.refusal for v in verdicts("none")}
-    assert "'x' runs away" in by_name["exp"]
+    assert "'x' diverges" in by_name["exp"]
     assert "The last step of 'x' was 1, at" in by_name["exp"]
-    assert "'r' runs away" in by_name["repulsion 1/r^2"]
+    assert "'r' diverges" in by_name["repulsion 1/r^2"]
     assert "last step of 'r'" in by_name["repulsion 1/r^2"]
 
 

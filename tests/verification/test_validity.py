@@ -165,7 +165,7 @@ def test_many_coordinates_are_followed_for_a_shorter_time_and_that_is_said() -> 
 
 
 def test_hours_of_integration_are_refused_with_what_takes_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verifying, "MOST_EVALUATIONS", 500)
+    monkeypatch.setattr(verifying, "MAX_RESPONSE_EVALUATIONS", 500)
     model = oscillators(1.0, 2.0)
     with pytest.raises(UsageError, match=r"Following the 4 channels for 12\.6 s .* Choose a shorter time, horizon="):
         fl.linearize(model).verify(model)

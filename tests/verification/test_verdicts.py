@@ -249,7 +249,7 @@ def test_a_pendulum_that_is_nearly_horizontal_is_right_and_a_wrong_one_is_not(be
 def test_a_horizon_over_which_rounding_hides_everything_is_refused() -> None:
     model = cartesian_pendulum(angle=np.pi / 2 - 1e-6)
     with pytest.raises(
-        fl.UsageError, match=r"rounding of the model hides what the linear model says.*shorter time, horizon="
+        fl.UsageError, match=r"rounding of the model hides the response of the linear model.*shorter time, horizon="
     ):
         fl.linearize(model).verify(model, horizon=3e4)
 
@@ -284,7 +284,7 @@ def test_a_model_that_ends_limits_the_amplitude() -> None:
     (step,) = [c for c in found.channels if c.kind == "step"]
     assert step.validity is not None
     assert 0.95 < step.validity.limit < 1.1
-    assert "no number" in step.validity.limited_by
+    assert "not a number" in step.validity.limited_by
 
 
 def test_parameters_of_the_point_are_set() -> None:
@@ -310,7 +310,7 @@ Change = Callable[[LinearModel], LinearModel]
     [
         (lambda lin: replace(lin, sample_time=0.1), "only continuous ones can be verified"),
         (lambda lin: replace(lin, method=replace(lin.method, coordinates="enlarged")), "singular configuration"),
-        (lambda lin: fl.linearize(four_bar()), "no linear model of 'cartesian_pendulum': 'x0' is no state"),
+        (lambda lin: fl.linearize(four_bar()), "not a linear model of 'cartesian_pendulum': 'x0' is not a state"),
         (lambda lin: fl.linearize(OdeModel("half", {"x": "-x"})), "it has fewer states"),
         (
             lambda lin: replace(lin, full_states=lin.full_states.select([1, 0, 2, 3])),
@@ -339,5 +339,5 @@ def test_a_point_off_the_manifold_is_a_wrong_constraint() -> None:
 @pytest.mark.parametrize("horizon", [0.0, -1.0, float("nan")])
 def test_a_horizon_is_positive(horizon: float) -> None:
     model = cartesian_pendulum()
-    with pytest.raises(fl.UsageError, match=r"horizon is a positive number|'horizon' is not a number \(NaN\)"):
+    with pytest.raises(fl.UsageError, match=r"horizon must be a positive number|'horizon' is not a number \(NaN\)"):
         fl.verify(model, fl.linearize(model), horizon=horizon)

@@ -135,7 +135,7 @@ def test_build_wraps_what_cannot_be_compiled(
     assert main(["build", "my_models.py:swing", "-o", str(tmp_path / "s.fmu")]) == 0
     assert "it runs Python" in capfd.readouterr().err
     assert main(["build", "my_models.py:swing", "-o", str(tmp_path / "t.fmu"), "--fmi", "3.0"]) == 2
-    assert "--fmi 3.0 and --platforms are not to be had" in capfd.readouterr().err
+    assert "--fmi 3.0 and --platforms are not available" in capfd.readouterr().err
     assert not (tmp_path / "t.fmu").exists()
 
 

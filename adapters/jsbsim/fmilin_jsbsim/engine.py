@@ -110,8 +110,8 @@ class JsbsimEngine(Engine, AdjustableEngine):
         if not lasting:
             return []
         return [
-            f"The flight control system has elements with a memory ({', '.join(lasting)}): it is taken at rest, and "
-            "its own motion is no part of the states."
+            f"The flight control system has elements with a memory ({', '.join(lasting)}): they are constant here, "
+            "and their own motion is not part of the states."
         ]
 
     def _started(self) -> list[Signal]:
@@ -163,8 +163,8 @@ class JsbsimEngine(Engine, AdjustableEngine):
             if not change or (i > ROUNDS and change <= AGREED * max(1.0, float(np.abs(now).max()))):
                 return now
         raise NumericalError(
-            f"The accelerations of '{self.info.name}' depend on themselves and do not settle: its aerodynamics take "
-            "the rate of alpha or beta with too large a factor at this state."
+            f"The accelerations of '{self.info.name}' depend on themselves and do not converge: its aerodynamics "
+            "multiply the rate of alpha or beta by too large a factor at this state."
         )
 
     def _kinematics(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

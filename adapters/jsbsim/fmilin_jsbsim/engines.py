@@ -56,10 +56,10 @@ class Engines:
         elif alike and self._has(first, "n2") and not self._has(first, RPM):
             self.remarks.append(
                 "The speeds n1, n2 of the turbines follow the throttle at once: JSBSim moves them at fixed rates, "
-                "which no linear model has, so that they are no states."
+                "which a linear model cannot have, so they are not states."
             )
         elif first:
-            self.remarks.append("The engines' own states are held where they came to rest at the start.")
+            self.remarks.append("The engines' own states are held at their equilibrium at the start.")
 
     def _has(self, engine: str, name: str) -> bool:
         return f"propulsion/{engine}/{name}" in self._jsbsim.properties
@@ -90,7 +90,7 @@ class Engines:
             return
         if not (x[:2] > 0).all():
             raise NumericalError(
-                f"An engine of '{self._jsbsim.name}' that runs has a speed and a manifold pressure above zero, not "
+                f"A running engine of '{self._jsbsim.name}' has a speed and a manifold pressure above zero, not "
                 f"{x[0]:.6g} rev/min and {x[1]:.6g} Pa."
             )
         throttle, friction = self._jsbsim[THROTTLE], self._value(FRICTION)
@@ -105,8 +105,8 @@ class Engines:
                 self._put(FRICTION, friction)
             else:
                 raise NumericalError(
-                    f"The engines of '{self._jsbsim.name}' cannot be brought to {x[0]:.9g} rev/min and {x[1]:.9g} Pa: "
-                    f"they stand at {now[0]:.9g} and {now[1]:.9g}."
+                    f"The engines of '{self._jsbsim.name}' cannot be set to these values, {x[0]:.9g} rev/min and "
+                    f"{x[1]:.9g} Pa:  they remain at {now[0]:.9g} and {now[1]:.9g}."
                 )
         self._jsbsim.set({THROTTLE: throttle})
         if len(x) > 2:

@@ -50,9 +50,9 @@ class Flight:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if not np.isfinite(as_numbers(value, f"The {name} of a flight")):
-                raise UsageError(f"The {name} of a flight is {value}: a finite number is needed.")
+                raise UsageError(f"The {name} of a flight must be a finite number, not {value}.")
         if self.speed <= 0:
-            raise UsageError(f"The speed of a flight is {self.speed:g} ft/s: it is above zero.")
+            raise UsageError(f"The speed of a flight must be above zero, not {self.speed:g} ft/s.")
 
 
 def trim_flight(model: fl.Model, flight: Flight) -> fl.OperatingPoint:
@@ -125,8 +125,8 @@ def balanced_flight(engine: JsbsimEngine, flight: Flight) -> Mapping[str, float]
         worst = int(np.argmax(np.abs(value)))
         raise NumericalError(
             f"No flight of '{engine.info.name}' at {flight.speed:g} ft/s and {flight.altitude:g} ft was found: the "
-            f"best leaves {names[worst]} out of balance. It may be too slow, too fast or too high for it; the angle of "
-            f"attack came to {np.degrees(z[0]):.3g} degrees, " + ", ".join(f"{s.name} to {v:.3g}" for s, v in zip(
+            f"best one has an unbalanced {names[worst]}. It may be too slow, too fast or too high for it; the angle "
+            f"of attack came to {np.degrees(z[0]):.3g} degrees, " + ", ".join(f"{s.name} to {v:.3g}" for s, v in zip(
                 engine.inputs, z[7 : 7 + nu], strict=True)) + "."
         )  # fmt: skip
     x, u = _state(engine, flight, z)
@@ -177,5 +177,5 @@ def _state(engine: JsbsimEngine, flight: Flight, z: FloatArray) -> tuple[FloatAr
 def _engine_of(model: fl.Model) -> JsbsimEngine:
     engine = model.engine if isinstance(model, EngineModel) else None
     if not isinstance(engine, JsbsimEngine):
-        raise UsageError(f"'{model.info.name}' is no aircraft of JSBSim: load one with fl.load('jsbsim:c172x').")
+        raise UsageError(f"'{model.info.name}' is not an aircraft of JSBSim: load one with fl.load('jsbsim:c172x').")
     return engine

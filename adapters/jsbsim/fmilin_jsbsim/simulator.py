@@ -81,7 +81,7 @@ class Simulator:
         if ideal:
             self.remarks.append(f"Actuators are ideal here, without {', '.join(ideal)}.")
         if not loaded:
-            raise ModelError(f"JSBSim cannot load '{path}': see above what it says of it.")
+            raise ModelError(f"JSBSim cannot load '{path}': see the messages that it printed above.")
         fdm.disable_output()
         self.properties = _names(fdm)
         self._set_off()

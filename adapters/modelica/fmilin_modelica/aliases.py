@@ -15,7 +15,7 @@ import casadi as ca
 from fmilin_modelica.declarations import LIBRARY_RANK
 from fmilin_modelica.entries import Entry
 
-__all__ = ["Merged", "WrittenStart", "merge_aliases"]
+__all__ = ["Merged", "SignedClasses", "WrittenStart", "equal_pair", "merge_aliases"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ def merge_aliases(
     residuals: Iterable[Any], states: Sequence[Entry], algebraic: Sequence[Entry], inputs: Sequence[Entry]
 ) -> Merged:
     """Return states and inputs with the names and start values of all variables that equations set equal to them."""
-    classes = _SignedClasses()
+    classes = SignedClasses()
     for residual in residuals:
-        pair = _equal_pair(residual)
+        pair = equal_pair(residual)
         if pair is not None:
             classes.join(*pair)
     members: dict[int, list[tuple[Entry, float]]] = {}
@@ -102,7 +102,7 @@ def _written_starts(state: int, entry: Entry, sign: float) -> list[WrittenStart]
     return [WrittenStart(entry.name, entry.start, state, sign)]
 
 
-def _equal_pair(residual: Any) -> tuple[int, int, float] | None:
+def equal_pair(residual: Any) -> tuple[int, int, float] | None:
     """Return two symbols, and s = +-1, where a residual says a = s b."""
     expression = residual
     while expression.n_dep() == 1 and expression.is_op(ca.OP_NEG):
@@ -124,7 +124,7 @@ def _equal_pair(residual: Any) -> tuple[int, int, float] | None:
     return sides[0], sides[1], sign
 
 
-class _SignedClasses:
+class SignedClasses:
     """Classes of symbols that are equal up to a sign."""
 
     def __init__(self) -> None:

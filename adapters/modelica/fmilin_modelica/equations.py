@@ -10,18 +10,18 @@ true.
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from fmilin_modelica.discrete import DiscreteWalker, deep_recursion
 from fmilin_modelica.entries import Entry
-from fmilin_modelica.parameters import KINDS, ParameterWalker
+from fmilin_modelica.modes import Mode, constrain_stuck_rows
+from fmilin_modelica.parameters import KINDS
 from fmilin_modelica.trees import TreeEvaluator
-from fmilin_modelica.values import Value, binary, is_symbolic, negated
+from fmilin_modelica.values import Value, is_symbolic
 from fmilin_modelica.variables import Variable
 from fmilin_modelica.walker import Scope, UnsupportedError, symbol, tagged
 
@@ -29,17 +29,9 @@ __all__ = ["Equations"]
 
 SHOWN = 6  # names in a message
 _AFTER = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}  # of "time OPERATOR start"
-DEEPEST = 20000  # nested expressions; Python's own limit is 1000
 
 
-@dataclass
-class _Held:
-    """The values of variables that are constant between events, by name."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-
-
-class Equations(ParameterWalker):
+class Equations(DiscreteWalker):
     """A flattened model, walked.
 
     Parameters
@@ -48,23 +40,29 @@ class Equations(ParameterWalker):
         What the front end gives.
     changed : mapping of str to float
         Parameters, or entries of them, with other values than the model's.
+    modes : mapping of int to Mode
+        Variables of state machines that are held, by their numbers.
     """
 
-    def __init__(self, flat: Mapping[str, Any], changed: Mapping[str, float] | None = None) -> None:
-        super().__init__(flat, changed)
+    def __init__(
+        self,
+        flat: Mapping[str, Any],
+        changed: Mapping[str, float] | None = None,
+        modes: Mapping[int, Mode] | None = None,
+    ) -> None:
+        super().__init__(flat, changed, modes)
         self.time = symbol("time")
         self.unread: list[str] = []  # inputs with a default that is not a number at the start
-        self.held = _Held()
         self._symbols: dict[int, Value] = {}
         self._derivatives: dict[int, Value] = {}
-        self._definitions = self._discrete_definitions()
-        with _deep():
+        with deep_recursion():
             for variable in self.variables:
                 if variable.role in ("state", "algebraic", "output", "input"):
                     self._symbols[variable.number] = self._fresh(variable, "{}")
                     if variable.role == "state":
                         self._derivatives[variable.number] = self._fresh(variable, "der({})")
             self.residuals = self._placed(flat["continuous_equation_operations"])
+            self.residuals = self._constrain_stuck_rows()
             self.initial_residuals = [ca.SX(r) for r in self.equations(flat["initialization_equation_operations"])]
             deciding = set(self.frozen)
             self.states = self._entries("state")
@@ -199,15 +197,21 @@ class Equations(ParameterWalker):
         if self.unread:
             named = ", ".join(f"'{name}'" for name in self.unread[:SHOWN])
             notes.append(
-                f"The default of {named} is not a number at the start: the input stands at its start value. Set it "
-                "where it should stand somewhere else."
+                f"The default of {named} is not a number at the start: the input keeps its start value. Set it if it "
+                "should have another value."
             )
-        held = {name: value for name, value in self.held.values.items() if not isinstance(value, str)}
+        modes = {f"pre({self.variables[number].name})" for number in self.modes}
+        held = {n: value for n, value in self.held.items() if not isinstance(value, str) and n not in modes}
+        if self.mode_note:
+            notes.append(self.mode_note)
         if not held:
             return tuple(notes)
         shown = [f"{name} = {value:g}" for name, value in list(held.items())[:SHOWN]]
         more = f" and {len(held) - SHOWN} more" if len(held) > SHOWN else ""
-        return (*notes, f"What changes at events only is held at its start value: {', '.join(shown)}{more}.")
+        return (
+            *notes,
+            f"Variables that change at events only are held at their start values: {', '.join(shown)}{more}.",
+        )
 
     def assertions(self) -> list[tuple[Value, str]]:
         """Return when each assertion of the model fails, and what it says then, as far as that can be read."""
@@ -283,64 +287,28 @@ class Equations(ParameterWalker):
             raise UnsupportedError("'previous' of a clocked variable")
         raise UnsupportedError(f"'{kind}'")
 
-    def _event_condition(self, number: int) -> Value:
-        node = self.flat["conditions"][number]["node"]
-        if node == "initial":
-            return True
-        kind, content = tagged(node)
-        if kind == "always":
-            return True
-        if kind == "relation":
-            return self.value(self.flat["relations"][content]["relation"]["expression"])
-        if kind == "not":
-            return negated(self._event_condition(content), logical=True)
-        if kind == "discrete":
-            return self.value(content)
-        if kind in ("and", "or"):
-            return binary(kind, self._event_condition(content["lhs"]), self._event_condition(content["rhs"]))
-        return False  # clocks, and what rises: instants, and none of them is now
-
-    def _fires(self, activation: Any) -> bool:
-        """Whether an equation holds now: always, or at a start."""
-        return activation == "always" or self._at_start(activation["when"]["trigger"])
-
-    def _at_start(self, number: int) -> bool:
-        node = self.flat["conditions"][number]["node"]
-        if isinstance(node, str):
-            return bool(node == "initial")
-        kind, content = next(iter(node.items()))
-        if kind in ("any_rise", "or", "any"):
-            return self._at_start(content["lhs"]) or self._at_start(content["rhs"])
-        return False
-
-    def _discrete_definitions(self) -> dict[int, int]:
-        """Return the node of each discrete variable that follows from others now."""
-        nodes: dict[int, int] = {}
-        for owner in self.flat["discrete_value_owners"]:
-            for branch in reversed(owner["branches"]):
-                if self._fires(branch["activation"]):
-                    values = [one["value"] for one in branch["values"]]
-                    nodes.update(zip(owner["targets"], values, strict=True))
-        for equation in self.flat["discrete_real_equations"]:
-            kind, content = self._nodes[equation["residual"]]
-            if kind == "binary" and content["operator"] == "subtract" and self._fires(equation["activation"]):
-                for one, other in (("lhs", "rhs"), ("rhs", "lhs")):
-                    side = self._nodes[content[one]]
-                    if side[0] == "coordinate" and "discrete_real" in side[1]:
-                        nodes.setdefault(side[1]["discrete_real"], content[other])
-                        break
-        return nodes
-
-    def _discrete(self, number: int, *, before: bool) -> Value:
-        """Return what changes at events only: from the others where it follows from them, else held at its start."""
-        node = self._definitions.get(number)
-        if before or node is None or number in self._underway:
-            return self._held_value(self.variables[number], before=before)
-        if number not in self._assigned:
-            self._underway.add(number)
-            self._assigned[number] = self.value(node)
-            self._underway.discard(number)
-        return self._assigned[number]
+    def _constrain_stuck_rows(self) -> list[Any]:
+        """Return the residuals, with a constraint where a friction element is stuck."""
+        locked = {k for k, mode in self.modes.items() if mode.now and self._is_locked(k)}
+        if not locked:
+            return self.residuals
+        rows, row = [], 0
+        for operation in self.flat["continuous_equation_operations"]:
+            kind, content = next(iter(operation.items()))
+            count = len(self.equation(operation))
+            if kind == "residual" and self._mentions(content["residual"], ("discrete_value",), locked):
+                rows.append(row)
+            row += count
+        derivatives = {}
+        for variable in self.variables:
+            if variable.role == "state":
+                symbols = zip(
+                    self._flattened(self._derivatives[variable.number]),
+                    self._flattened(self._symbols[variable.number]),
+                    strict=True,
+                )
+                derivatives.update({derivative.__hash__(): state for derivative, state in symbols})
+        return constrain_stuck_rows(self.residuals, rows, derivatives)[0]
 
     def timing(self, table: int) -> tuple[float, float]:
         """Return the start time and the shift of a table over time."""
@@ -355,38 +323,3 @@ class Equations(ParameterWalker):
             if variable.name.endswith(".tableID") and self._parameter(variable) == table:
                 return variable.name.removesuffix(".tableID")
         return ""
-
-    def _held_value(self, variable: Variable, *, before: bool) -> Value:
-        start = self._initial_value(variable.number)
-        value = self._shaped(variable, 0.0 if start is None else self.value(start))
-        value = self._as_numbers(value)
-        if not before or variable.type["scalar"] != "real":  # as the next event of a table
-            for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
-                self.held.values[f"pre({name})" if before else name] = item
-        return value
-
-    def _initial_value(self, number: int) -> int | None:
-        for initial in self.flat["initial_discrete_values"]:
-            if initial["target"] == number:
-                return int(initial["value"])
-        attributes = self.variables[number].attributes
-        return attributes["binding"] if attributes["start"] is None else attributes["start"]  # type: ignore[no-any-return]
-
-    def _as_numbers(self, value: Value) -> Value:
-        if isinstance(value, np.ndarray):
-            out = np.empty(value.shape, object)
-            for index in np.ndindex(value.shape):
-                out[index] = self.start_number(value[index])
-            return out
-        return self.start_number(value)
-
-
-@contextlib.contextmanager
-def _deep() -> Iterator[None]:
-    """Let expressions be nested deeper than Python allows by itself."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, DEEPEST))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)

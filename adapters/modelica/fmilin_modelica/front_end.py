@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zlib
@@ -24,17 +23,20 @@ from typing import Any
 from fmilin.adapters import cache_folder, cache_library, cached_library
 from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
+from fmilin_modelica.classes import list_models
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name
 from fmilin_modelica.needed_classes import needed_files
+from fmilin_modelica.rewriting import rewrite
 from fmilin_modelica.sources import Source, names_of_libraries
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 4
+FORMAT = 6
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
+FRONT_END_LIMITS = ("unsupported", "unevaluable", "unresolved Flat reference", "lexically nested class")
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
@@ -88,8 +90,8 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
         answer = _answer(source, text, model, {})
     if "crash" in answer:
         raise ModelError(
-            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. That is its "
-            "fault."
+            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. Report this "
+            "crash to the front end."
         )
     if "error" in answer:
         raise ModelError(_message(source, text, model, answer["error"]))
@@ -119,7 +121,7 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
     else:
         names = names_of_libraries(source, text)
     request = {
-        "text": f"{text}\n// {' '.join(names)}\n",  # it loads libraries that the text names
+        "text": f"{rewrite(text)}\n// {' '.join(names)}\n",  # it loads libraries that the text names
         "model": model,
         "roots": roots,
         "filename": _file_name(source),
@@ -147,8 +149,8 @@ def _answer(source: Source, text: str, model: str | None, library: Mapping[str, 
                 )
             except subprocess.TimeoutExpired:
                 raise ModelError(
-                    f"The Modelica front end (rumoca) did not answer about '{source.shown}' within "
-                    f"{FLATTENING_TIME:g} s and was ended. Load a smaller part of the model."
+                    f"The Modelica front end (rumoca) did not finish with '{source.shown}' within {FLATTENING_TIME:g} "
+                    "s and was ended. Load a smaller part of the model."
                 ) from None
         if done.returncode:
             words = errors.read_text("utf-8", "replace").strip().splitlines()
@@ -164,11 +166,17 @@ def _version() -> str:
 
 
 def _copy_files(library: Mapping[str, Path], folder: Path) -> None:
-    """Copy the needed files of libraries into a folder; the front end reads no others, such as data of tables."""
+    """Copy the needed files of libraries into a folder, rewritten where the front end needs that.
+
+    It reads no others, such as data of tables.
+    """
     for place, file in library.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
-            shutil.copyfile(file, folder / place)
+            raw = file.read_bytes()
+            text = raw.decode("utf-8-sig", "replace")
+            changed = rewrite(text)
+            (folder / place).write_bytes(raw if changed == text else changed.encode())
 
 
 def _list_folders(library: Mapping[str, Path]) -> list[str]:
@@ -250,9 +258,9 @@ def _digest(path: str) -> str:
 def _message(source: Source, text: str, model: str | None, words: str) -> str:
     shown = source.shown
     if "Unable to infer model" in words and "Candidates:" in words:
-        candidates = words.partition("Candidates:")[2].strip().rstrip(".")
-        first = candidates.split(", ")[0]
-        return f"'{shown}' holds several models: {candidates}. Say which one, as in '{shown}:{first}'."
+        candidates = list_models(source.text) or words.partition("Candidates:")[2].strip(" .,").split(", ")
+        names, first = ", ".join(candidates), candidates[0]
+        return f"'{shown}' contains several models: {names}. Name one of them, as in '{shown}:{first}'."
     if position := _syntax_error(source, text, model):
         return position
     first, _, further = words.replace("fmilin-no-folder/", "").partition("Related failures")
@@ -276,8 +284,8 @@ def _syntax_error(source: Source, text: str, model: str | None) -> str:
                 what = re.search(r"×\s*(.+?)\n\s*╭", diagnostic.message, re.DOTALL)
                 said = "a syntax error" if what is None else _one_line(what[1].replace("│", ""))
                 return (
-                    f"'{source.shown}' is no Modelica: {said} in line {position[2]}, column {position[3]}. "
-                    "Correct the file and try again."
+                    f"'{source.shown}' is not Modelica: {said} in line {position[2]}, column {position[3]}. Correct "
+                    "the file and try again."
                 )
     return ""
 
@@ -295,11 +303,16 @@ def _where(source: Source, text: str, reason: str) -> str:
 
 
 def _advice(source: Source, reason: str) -> str:
+    if "unbalanced" in reason and source.file is None:
+        return " A library's model is balanced as a rule: this is a limit of the front end, which counts differently."
     if "unbalanced" in reason:
-        return " Every unknown needs one equation: add what is missing, or leave out what is too much."
+        return (
+            " Every unknown needs one equation: add the missing ones, or remove the surplus. Where other Modelica "
+            "tools accept the model, this is a limit of the front end."
+        )
     if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
         return _libraries_hint(source)
-    if "unsupported" in reason:
+    if any(words in reason for words in FRONT_END_LIMITS):
         return " This is a limit of the front end."
     return ""
 
@@ -307,8 +320,8 @@ def _advice(source: Source, reason: str) -> str:
 def _libraries_hint(source: Source) -> str:
     libraries = ", ".join(library_name(Path(root)) for root in source.roots)
     return (
-        f" Libraries at hand: {libraries}." if libraries else
-        " No library is at hand. Name the folder that contains Modelica/: options={'library': ['FOLDER']}, or the "
+        f" Available libraries: {libraries}." if libraries else
+        " No library is available. Name the folder that contains Modelica/: options={'library': ['FOLDER']}, or the "
         "environment variable MODELICAPATH."
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import casadi as ca
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelicaModel"]
 
+MODE_ITERATIONS = 12  # of events at the start; each friction element needs three at most
 _ADVICE = {"Always": 0, "Prefer": 1, "Default": 2, "Avoid": 3, "Never": 4}
 
 
@@ -54,8 +55,12 @@ class ModelicaEngine(DaeEngine):
             starting, point = self._begin(graph)
         except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
             graph = self._guessed(graph)
-            starting, point = self._begin(graph)
-        found = _with_parameters(graph, equations.free, point)
+            try:
+                starting, point = self._begin(graph)
+            except ConstraintError:
+                starting, point = self._begin(graph, is_damped=True)
+        graph, starting, point = self._settle_modes(graph, starting, point)
+        found = _with_parameters(graph, self.equations.free, point)
         if not self.keeps_structure(found):
             # Start values of free parameters, 0 mostly, hid terms of the equations and of the initial equations.
             graph = found
@@ -71,10 +76,10 @@ class ModelicaEngine(DaeEngine):
         fails = starting.holds(point, [condition for condition, _ in said])
         failed = [f"'{words}'" for (_, words), now in zip(said, fails, strict=True) if now]
         if failed:
-            self.notes = (*self.notes, f"What the model asserts does not hold at its start: {', '.join(failed)}.")
+            self.notes = (*self.notes, f"Assertions of the model fail at its start: {', '.join(failed)}.")
         self.moved = tuple(moved_starts(self.merged.written, point.x))
         started = replace(
-            _with_parameters(graph, equations.free, point),
+            _with_parameters(graph, self.equations.free, point),
             states=Signals(
                 replace(s, start=float(v), nominal=size)
                 for s, v, size in zip(graph.states, point.x, sizes, strict=True)
@@ -83,11 +88,30 @@ class ModelicaEngine(DaeEngine):
         if started != graph:
             self._take(started)
 
-    def _begin(self, graph: DaeGraph) -> tuple[Starting, Point]:
+    def _begin(self, graph: DaeGraph, *, is_damped: bool = False) -> tuple[Starting, Point]:
         """Reduce the equations, and look for a consistent start."""
         super().__init__(graph)
-        starting = Starting(self, *_conditions(self.equations, self.merged), self.equations.free)
+        conditions, names = _conditions(self.equations, self.merged)
+        starting = Starting(self, conditions, names, self.equations.free, is_damped=is_damped)
         return starting, starting.consistent(_start_order(self.merged.states))
+
+    def _settle_modes(self, graph: DaeGraph, starting: Starting, point: Point) -> tuple[DaeGraph, Starting, Point]:
+        """Return the start with the friction elements in the modes that it gives them, by iterating events."""
+        for _ in range(MODE_ITERATIONS):
+            here = point.without_noise()
+            modes = self.equations.modes_at(partial(starting.values_at, here))
+            if modes == self.equations.modes:
+                break
+            equations = Equations(self.equations.flat, self.equations.changed, modes)
+            self.equations = equations
+            self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
+            graph = graph_of(equations, self.merged)
+            starting, point = self._begin(graph)
+        if self.equations.mode_note:
+            graph = replace(graph, notes=self.equations.notes())
+            self._take(graph)
+            self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
+        return graph, starting, point
 
     def _guessed(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
@@ -104,15 +128,17 @@ class ModelicaEngine(DaeEngine):
     def with_parameters(self, values: Mapping[str, float]) -> ModelicaEngine:
         """Return the same engine with other values.
 
-        Where initial equations determine the start or free parameters, these follow: the start is looked for again.
+        Where initial equations determine the start or free parameters, or friction may be stuck, these follow: the
+        start is looked for again.
         """
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
         has_conditions = bool(_conditions(self.equations, self.merged)[1])
-        if values.keys() <= quick and all(values.values()) and not (self.missing or has_conditions):
+        is_settled = not (self.missing or has_conditions or self.equations.mode_note)
+        if values.keys() <= quick and all(values.values()) and is_settled:
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
             graph = replace(self.graph, parameters=signals)
             if self.keeps_structure(graph):
-                return self.having(graph)
+                return self.with_system(graph)
         pairs = zip(self.graph.parameters, self.equations.parameters.values(), strict=True)
         changed = {signal.name: signal.start for signal, entry in pairs if signal.start != entry.value}
         return type(self)(self.source, opened(self.source, {**self.equations.changed, **changed, **values}))
@@ -160,11 +186,16 @@ class ModelicaModel(DaeModel):
         note = f"Parameters without a value, to be set before anything is computed: {', '.join(missing)}."
         return (*super().notes, *([note] if missing else []))
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return unit and description of each parameter by its name."""
+        parameters = [v for v in self.engine.equations.variables if v.role == "parameter"]
+        return {name: Signal(name, v.unit, description=v.description) for v in parameters for _, name in v.entries()}
+
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return, at the start itself, which start values that the model writes had to move."""
         moved, x = self.engine.moved, point.states
         is_start = all(np.isclose(x[m.state], m.became * m.sign, rtol=AS_WRITTEN, atol=AS_WRITTEN) for m in moved)
-        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and is_start else []))
+        return (*super().list_point_remarks(point), *([moved_remark(moved)] if moved and is_start else []))
 
     @classmethod
     def opened(cls, source: Source) -> Self:
@@ -182,7 +213,7 @@ def opened(source: Source, changed: Mapping[str, float] | None = None) -> Equati
     try:
         return _opened(source, changed)
     except UnsupportedError as error:
-        raise ModelError(f"'{source.shown}' has {error}: the Modelica adapter does not know that.") from None
+        raise ModelError(f"'{source.shown}' has {error}, which the Modelica adapter does not support.") from None
 
 
 def _opened(source: Source, changed: Mapping[str, float] | None) -> Equations:

@@ -35,7 +35,9 @@ def moved_starts(written: Sequence[WrittenStart], states: FloatArray) -> Iterato
 
 
 def moved_remark(moved: Sequence[MovedStart]) -> Remark:
-    """Return the remark on start values that had to move."""
+    """Return the diagnostic on start values that had to move."""
     listed = "; ".join(f"{m.name} = {m.written:.6g} became {m.became:.6g}" for m in moved[:LISTED])
     more = f" (and {len(moved) - LISTED} more)" if len(moved) > LISTED else ""
-    return Remark("moved", f"Start values of the model do not fit each other or its equations: {listed}{more}.")
+    return Remark(
+        "moved", f"Start values of the model are inconsistent with each other or its equations: {listed}{more}."
+    )

@@ -104,7 +104,9 @@ class ParameterWalker(TableWalker):
             if scalar not in KINDS:
                 raise UsageError(f"The parameter '{name}' is a {scalar}: set it in the model's text.")
             if scalar != "real" and float(value) != int(value):
-                raise UsageError(f"The parameter '{name}' is of the type {scalar}, and cannot be {value}.")
+                raise UsageError(
+                    f"The parameter '{name}' is of the type {scalar}, and cannot be {value}. Give a value of this type."
+                )
             values[name] = KINDS[scalar](value)
         return values
 
@@ -117,7 +119,9 @@ class ParameterWalker(TableWalker):
         if number in self._assigned:
             return self._assigned[number]
         if number in self._underway:
-            raise UsageError(f"The parameter '{variable.name}' depends on itself.")
+            raise UsageError(
+                f"The parameter '{variable.name}' depends on itself. Remove the cycle from the declarations."
+            )
         self._underway.add(number)
         node = self._initial_parameter(variable)
         if self._lacks_value(variable, node):

@@ -46,7 +46,7 @@ class Source:
         try:
             return self.file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"'{self.file}' cannot be read: {error}.") from None
+            raise ModelError(f"'{self.file}' cannot be read: {error}. Check the path and its permissions.") from None
 
     def uses_signals_alone(self) -> bool:
         """Whether the text uses nothing of the Modelica Standard Library but the signals of blocks."""
@@ -94,7 +94,7 @@ def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) 
     """
     given = options.get("library", ())
     if isinstance(given, (str, Path)):
-        raise UsageError(f"'library' is a sequence: write library=['{given}'] even for a single folder.")
+        raise UsageError(f"'library' must be a sequence: write library=['{given}'] even for a single folder.")
     source = Source(path, model, ())
     return replace(source, roots=library_roots(given, versions_used(source.text))).of_package()
 

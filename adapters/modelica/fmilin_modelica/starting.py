@@ -23,10 +23,13 @@ ITERATIONS = 60
 CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
 STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
+SHORTEST_STEP = 1e-9  # part of a damped step
+DECREASE = 1e-4  # of the residuals over a whole damped step, at least
 PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one step. Looser: solutions without meaning
 RANK = 1e-10  # singular values below this part of the largest count as zero
 SINGULAR_UNKNOWNS = 1e13  # condition number above which equations do not determine the unknowns
 ROUNDED = 1e-13  # of the terms of a sum: what is left below it counts as zero. Looser: slopes are lost
+NOISE = 1e-10  # a velocity below it stands still. Looser: friction is stuck where it slides
 WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
 
 
@@ -39,6 +42,11 @@ class Point:
     free: FloatArray  # parameters that the initial equations determine
     worst: float
     equation: str
+
+    def without_noise(self) -> Point:
+        """Return the same with zeros for what only rounding tells from zero."""
+        x, w = (np.where(np.abs(values) < NOISE, 0.0, values) for values in (self.x, self.w))
+        return replace(self, x=x, w=w)
 
 
 class Starting:
@@ -53,15 +61,26 @@ class Starting:
         Of these conditions.
     free : sequence of str
         Parameters that the conditions determine.
+    is_damped : bool
+        Whether steps are shortened until the residuals become smaller.
     """
 
-    def __init__(self, engine: DaeEngine, conditions: Any, names: Sequence[str], free: Sequence[str]) -> None:
+    def __init__(
+        self,
+        engine: DaeEngine,
+        conditions: Any,
+        names: Sequence[str],
+        free: Sequence[str],
+        *,
+        is_damped: bool = False,
+    ) -> None:
+        self._is_damped = is_damped
         system, graph = engine.reduced, engine.graph
         self._engine, self.count = engine, len(graph.states)
         self._p, places = graph.values, [graph.parameters.positions[name] for name in free]
         self._free = np.array(places, dtype=int)
         own = [*system.solved, *system.invariants]
-        written = engine.written(list(conditions.elements())) if conditions.numel() else []
+        written = engine.express(list(conditions.elements())) if conditions.numel() else []
         rows = ca.vertcat(ca.SX(0, 1), *(row.value for row in own), *written)
         self._names = [*(row.name for row in own), *names]
         self._own = len(own)
@@ -84,7 +103,7 @@ class Starting:
         )
 
     def _values(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return residuals and their slopes by states, unknowns and parameters, in sizes of these."""
+        """Return residuals and their derivatives by states, unknowns and parameters, in sizes of these."""
         p, count = self._p.copy(), self._sizes.size - self._free.size
         p[self._free] = y[count:]
         r, J = self._function(0.0, self._engine.inputs.starts, p, y[:count])
@@ -113,7 +132,10 @@ class Starting:
         return self._iterate(begin, held, rows, CHEAP)
 
     def _iterate(self, begin: Point, held: Sequence[int], rows: Any, parameter_step: float) -> Point:
-        """Return where Newton's iteration ends; parameters move by parts of their sizes in one step."""
+        """Return where Newton's iteration ends; parameters move by parts of their sizes in one step.
+
+        A damped step is shorter where the residuals grow: whole steps jump between the two limits of an amplifier.
+        """
         free = np.setdiff1d(np.arange(self._sizes.size), np.asarray(held, dtype=int))
         names = np.array(self._names, dtype=object)[rows]
         y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
@@ -137,19 +159,40 @@ class Starting:
                 y[free] += step * self._sizes[free]
                 polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
                 return min(polished, now, key=lambda point: point.worst)
-            y[free] += step * self._sizes[free] / max(1.0, longest)
+            move = step * self._sizes[free] / max(1.0, longest)
+            y[free] += move * (self._damping(y, free, move, rows, scales) if self._is_damped else 1.0)
         return best
+
+    def _largest_residual(self, y: FloatArray, rows: Any, scales: FloatArray) -> float:
+        """Return the size of the residuals; infinity or NaN where one has no value."""
+        return float(np.abs(self._values(y)[0][rows] / scales).max(initial=0.0))
+
+    def _damping(self, y: FloatArray, free: Any, move: FloatArray, rows: Any, scales: FloatArray) -> float:
+        """Return the largest of 1, 1/2, 1/4, ... of a step with which the residuals become smaller."""
+        before, factor = self._largest_residual(y, rows, scales), 1.0
+        while factor > SHORTEST_STEP:
+            there = y.copy()
+            there[free] += factor * move
+            if self._largest_residual(there, rows, scales) <= (1.0 - DECREASE * factor) * before:
+                return factor
+            factor /= 2.0
+        return factor
 
     def holds(self, point: Point, conditions: Sequence[Any]) -> list[bool]:
         """Return which conditions hold there."""
+        return [bool(value) for value in self.values_at(point, conditions)]
+
+    def values_at(self, point: Point, expressions: Sequence[Any]) -> list[float]:
+        """Return the values of expressions there."""
         system, graph = self._engine.reduced, self._engine.graph
-        written = self._engine.written([ca.SX(condition) for condition in conditions])
+        written = self._engine.express([ca.SX(expression) for expression in expressions])
         given = [graph.time, system.u, graph.p, ca.vertcat(graph.x, system.unknowns)]
         p = self._p.copy()
         p[self._free] = point.free
-        values = ca.Function("conditions", given, [ca.vertcat(ca.SX(0, 1), *written)])
+        values = ca.Function("values", given, [ca.vertcat(ca.SX(0, 1), *written)])
         inputs = self._engine.inputs.starts
-        return [bool(v) for v in values(0.0, inputs, p, np.concatenate((point.x, point.w))).full().ravel()]
+        found: list[float] = values(0.0, inputs, p, np.concatenate((point.x, point.w))).full().ravel().tolist()
+        return found
 
     def motions(self, point: Point, *, conditions: bool) -> FloatArray:
         """Return the directions of the states (N, P) that the equations, and the conditions, leave free."""
@@ -164,10 +207,10 @@ class Starting:
         return T
 
     def _without_unknowns(self, J: FloatArray) -> FloatArray:
-        """Return the slopes by states and parameters of what holds when the unknowns have followed.
+        """Return the derivatives by states and parameters of what holds when the unknowns have followed.
 
         Unknowns may be larger than states by many powers of ten, currents of diodes beside their voltages: the states
-        would be lost in a null space of both. Where the unknowns are not determined, the slopes by all.
+        would be lost in a null space of both. Where the unknowns are not determined, the derivatives by all.
         """
         n, solved = self.count, self._solved
         unknowns = slice(n, n + solved)
@@ -205,8 +248,8 @@ class Starting:
         if point.worst > CONSISTENT:
             raise ConstraintError(
                 f"No consistent start of '{self._engine.info.name}' was found: '{point.equation}' is left with "
-                f"{point.worst:.3g}. Look at the start values with 'fixed = true' and at the initial equations: too "
-                "many may be given, or start values far from any solution.",
+                f"{point.worst:.3g}. Check the start values with 'fixed = true' and the initial equations: too many "
+                "may be given, or start values far from any solution.",
                 residuals={point.equation: point.worst},
             )
         groups = [list(group) for group in order]

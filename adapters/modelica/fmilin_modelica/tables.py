@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.adapters import TableRange
+from fmilin_modelica.strings import STRING_FUNCTIONS
 from fmilin_modelica.values import Value, is_symbolic
 from fmilin_modelica.walker import UnsupportedError, Walker
 
@@ -103,6 +104,9 @@ class TableWalker(Walker):
         described = self.flat["functions"][function]
         if described["external"] is None:
             return super().evaluated(function, arguments)
+        of_strings = STRING_FUNCTIONS.get(described["name"])
+        if of_strings is not None and not any(map(is_symbolic, arguments)):
+            return [of_strings(*arguments)]
         name = described["name"].rpartition(".")[2]
         if name in _VALUES or name in _TIME_VALUES:
             return [self._looked_up(arguments, timed=name in _TIME_VALUES)]

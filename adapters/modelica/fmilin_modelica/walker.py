@@ -220,7 +220,7 @@ class Walker:
         base = np.array(self.value(content["base"], scope), object, copy=True)
         places = self._places(number, scope)
         if any(is_symbolic(index) for index in places):
-            raise UnsupportedError("an assignment to an entry whose index depends on the state")
+            raise UnsupportedError("an assignment to an entry with an index that depends on the state")
         base[places] = self.value(content["value"], scope)
         return base
 

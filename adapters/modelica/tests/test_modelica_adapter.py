@@ -65,7 +65,7 @@ def test_a_front_end_that_was_stopped_is_an_error(written, monkeypatch, tmp_path
     script.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n")
     monkeypatch.setattr(front_end, "FLATTENING_TIME", 0.5)
     monkeypatch.setattr(compiler_process, "__file__", str(script))
-    with pytest.raises(ModelError, match=r"did not answer about .*model\.mo.* within 0\.5 s"):
+    with pytest.raises(ModelError, match=r"did not finish with .*model\.mo.* within 0\.5 s"):
         fl.load(written(PENDULUM.replace("Pendulum", "Stopped")))
 
 
@@ -84,7 +84,7 @@ def test_a_file_with_several_models_wants_a_name(written):
     )
     source = written(text)
     assert pytest.approx(-2.0) == fl.linearize(fl.load(f"{source}:P.B")).A
-    with pytest.raises(ModelError, match=r"several models: P.A, P.B. Say which one, as in '.*model.mo:P.A'"):
+    with pytest.raises(ModelError, match=r"several models: P.A, P.B. Name one of them, as in '.*model.mo:P.A'"):
         fl.load(source)
     with pytest.raises(ModelError, match=r"no model 'P\.C'"):
         fl.load(f"{source}:P.C")
@@ -119,9 +119,9 @@ def test_a_library_that_is_not_there_is_asked_for(written, monkeypatch):
     monkeypatch.delenv("MODELICAPATH", raising=False)
     with pytest.raises(UsageError, match="the folder that contains"):
         fl.load(written(PENDULUM), options={"library": ["no/such/folder"]})
-    with pytest.raises(ModelError, match="No library is at hand"):
+    with pytest.raises(ModelError, match="No library is available"):
         fl.load("modelica:Modelica.Mechanics.Rotational.Examples.First")
-    with pytest.raises(UsageError, match="is a sequence"):
+    with pytest.raises(UsageError, match="must be a sequence"):
         fl.load(written(PENDULUM), options={"library": "no/such/folder"})
 
 

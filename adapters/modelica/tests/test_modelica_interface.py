@@ -137,7 +137,7 @@ def test_a_name_of_the_negative_of_a_state_stands_for_it_with_the_opposite_sign(
     lambda model: fl.sweep(model, {"w_minus": [1.0, 2.0]}),
 ])  # fmt: skip
 def test_the_negative_of_an_input_is_neither_an_input_nor_an_axis(action):
-    with pytest.raises(UsageError, match="'w_minus' is the negative of 'w', and its name cannot stand here"):
+    with pytest.raises(UsageError, match="'w_minus' is the negative of 'w', and its name cannot be used here"):
         action(load("Negatives"))
 
 
@@ -178,3 +178,39 @@ def test_what_changes_at_instants_of_time_is_held_at_its_start():
     linear = fl.linearize(model)
     np.testing.assert_allclose(linear.A, [[-1]], atol=1e-14)
     np.testing.assert_allclose(linear.f0, [-1], atol=1e-14)
+
+
+DESCRIBED = """
+package Library
+  partial model Base "no model to choose"
+    parameter Real m(unit = "kg") = 2 "Mass";
+  end Base;
+  model Cart "end Cart; in a comment"
+    extends Base;
+    parameter Real c[2](each unit = "N/m") = {3, 4} "Stiffness";
+    Real x(start = 1), v;
+  equation
+    der(x) = v;
+    m*der(v) = -c[1]*x - c[2]*x;
+  end Cart;
+  block Gain
+    input Real u;
+    output Real y = 2*u;
+  end Gain;
+end Library;
+"""
+
+
+def test_info_shows_units_and_descriptions_of_parameters_and_the_models_of_a_file(tmp_path):
+    file = tmp_path / "library.mo"
+    file.write_text(DESCRIBED)
+    with pytest.raises(fl.FmilinError, match=r"several models: Library\.Cart, Library\.Gain\. Name one"):
+        fl.load(file)
+    command = [sys.executable, "-m", "fmilin", "info", f"{file}:Library.Cart", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    parameters = {p["name"]: (p["unit"], p["description"]) for p in json.loads(done.stdout)["parameters"]}
+    assert parameters == {
+        "m": ("kg", "Mass"),
+        "c[1]": ("N/m", "Stiffness"),
+        "c[2]": ("N/m", "Stiffness"),
+    }

@@ -107,5 +107,30 @@ def test_a_branch_that_is_not_taken_may_lie_outside_of_a_domain():
 
 
 def test_a_number_outside_of_a_domain_that_counts_is_said_in_words():
-    with pytest.raises(fl.NumericalError, match="returns no number for the derivative of the state 'x'"):
+    with pytest.raises(fl.NumericalError, match="returns NaN for the derivative of the state 'x'"):
         fl.linearize(fl.load(f"{FILE}:Language.NoNumber"))
+
+
+ROCKET = """
+model Rocket "It loses mass: der(m*v) and der(x - x0) are derivatives of expressions"
+  input Real F(start = 6);
+  parameter Real x0 = 1;
+  Real m(start = 2, fixed = true), v(start = 3, fixed = true), x(start = 1, fixed = true), y = 4;
+  Real rate = der(m^2);
+equation
+  der(m) = -0.5;
+  der(m*v) = F - 0.5*v;
+  der(x - y) = v;
+end Rocket;
+"""
+
+
+def test_derivatives_of_expressions(tmp_path):
+    """The momentum p = m*v is a state: p' = F - p/(2 m), v = p/m, (m^2)' = -m."""
+    file = tmp_path / "rocket.mo"
+    file.write_text(ROCKET)
+    momentum = "der_argument_2"
+    linear = fl.linearize(fl.load(file), independent=["m", momentum, "x"], outputs=["rate", "v"])
+    np.testing.assert_allclose(linear.A, [[0, 0, 0], [0.75, -0.25, 0], [-1.5, 0.5, 0]], atol=1e-12)
+    np.testing.assert_allclose(linear.C, [[-1, 0, 0], [-1.5, 0.5, 0]], atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [-0.5, 6 - 1.5, 3], atol=1e-12)

@@ -152,7 +152,7 @@ def test_folders_without_a_library_and_names_that_are_not_there_are_refused(plan
     empty.mkdir()
     with pytest.raises(UsageError, match="There is no Modelica library in"):
         fl.load("modelica:Planar.Examples.Pendulum", options={"library": [empty]})
-    with pytest.raises(ModelError, match="Libraries at hand: Planar, Constants_"):
+    with pytest.raises(ModelError, match="Available libraries: Planar, Constants_"):
         fl.load("modelica:Planar.Examples.Nothing", options={"library": [planar, constants]})
 
 

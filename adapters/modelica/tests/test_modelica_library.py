@@ -70,3 +70,21 @@ end Tab;
     far = fl.trim(model, guess={"x": 3.1})
     (said,) = (remark.message for remark in far.report.remarks if remark.kind == "extrapolated")
     assert "'pump.u' = 3 is outside of 0 to 2.5, the data of the table 'pump'" in said
+
+
+STRINGS = """
+model Vector "The letters of a vector group decide on the ratio of a transformer"
+  constant String group = "Dy5";
+  constant String first = Modelica.Utilities.Strings.substring(group, 1, 1);
+  parameter Real k = (if first == "D" then 3 else 1) + Modelica.Utilities.Strings.length(group);
+  Real x(start = 1, fixed = true);
+equation
+  der(x) = -k*x;
+end Vector;
+"""
+
+
+def test_functions_of_strings_in_parameters(tmp_path, standard_library):
+    file = tmp_path / "vector.mo"
+    file.write_text(STRINGS)
+    assert fl.linearize(fl.load(file, options={"library": [str(standard_library)]})).A[0, 0] == -(3 + 3)

@@ -112,3 +112,11 @@ def test_a_start_that_initial_equations_determine_follows_the_parameters():
     assert start_of(model)["x"] == pytest.approx(6.0)
     for changed in (model.with_parameters({"k": 5.0}), load("SteadyStart", parameters={"k": 5.0})):
         assert start_of(changed) == {"x": pytest.approx(10.0), "z": pytest.approx(10.0)}
+
+
+def test_an_amplifier_starts_between_its_limits(standard_library):
+    """Whole steps of Newton's iteration from zero currents jump from one limit to the other."""
+    name = "modelica:Modelica.Electrical.Analog.Examples.OpAmps.LowPass"
+    linear = fl.linearize(fl.load(name, options={"library": [str(standard_library)]}))
+    # C = T/R2 with T = 1/(2 pi), R1 = R2; the input is at -v/(1 + V0) instead of 0
+    assert linear.A[0, 0] == pytest.approx(-2 * np.pi * (1 + 1 / 15001), rel=1e-9)

@@ -134,7 +134,7 @@ def test_what_changes_at_events_is_held_and_said():
     model = load("Bouncing")
     linear = fl.linearize(model)
     assert_same(linear, [[0, 1], [0, -0.3]])
-    assert any("held at its start value: kicks = 3" in note for note in model.notes)
+    assert any("held at their start values: kicks = 3" in note for note in model.notes)
 
 
 def test_initial_equations_and_a_parameter_among_them():
@@ -147,12 +147,12 @@ def test_initial_equations_and_a_parameter_among_them():
 def test_what_was_before_an_event_is_held_and_said():
     model = load("Hysteresis")
     assert_same(fl.linearize(model), [[2]])
-    assert model.notes == ("What changes at events only is held at its start value: pre(on) = 1.",)
+    assert model.notes == ("Variables that change at events only are held at their start values: pre(on) = 1.",)
 
 
 def test_an_assertion_that_fails_at_the_start_is_told():
     (note,) = load("Asserted").notes
-    assert note == "What the model asserts does not hold at its start: 'x is too large'."
+    assert note == "Assertions of the model fail at its start: 'x is too large'."
 
 
 def test_a_singular_model_is_refused_with_its_equations():

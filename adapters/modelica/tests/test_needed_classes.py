@@ -57,7 +57,7 @@ def test_a_class_that_is_not_needed_is_not_read(plant):
 
 def test_what_is_missing_is_said_of_the_whole_library(plant):
     (plant / "Plant" / "Unused.mo").unlink()
-    with pytest.raises(ModelError, match=r"`Plant\.Fast\.Tub` does not exist. Libraries at hand: Plant"):
+    with pytest.raises(ModelError, match=r"`Plant\.Fast\.Tub` does not exist. Available libraries: Plant"):
         fl.load("modelica:Plant.Fast.Tub", options={"library": [plant]})
 
 

@@ -78,7 +78,8 @@ class MujocoAdapter(Adapter):
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
         """Return the model of a file that is written as ``mujoco:scene.xml``, by the ``way`` that is asked for.
 
-        The engine, or ``{"way": "mechanism"}``: the native mechanism with its own slopes, refused where there is none.
+        The engine, or ``{"way": "mechanism"}``: the native mechanism with its own derivatives, rejected where there is
+        none.
         """
         from fmilin_mujoco.choice import native_mechanism
         from fmilin_mujoco.left_out import NotUnderstoodError
@@ -86,7 +87,7 @@ class MujocoAdapter(Adapter):
 
         way = options.get("way", "engine")
         if way not in WAYS:
-            raise UsageError(f"'{way}' is no way to compute an MJCF model: {' and '.join(WAYS)} are.")
+            raise UsageError(f"'{way}' is not a way to compute an MJCF model: use {' or '.join(WAYS)}.")
         engine = self._engine_of(path, options)
         try:
             return MujocoModel(engine) if way == "engine" else native_mechanism(engine)
@@ -128,11 +129,11 @@ def without_meshes(text: str) -> tuple[str, int]:
     return text, len(meshes)
 
 
-MOST_COPIES = 10_000
+MAX_COPIES = 10_000
 
 
 def _check_copies(path: Path) -> None:
-    """Refuse a file of which MuJoCo would make hundreds of thousands of elements, which takes it minutes."""
+    """Reject a file of which MuJoCo would make hundreds of thousands of elements, which takes it minutes."""
     content = path.read_bytes()
     if b"<replicate" not in content:
         return
@@ -141,10 +142,10 @@ def _check_copies(path: Path) -> None:
         for replicate in root.iter("replicate"):
             times = [int(r.get("count", "1")) for r in (replicate, *replicate.iterancestors("replicate"))]
             elements += math.prod(times) * len(replicate)
-        if elements > MOST_COPIES:
+        if elements > MAX_COPIES:
             raise ModelError(
-                f"'{path}': its <replicate> elements stand for {elements:,} others, more than the {MOST_COPIES:,} that "
-                "are allowed. Ask for fewer copies."
+                f"'{path}': its <replicate> elements create {elements:,} others, more than the limit of "
+                f"{MAX_COPIES:,}. Use fewer copies."
             )
 
 
@@ -156,5 +157,5 @@ def compiled(path: Path) -> tuple[Any, tuple[str, ...]]:
     text, count = without_meshes(path.read_text(encoding="utf-8"))
     if not count:
         return mujoco.MjModel.from_xml_path(str(path)), ()
-    remark = f"{count} meshes of the URDF file are left out: they have no part in the dynamics."
+    remark = f"{count} meshes of the URDF file are left out: they do not affect the dynamics."
     return mujoco.MjModel.from_xml_string(text), (remark,)

@@ -54,7 +54,7 @@ def native_mechanism(engine: MujocoEngine) -> MeasuredMechanism:
         description = description_of(engine.compiled, engine.start, engine.info.name, tuple(engine.notes))
         return _compared(_mechanism(description, engine), engine)
     except FmilinError as error:
-        raise NotUnderstoodError(f"as a mechanism it is refused ({error})") from error
+        raise NotUnderstoodError(f"it is not valid as a mechanism ({error})") from error
 
 
 def _mechanism(description: MechanismDescription, engine: MujocoEngine) -> MeasuredMechanism:

@@ -59,15 +59,15 @@ def anchored(model: Any, start: Start) -> tuple[str, ...]:
     if not anchored:
         return ()
     return (
-        f"What these equality constraints hold to the ground is held where it is at the keyframe '{start.keyframe}', "
-        f"beside where MuJoCo compiled it: {', '.join(anchored)}.",
+        "The parts that these equality constraints hold to the ground stay at their positions in the keyframe "
+        f"'{start.keyframe}', not at those of MuJoCo's compilation: {', '.join(anchored)}.",
     )
 
 
 def closed_start(model: Any, start: Start, equalities: Sequence[Equality]) -> tuple[Start, tuple[str, ...]]:
     """Return the nearest start that closes all loops, positions and velocities, and by how much it differs.
 
-    Where the loops cannot be closed the start stays what it was, to be refused with its gaps.
+    Where the loops cannot be closed the start stays what it was, to be rejected with its gaps.
     """
     if not equalities:
         return start, ()
@@ -95,8 +95,8 @@ def closed_start(model: Any, start: Start, equalities: Sequence[Equality]) -> tu
         start = replace(start, qpos=data.qpos.copy())
     if opened > WORTH_A_REMARK:
         remarks.append(
-            f"Where the model starts its equality constraints are open by up to {opened:.3g} m or rad: positions were "
-            f"moved by up to {np.abs(change).max():.3g} m or rad, as little as closes them."
+            f"At the start of the model its equality constraints are open by up to {opened:.3g} m or rad: positions "
+            f"were moved by up to {np.abs(change).max():.3g} m or rad, as little as closes them."
         )
     turned = float(np.abs(qvel - start.qvel).max(initial=0.0))
     if turned > WORTH_A_REMARK:
@@ -186,10 +186,10 @@ def start_of(model: Any, keyframe: str | None = None) -> Start:
     """
     names = tuple(name_of(model, KEY, i, "keyframe") for i in range(model.nkey))
     if keyframe is not None and not isinstance(keyframe, str):
-        raise UsageError(f"'keyframe' is the name of a keyframe, not {keyframe!r}.")
+        raise UsageError(f"'keyframe' must be the name of a keyframe, not {keyframe!r}.")
     if keyframe is not None and keyframe not in names:
         if not names:
-            raise UsageError(f"There is no keyframe '{keyframe}': the model has none, and starts at its qpos0.")
+            raise UsageError(f"There is no keyframe '{keyframe}': the model has no keyframes, and starts at its qpos0.")
         raise UnknownNameError.among(keyframe, list(names), "a keyframe of the model")
     data = mujoco.MjData(model)
     if not names:

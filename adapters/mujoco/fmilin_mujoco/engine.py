@@ -4,7 +4,8 @@
 
 with the solution of least |lambda| in the metric of M where constraints are redundant.
 
-The file is longer than others as one class holds MuJoCo's buffers, which values, slopes, errors and positions share.
+The file is longer than others as one class holds MuJoCo's buffers, which values, derivatives, errors and positions
+share.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class MujocoEngine(Engine):
         When an equality constraint cannot be made ideal.
     """
 
-    whole_slopes = True
+    has_all_derivatives = True
 
     def __init__(self, model: Any, name: str, start: Start | None = None, feet: Sequence[Foot] = ()) -> None:
         start = start_of(model) if start is None else start
@@ -210,7 +211,7 @@ class MujocoEngine(Engine):
         """Return the model with feet held where they are at a point, which becomes its start."""
         nq, nv = self._m.nq, self._m.nv
         if twice := [foot.name for foot in feet if any(foot.name == other.name for other in self._held_feet)]:
-            raise ModelError(f"The foot '{twice[0]}' is held already.")
+            raise ModelError(f"The foot '{twice[0]}' is held already. Name it once.")
         start = replace(self._start, time=t, qpos=x[:nq], qvel=x[nq : nq + nv], act=x[nq + nv :], ctrl=u)
         return MujocoEngine(self._given, self.info.name, start, (*self._held_feet, *feet))
 
@@ -242,8 +243,8 @@ class MujocoEngine(Engine):
         size = np.abs(stress).max(axis=1, initial=0.0)
         return np.asarray(size[len(G) - self._forces :] < np.sqrt(RANK))
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
-        """Return the engine with limits opened at which controls stand, and remarks on what is saturated."""
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> MujocoEngine:
+        """Return the engine with limits opened at which controls stand, and diagnostics on what is saturated."""
         self._set(t, x, u)
         for compute in (mujoco.mj_fwdPosition, mujoco.mj_fwdVelocity, mujoco.mj_fwdActuation):
             compute(self._m, self._d)
@@ -265,7 +266,7 @@ class MujocoEngine(Engine):
     def slopes(
         self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the slopes of rates, sensors, contact forces (:mod:`fmilin_mujoco.slopes`), gaps and their rates.
+        """Return the derivatives of rates, sensors, contact forces (:mod:`fmilin_mujoco.slopes`), gaps and their rates.
 
         With dq as a velocity d: dg = G d, and d(G v) = (change of G along d) v + G dv.
         """
@@ -280,7 +281,7 @@ class MujocoEngine(Engine):
         return np.vstack((self._turning(q, v, dq, dv), a, act)), np.vstack((sensors, forces, *gaps))
 
     def errors(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how wrong slopes by positions may be: of rates (N,) and of quantities (nz,)."""
+        """Return how wrong derivatives by positions may be: of rates (N,) and of quantities (nz,)."""
         slopes, nq, nv = self._slopes_at(t, x, u), self._m.nq, self._m.nv
         point, rates = slopes.point, np.zeros(len(x))
         unknowns = np.abs(point.factors.solve(np.eye(len(point.errors)))) @ point.errors
@@ -291,7 +292,7 @@ class MujocoEngine(Engine):
         return rates, np.concatenate((seen, unknowns[len(unknowns) - self._forces :], gaps))
 
     def _slopes_at(self, t: float, x: FloatArray, u: FloatArray) -> _AtPoint:
-        """Return what the slopes along any direction are made of; the last point is kept."""
+        """Return what the derivatives along any direction are made of; the last point is kept."""
         key = _key(t, x, u)
         if self._last_slopes is None or self._last_slopes[0] != key:
             self._last_slopes = (key, self._new_slopes(t, x, u))
@@ -320,7 +321,7 @@ class MujocoEngine(Engine):
         return np.concatenate((np.full(len(self._sensors) + self._forces, np.nan), g, G @ self._d.qvel))
 
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return gaps and their rates, and their slopes by all states; NaN for sensors and contact forces."""
+        """Return gaps and their rates, and their derivatives by all states; NaN for sensors and contact forces."""
         if not self._equalities:
             return None
         m, nq, nv = self._m, self._m.nq, self._m.nv
@@ -339,7 +340,7 @@ class MujocoEngine(Engine):
         return values, slopes
 
     def _turning(self, q: FloatArray, v: FloatArray, dq: FloatArray, dv: FloatArray) -> FloatArray:
-        """Return the slopes of q', shape (nq, k)."""
+        """Return the derivatives of q', shape (nq, k)."""
         rates = np.zeros(dq.shape)
         for at, dof, size in self._straight:
             rates[at : at + size] = dv[dof : dof + size]

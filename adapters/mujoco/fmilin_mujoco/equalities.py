@@ -107,7 +107,7 @@ class Weld(Equality):
 
 
 Factors = dict[int, float]
-"""Of joints with one freedom, by number: a joint alone, or a tendon over joints."""
+"""Of joints with one degree of freedom, by number: a joint alone, or a tendon over joints."""
 
 
 class Coupling(Equality):

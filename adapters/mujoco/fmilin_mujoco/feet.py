@@ -10,7 +10,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.adapters import Contact, Foot, unknown_foot
+from fmilin.adapters import Contact, Foot, unknown_foot_error
 from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.signals import FloatArray
 from fmilin_mujoco.equalities import Connect, Weld, held_to_world
@@ -95,7 +95,7 @@ def _held(model: Any, data: Any, foot: Foot) -> HeldFoot:
     kind, index = _find(model, foot.name)
     body = index if kind == OBJECT.mjOBJ_BODY else int(_body_of(model, kind)[index])
     if model.body_weldid[body] == 0:
-        raise ModelError(f"The foot '{foot.name}' is fixed to the world: nothing needs to hold it.")
+        raise ModelError(f"The foot '{foot.name}' is fixed to the world, so holding it has no effect. Leave it out.")
     touch = _touch(model, data, body, index if kind == OBJECT.mjOBJ_GEOM else None)
     g = np.array(model.opt.gravity)
     up = -g / np.linalg.norm(g) if g.any() else np.array([0.0, 0.0, 1.0])
@@ -108,7 +108,7 @@ def _held(model: Any, data: Any, foot: Foot) -> HeldFoot:
     size = float(model.stat.extent)
     if touch is None:
         contact = Contact(foot, up)
-        remark = f"The foot '{foot.name}' touches nothing at the start: it is held where it is, in the air."
+        remark = f"The foot '{foot.name}' touches nothing at the start: it is held in the air."
     else:
         contact = Contact(foot, touch.normal, touch.friction, touch.points - p)
         if abs(touch.distance) > WORTH_A_REMARK * size:
@@ -130,7 +130,7 @@ def _others(foot: Foot, p: FloatArray, points: Mapping[str, FloatArray]) -> str:
         return ""
     said = " and ".join(f"'{foot.name}:{how}', {distance:.2g} m away," for how, distance in away.items())
     what = {"contact": "the point of contact", "center": "the centre", "lowest": "the lowest point"}[foot.at]
-    return f" What is held is {what} of its geometry; {said} would give another linear model."
+    return f" The held point is {what} of its geometry; {said} would give another linear model."
 
 
 def _shapes(model: Any, kind: Any, index: int, body: int) -> list[int]:
@@ -150,7 +150,7 @@ def _find(model: Any, name: str) -> tuple[Any, int]:
     counts = (model.nsite, model.ngeom, model.nbody)
     names = [mujoco.mj_id2name(model, k, i) for k, n in zip(KINDS, counts, strict=True) for i in range(n)]
     named = list(dict.fromkeys(n for n in names if n and n != "world"))
-    raise unknown_foot(name, named, "a site, geom or body of the model that could be held")
+    raise unknown_foot_error(name, named, "a site, geom or body of the model that could be held")
 
 
 def _body_of(model: Any, kind: Any) -> Any:
@@ -192,6 +192,6 @@ def _require_rest(model: Any, data: Any, foot: Foot, body: int, p: FloatArray) -
     speed = float(np.linalg.norm(J @ data.qvel))
     if speed > AT_REST * max(1.0, float(np.abs(data.qvel).max(initial=0.0))):
         raise ConstraintError(
-            f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a point "
-            "where it rests."
+            f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Choose a point "
+            "at which it does not move."
         )

@@ -32,7 +32,7 @@ def remarks(model: Any, start: Start, held: Collection[int] = ()) -> list[str]:
         remarks.append(f"Contacts are left out; at the start these bodies touch: {_listed(touching)}.")
     limited = _at_limits(model, data)
     if limited:
-        remarks.append(f"Limits are left out; at the start these are at theirs: {_listed(limited)}.")
+        remarks.append(f"Limits are left out; at the start these are at a limit: {_listed(limited)}.")
     rubbing = [_joint(model, int(model.dof_jntid[i])) for i in np.flatnonzero(model.dof_frictionloss)]
     if rubbing:
         remarks.append(f"Dry friction (frictionloss) is left out: {_listed(list(dict.fromkeys(rubbing)))}.")
@@ -91,7 +91,7 @@ _SWITCHED_OFF = ("ACTUATION", "SPRING", "DAMPER", "SENSOR")
 
 
 def require_understood(model: Any) -> None:
-    """Refuse what no part of the mechanism could express.
+    """Reject what no part of the mechanism could express.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """All equality constraints of a model at once: gaps, their gradients, and how these change as the model moves.
 
-MuJoCo keeps the screws of all freedoms (``cdof``, about the centre of mass of their tree): a point at r from there
-moves with l + w x r. Everything here is sums of these over the freedoms that move a body.
+MuJoCo keeps the screws of all degrees of freedom (``cdof``, about the centre of mass of their tree): a point at r from
+there moves with l + w x r. Everything here is sums of these over the degrees of freedom that move a body.
 """
 
 from __future__ import annotations

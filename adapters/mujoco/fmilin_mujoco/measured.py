@@ -26,10 +26,10 @@ __all__ = ["MeasuredEngine", "MeasuredMechanism"]
 
 WORTH = 1.3
 """How many times as long the mechanism takes before the engine is asked instead: noise does not decide."""
-MOST_MEASURED = 500
+MAX_MEASURED = 500
 """States of a model up to which both ways are tried: MuJoCo's loop in C over many bodies is the quicker one."""
 VISITS = 6
-"""Evaluations beside one of all slopes, as in a checked linear model."""
+"""Evaluations beside one of all derivatives, as in a checked linear model."""
 NOTHING = np.empty(0)
 
 
@@ -46,11 +46,11 @@ class MeasuredEngine(MechanismEngine):
     through: MujocoEngine | None = None
     engine_here: MujocoEngine | None = None
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism as it is seen at a point, by whichever way is quicker."""
         if self.through is None or not self._is_slower:
-            return super().seen_at(t, x, u)
-        engine_here = self.through.seen_at(t, x, u)
+            return super().resolve_limits(t, x, u)
+        engine_here = self.through.resolve_limits(t, x, u)
         if id(engine_here) not in self._views:
             view = self._views[id(engine_here)] = copy(self)
             view.engine_here, view.batches, view.compilable, view.names_limits = (
@@ -59,14 +59,14 @@ class MeasuredEngine(MechanismEngine):
                 False,
                 engine_here.names_limits,
             )
-            view.info = replace(self.info, tool=f"{self.info.tool}, slopes by its engine, which took less time")
+            view.info = replace(self.info, tool=f"{self.info.tool}, derivatives by its engine, which were faster")
             view.notes = (*self.notes, *engine_here.notes[len(self.through.notes) :])
         return self._views[id(engine_here)]
 
     @property
     def _is_slower(self) -> bool:
         """Whether the mechanism takes longer than the engine: of a large model it does, and to try it is dear."""
-        return len(self.states) > MOST_MEASURED or self.seconds[0] >= WORTH * self.seconds[1]
+        return len(self.states) > MAX_MEASURED or self.seconds[0] >= WORTH * self.seconds[1]
 
     @cached_property
     def _views(self) -> dict[int, Self]:
@@ -119,10 +119,10 @@ class MeasuredMechanism(Mechanism):
         slopes = None if self._engine_model is None else self._engine_model.products(t, x, u, dx, du)
         if slopes is None:
             return super().products(t, x, u, dx, du)
-        return replace(slopes, residuals=self._residual_slopes((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
+        return replace(slopes, residuals=self._differentiate_residuals((t, x, u), dx, du, np.empty((0, dx.shape[1]))))
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the slopes at a point, by either way."""
+        """Return the derivatives at a point, by either way."""
         n, k = len(x), len(u)
         slopes = None if self._engine_model is None else self.products(t, x, u, np.eye(n, n + k), np.eye(n + k)[n:])
         engine_here = self.engine.engine_here

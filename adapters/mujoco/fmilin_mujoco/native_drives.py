@@ -134,7 +134,7 @@ def _target(
     if kind == TRN.mjTRN_SITE and second < 0:
         placement = Placement(tuple(model.site_pos[first]), matrix_of(model.site_quat[first]))
         return {"body": names[int(model.site_bodyid[first])], "gear": tuple(gear), "placement": placement}, False
-    word = "a site seen from another" if kind == TRN.mjTRN_SITE else kind.name.removeprefix("mjTRN_").lower()
+    word = "a site relative to another" if kind == TRN.mjTRN_SITE else kind.name.removeprefix("mjTRN_").lower()
     raise NotUnderstoodError(f"the actuator '{name}' drives {word}")
 
 
@@ -155,7 +155,7 @@ def _law(model: Any, i: int, name: str, has_length: bool) -> dict[str, Any]:  # 
             what, word = kind.name.removeprefix("mj").split("_", 1)
             raise NotUnderstoodError(f"the actuator '{name}' has the {what.lower()} '{word.lower()}'")
     if model.actuator_actearly[i]:
-        raise NotUnderstoodError(f"the actuator '{name}' looks a step ahead (actearly)")
+        raise NotUnderstoodError(f"the actuator '{name}' acts one step early (actearly)")
     gain = _gain(model, i).copy()
     bias = model.actuator_biasprm[i, :3].copy() if kinds[1] == BIAS.mjBIAS_AFFINE else np.zeros(3)
     if not has_length:  # which is zero in MuJoCo

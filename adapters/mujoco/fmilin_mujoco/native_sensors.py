@@ -131,7 +131,7 @@ def _add(model: Any, i: int, names: Sequence[str], parts: list[str], sensors: Se
         word = kind.name.removeprefix("mjSENS_").lower()
         raise NotUnderstoodError(f"the sensor '{name}' is of the kind '{word}'")
     if model.sensor_refid[i] >= 0:
-        raise NotUnderstoodError(f"the sensor '{name}' is seen from another frame")
+        raise NotUnderstoodError(f"the sensor '{name}' is measured in another frame")
     _add_of_frame(kind, _frame(model, i, name, names), parts, sensors, model)
 
 
@@ -156,7 +156,7 @@ def _add_of_frame(kind: Any, frame: _Frame, parts: list[str], sensors: Sensors, 
     elif kind == SENS.mjSENS_MAGNETOMETER:
         size = float(np.linalg.norm(model.opt.magnetic))
         if not size:
-            raise NotUnderstoodError("a magnetometer feels no field")
+            raise NotUnderstoodError("a magnetometer has no field")
         field = triple(model.opt.magnetic / size)
         sensors.sensors.extend(
             Sensor(part, "direction", body, axis=field, pointer=triple(e), factor=size)
@@ -194,7 +194,7 @@ def _pulled(model: Any) -> bool:
 
 
 def _require_no_offset(model: Any, kind: Any, name: str) -> None:
-    """Refuse potential energies that differ by a constant, or by what compensates gravity."""
+    """Reject potential energies that differ by a constant, or by what compensates gravity."""
     still = model.body_mass[1:][model.body_weldid[1:] == 0]
     if kind == SENS.mjSENS_E_POTENTIAL and (still.any() or (model.body_gravcomp * model.body_mass).any()):
         raise NotUnderstoodError(f"the sensor '{name}' counts bodies that do not move, or are carried")

@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from fmilin.adapters import limit_remarks, side_of
+from fmilin.adapters import classify_side, limit_remarks
 from fmilin_mujoco.names import ACTUATOR, JOINT, name_of
 
 __all__ = ["Muscle", "Saturation", "describe_branches", "muscles_of", "opened", "saturation_of"]
@@ -44,7 +44,7 @@ def saturation_of(model: Any, data: Any) -> Saturation:
         limits = _limits(model, i)
         if limits is not None:
             value = float(data.ctrl[_address(model, "actuator_ctrladr", i)])
-            side = side_of(value, *limits)
+            side = classify_side(value, *limits)
             if side == "beyond":
                 beyond.append(f"{name} ({value:.6g} is outside {limits[0]:.6g} .. {limits[1]:.6g})")
             elif side != "inside":
@@ -59,11 +59,11 @@ def _pushed(model: Any, data: Any) -> list[str]:
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         if _takes_one(model, i):
             force = float(data.actuator_force[_address(model, "actuator_outadr", i)])
-            if side_of(force, *model.actuator_forcerange[i]) != "inside":
+            if classify_side(force, *model.actuator_forcerange[i]) != "inside":
                 saturated.append(f"{name_of(model, ACTUATOR, i, 'actuator')} (force {force:.6g})")
     for j in np.flatnonzero(model.jnt_actfrclimited).tolist():
         force = float(data.qfrc_actuator[model.jnt_dofadr[j]])
-        if side_of(force, *model.jnt_actfrcrange[j]) != "inside":
+        if classify_side(force, *model.jnt_actfrcrange[j]) != "inside":
             saturated.append(f"the joint {name_of(model, JOINT, j, 'joint')} (force {force:.6g})")
     return saturated
 
@@ -115,7 +115,7 @@ def describe_branches(model: Any, muscles: tuple[Muscle, ...]) -> list[str]:
         name = name_of(model, ACTUATOR, muscle.actuator, "actuator")
         notes.append(
             f"The muscle '{name}' has a kink where its activation equals its control: the linear model has the branch "
-            f"of {kind}, with a time constant of {constant:.4g} s; on the way back it is {other:.4g} s."
+            f"of {kind}, with a time constant of {constant:.4g} s; in the other direction it is {other:.4g} s."
         )
     return notes
 

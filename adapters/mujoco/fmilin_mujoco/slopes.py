@@ -1,13 +1,13 @@
-"""Slopes of accelerations and sensors from MuJoCo's own quantities, at one point.
+"""Derivatives of accelerations and sensors from MuJoCo's own quantities, at one point.
 
 With accelerations a and multipliers held, the equations leave the residuals
 
     r = M(q) a + c(q, v) - tau(q, v, act, ctrl) + G' lambda,     s = G a + (dG/dt) v,
 
-which take no solution of equations. Their slopes along every freedom, speed, activation and control are differences of
-fourth order (of second order where MuJoCo's forces are polynomials), in MuJoCo's own loop over its inverse dynamics
-where that knows all of it; those of the constraints are exact. M da + G' dlambda = -dr, G da = -ds then give the slopes
-of the accelerations along any direction.
+which take no solution of equations. Their derivatives along every freedom, speed, activation and control are
+differences of fourth order (of second order where MuJoCo's forces are polynomials), in MuJoCo's own loop over its
+inverse dynamics where that knows all of it; those of the constraints are exact. M da + G' dlambda = -dr, G da = -ds
+then give the derivatives of the accelerations along any direction.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import mujoco
 import numpy as np
 
-from fmilin.adapters import NullSpaceFactors, side_of
+from fmilin.adapters import NullSpaceFactors, classify_side
 from fmilin.signals import FloatArray
 from fmilin_mujoco.loops import Loops, Posture
 from fmilin_mujoco.saturation import MUSCLE, Muscle
@@ -28,7 +28,7 @@ from fmilin_mujoco.saturation import MUSCLE, Muscle
 __all__ = ["Clamps", "PointSlopes", "clamps_at", "slopes_at", "slopes_of_loops", "without_clamps"]
 
 TURN = 2.0**-10
-"""Step along freedoms, in rad, or in m for models larger than 1 m."""
+"""Step along degrees of freedom, in rad, or in m for models larger than 1 m."""
 STENCIL = ((1, 2 / 3, -1 / 6), (2, -1 / 12, 1 / 12))
 """Multiples of a step, with the weights of a difference of fourth order, and of what one of second order leaves out."""
 NEAR = ((1, 1 / 2, 0.0),)
@@ -57,7 +57,7 @@ Stencil = Sequence[tuple[int, float, float]]
 
 @dataclass(frozen=True)
 class PointSlopes:
-    """What :func:`slopes_at` finds; columns are freedoms, speeds, activations, controls.
+    """What :func:`slopes_at` finds; columns are degrees of freedom, speeds, activations, controls.
 
     Attributes
     ----------
@@ -67,7 +67,8 @@ class PointSlopes:
         Accelerations held.
     by_acceleration : array, shape (ns, nv)
     errors, sensor_errors : array, shape (nv + m,), (ns,)
-        How wrong slopes along freedoms may be: rounding of the largest force over a step, and what is left out.
+        How wrong derivatives along degrees of freedom may be: rounding of the largest force over a step, and what is
+        left out.
     factors : NullSpaceFactors
     """
 
@@ -80,7 +81,7 @@ class PointSlopes:
     factors: NullSpaceFactors
 
     def along(self, directions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the slopes of a, act', sensors and multipliers along directions (k, j)."""
+        """Return the derivatives of a, act', sensors and multipliers along directions (k, j)."""
         unknowns = self.factors.solve(-self.residuals @ directions)
         a = unknowns[: self.by_acceleration.shape[1]]
         sensors = self.sensors @ directions + self.by_acceleration @ a
@@ -99,7 +100,7 @@ class Held:
 
 
 def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> PointSlopes:
-    """Return the slopes at the point in ``data``, where everything has been computed."""
+    """Return the derivatives at the point in ``data``, where everything has been computed."""
     nv, na, nu, m, ns = model.nv, model.na, model.nu, len(held.multipliers), len(held.sensors)
     base = [(array, array.copy()) for array in (data.qpos, data.qvel, data.act, data.ctrl)]
     forces = np.abs([data.qfrc_bias, data.qfrc_passive, data.qfrc_actuator]).max(initial=0.0)
@@ -193,19 +194,19 @@ def clamps_at(model: Any, data: Any) -> Clamps:
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         out = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
         force = float(data.actuator_force[out])
-        if side_of(force, *model.actuator_forcerange[i]) == "inside":
+        if classify_side(force, *model.actuator_forcerange[i]) == "inside":
             forces.append(i)
         elif model.actuator_gaintype[i] in PLAIN_GAINS and model.actuator_biastype[i] in PLAIN_BIASES:
             constant.append((i, force))
     joints = [
         j
         for j in np.flatnonzero(model.jnt_actfrclimited).tolist()
-        if side_of(float(data.qfrc_actuator[model.jnt_dofadr[j]]), *model.jnt_actfrcrange[j]) == "inside"
+        if classify_side(float(data.qfrc_actuator[model.jnt_dofadr[j]]), *model.jnt_actfrcrange[j]) == "inside"
     ]
     controls = []
     for i in np.flatnonzero(model.actuator_ctrllimited).tolist():
         address = int(model.actuator_ctrladr[i]) if hasattr(model, "actuator_ctrladr") else i
-        if side_of(float(data.ctrl[address]), *model.actuator_ctrlrange[i]) == "inside":
+        if classify_side(float(data.ctrl[address]), *model.actuator_ctrlrange[i]) == "inside":
             controls.append(i)
     return Clamps(tuple(forces), tuple(joints), tuple(controls), tuple(constant))
 
@@ -274,7 +275,7 @@ class _Differences:
         return slopes
 
     def _by_inverse(self, variable: int, h: float, stencil: Stencil) -> FloatArray:
-        """Return the same by positions (0), speeds (1) or accelerations (2), from MuJoCo's one-sided slopes."""
+        """Return the same by positions (0), speeds (1) or accelerations (2), from MuJoCo's one-sided derivatives."""
         model, data, n = self._model, self._data, self._model.nv
         differences, slopes = np.zeros((n, n)), np.zeros((2, n, n))
         seen, slopes_seen = np.zeros((n, model.nsensordata)), np.zeros((2, model.nsensordata, n))
@@ -288,7 +289,7 @@ class _Differences:
         return np.concatenate((slopes, slopes_seen[:, self._held.sensors], np.zeros((2, model.na, n))), axis=1)
 
     def _bends_of_drag(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
-        """Return what long steps see of drag beyond its slopes (nv, k): next to rest it goes as |v| v."""
+        """Return what long steps see of drag beyond its derivatives (nv, k): next to rest it goes as |v| v."""
 
         def drag(j: int, h: float) -> FloatArray:
             move(j, h)
@@ -327,7 +328,7 @@ class _Differences:
             self._accelerate(self._held.a)
 
     def by_acceleration(self) -> FloatArray:
-        """Return the slopes of sensors by accelerations, which they are linear in."""
+        """Return the derivatives of sensors by accelerations, which they are linear in."""
         held, nv = self._held, self._model.nv
         columns = np.zeros((len(held.sensors), nv))
         if self._fast and self._inverts:

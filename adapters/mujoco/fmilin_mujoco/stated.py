@@ -1,4 +1,4 @@
-"""Slopes from MuJoCo's engine, which are differences in part, with how wrong they may be."""
+"""Derivatives from MuJoCo's engine, which are differences in part, with how wrong they may be."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fmilin import Evaluation
-from fmilin.adapters import EngineModel, ExactSlopes, GivenSlopes
+from fmilin.adapters import EngineModel, ExactSlopes, PointDerivatives
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 
 __all__ = ["EngineSlopes", "MujocoModel"]
 
 
-class EngineSlopes(GivenSlopes):
+class EngineSlopes(PointDerivatives):
     """Slopes at a point whose columns of positions, the first ones, have ``errors`` in rates and outputs, (N + ny,)."""
 
     def __init__(
@@ -36,13 +36,13 @@ class MujocoModel(EngineModel):
     engine: MujocoEngine
 
     def exact_slopes(self, t: float, x: FloatArray, u: FloatArray) -> ExactSlopes | None:
-        """Return the engine's slopes with their errors."""
+        """Return the engine's derivatives with their errors."""
         given = super().exact_slopes(t, x, u)
-        if not isinstance(given, GivenSlopes):
+        if not isinstance(given, PointDerivatives):
             return given
         return EngineSlopes(given.values, given._slopes, self.slope_errors(t, x, u), self.engine.compiled.nq)
 
     def slope_errors(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return how wrong slopes of rates and outputs by positions may be, shape (N + ny,)."""
+        """Return how wrong derivatives of rates and outputs by positions may be, shape (N + ny,)."""
         full = self._full(u)
         return np.concatenate(self.engine.pick(self._selection, *self.engine.errors(t, x, full), 0 * x, 0 * full)[:2])

@@ -139,7 +139,7 @@ def test_refusals(tmp_path: Path, text: str, message: str) -> None:
 def test_other_xml_is_not_claimed(tmp_path: Path) -> None:
     from fmilin.errors import UsageError
 
-    with pytest.raises(UsageError, match="no model that fmilin knows"):
+    with pytest.raises(UsageError, match="not a model that fmilin can read"):
         fl.load(write(tmp_path, "<!-- <mujoco> --><robot/>"))
 
 
@@ -172,7 +172,7 @@ def test_copies_without_end_are_refused(tmp_path: Path, outer: int, inner: int) 
     copies = f'<replicate count="{outer}" offset="1 0 0"><replicate count="{inner}">{geom}</replicate></replicate>'
     path = tmp_path / "copies.xml"
     path.write_text(f"<mujoco><worldbody>{copies}</worldbody></mujoco>", encoding="utf-8")
-    with pytest.raises(fl.ModelError, match=r"<replicate> elements stand for [\d,]+ others, more than the 10,000"):
+    with pytest.raises(fl.ModelError, match=r"<replicate> elements create [\d,]+ others, more than the 10,000"):
         fl.load(path)
 
 

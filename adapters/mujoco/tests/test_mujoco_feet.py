@@ -175,7 +175,7 @@ def test_a_site_a_geom_and_a_body_are_held(scene: Callable[..., NativeModel]) ->
     assert fl.linearize(loose.with_held(["corner"])).A.shape == (8, 8)
     flat = loose.with_held(["sole:flat"])
     assert flat.outputs.names[-6:] == ("sole.fx", "sole.fy", "sole.fz", "sole.tx", "sole.ty", "sole.tz")
-    (standing,) = (r.message for r in flat.remarks_at(flat.start) if r.kind == "standing")
+    (standing,) = (r.message for r in flat.list_point_remarks(flat.start) if r.kind == "standing")
     assert "sole carries 20.6 N and needs no friction" in standing
     assert fl.linearize(loose.with_held(["box", "corner"])).A.shape == (4, 4)  # it turns about the line between them
 
@@ -186,7 +186,7 @@ def test_what_a_held_foot_could_not_do_is_said(scene: Callable[..., NativeModel]
 
     def said(force: float) -> str:
         point = fl.operating_point(model, {"side": force})
-        return " ".join(r.message for r in model.remarks_at(point) if r.kind == "contact")
+        return " ".join(r.message for r in model.list_point_remarks(point) if r.kind == "contact")
 
     assert said(6.1) == ""
     assert "needs a friction of 0.305" in said(6.28)
@@ -195,7 +195,7 @@ def test_what_a_held_foot_could_not_do_is_said(scene: Callable[..., NativeModel]
 
 def test_a_foot_in_the_air_is_held_there_and_that_is_said(scene: Callable[..., NativeModel]) -> None:
     model = scene(height=0.5).with_held(["sole"])
-    assert "The foot 'sole' touches nothing at the start: it is held where it is, in the air." in model.notes
+    assert "The foot 'sole' touches nothing at the start: it is held in the air." in model.notes
     assert fl.linearize(model).A.shape == (8, 8)
     hovering = scene(height=0.056).with_held(["sole"])
     assert any("The foot 'sole' is 0.006 m above the ground at the start" in note for note in hovering.notes)
@@ -206,7 +206,7 @@ def test_a_foot_in_the_air_is_held_there_and_that_is_said(scene: Callable[..., N
     [
         (["soul"], fl.UnknownNameError, r"'soul' is not a site, geom or body of the model .*'sole'"),
         (["rock"], fl.ModelError, r"The foot 'rock' is fixed to the world"),
-        (["sole", "sole:flat"], fl.UsageError, r"'sole' is to be held twice"),
+        (["sole", "sole:flat"], fl.UsageError, r"'sole' is named twice"),
     ],
 )
 def test_what_cannot_be_held(
@@ -228,7 +228,7 @@ def test_more_feet_than_needed_leave_forces_undetermined(scene: Callable[..., Na
     model = scene().with_held(["sole:flat", "corner"])
     assert not [name for name in model.outputs.names if name.startswith(("sole.f", "corner.f"))]
     assert fl.linearize(model).A.shape == (2, 2)
-    (standing,) = (r.message for r in model.remarks_at(model.start) if r.kind == "standing")
+    (standing,) = (r.message for r in model.list_point_remarks(model.start) if r.kind == "standing")
     assert "how sole, corner share their load is not determined" in standing
 
 
@@ -246,7 +246,7 @@ def test_the_native_mechanism_and_the_engine_hold_the_same_feet(
     one, other = (model.evaluate(0.0, stance.states, u) for model in (native, engine))
     assert np.allclose(one.derivatives, other.derivatives, rtol=0, atol=1e-9 * np.abs(one.derivatives).max())
     assert np.allclose(one.outputs, other.outputs, rtol=0, atol=1e-9 * np.abs(one.outputs).max())
-    (said,) = (r.message for r in engine.remarks_at(stance) if r.kind == "standing")
+    (said,) = (r.message for r in engine.list_point_remarks(stance) if r.kind == "standing")
     assert said in {w.message for w in lin.warnings}
 
 
@@ -346,5 +346,5 @@ def test_a_site_has_no_shape_and_a_mechanism_none_at_all(scene: Callable[..., Na
         scene().with_held(["corner:lowest"])
     biped = fl.load(EXAMPLE / "biped.toml")
     assert isinstance(biped, NativeModel)
-    with pytest.raises(fl.UsageError, match=r"knows no shape of the foot 'left_sole', which ':center' is a point of"):
+    with pytest.raises(fl.UsageError, match=r"has no shape of the foot 'left_sole', to which ':center' refers"):
         biped.with_held(["left_sole:center"])

@@ -32,7 +32,7 @@ def test_either_way_says_the_same_within_its_errors(name: str) -> None:
     engine, mechanism = (loaded(name, seconds) for seconds in QUICKER)
     values = {state: 0.1 for state in engine.states.names if state.endswith("lift.q")}
     one, other = (fl.linearize(m, fl.operating_point(m, values)) for m in (engine, mechanism))
-    assert one.model.tool.endswith("slopes by its engine, which took less time")
+    assert one.model.tool.endswith("derivatives by its engine, which were faster")
     assert other.model.tool.endswith("as a native mechanism")
     assert [str(w) for w in one.warnings] == [str(w) for w in other.warnings]
     for signals in ("states", "inputs", "outputs"):
@@ -120,7 +120,7 @@ def test_a_cutoff_keeps_the_native_way_and_is_named(tmp_path: Path) -> None:
     assert isinstance(model, MeasuredMechanism)
     assert model.engine.through is None  # the engine does not say what stands at the end of its range
     lin = fl.linearize(model, fl.operating_point(model, {"j.q": 0.3}))
-    assert "These sensors show the end of their range, whatever moves: p." in [str(w) for w in lin.warnings]
+    assert "These sensors are saturated at the end of their range: p." in [str(w) for w in lin.warnings]
 
 
 def test_a_way_can_be_asked_for(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_a_way_can_be_asked_for(tmp_path: Path) -> None:
     assert isinstance(mechanism.engine, MeasuredEngine)  # type: ignore[attr-defined]
     assert mechanism.engine.through is None  # type: ignore[attr-defined]
     assert isinstance(fl.load(source), MujocoModel)
-    with pytest.raises(UsageError, match="'fast' is no way to compute an MJCF model: engine and mechanism are"):
+    with pytest.raises(UsageError, match="'fast' is not a way to compute an MJCF model: engine and mechanism are"):
         fl.load(source, options={"way": "fast"})
     (tmp_path / "wet.xml").write_text(CUTOFF.replace("<mujoco>", "<mujoco><option density='1.2'/>"))
     with pytest.raises(

@@ -148,9 +148,9 @@ BALL = "<body name='c'><joint name='ball' type='ball' stiffness='1'/><geom size=
         (scene(after="<actuator><adhesion name='a' body='b' ctrlrange='0 1'/></actuator>"), "'a' drives body"),
         (scene(after="<sensor><subtreecom name='com' body='b'/></sensor>"), "'com' is of the kind 'subtreecom'"),
         (scene(after="<sensor><framepos name='p' objtype='site' objname='s' reftype='site' refname='o'/></sensor>"),
-         "'p' is seen from another frame"),
+         "'p' is measured in another frame"),
         (scene(after="<actuator><general name='a' joint='j' dyntype='filter' dynprm='1' actearly='true'/></actuator>"),
-         "'a' looks a step ahead"),
+         "'a' acts one step early"),
     ],
 )  # fmt: skip
 def test_what_is_not_understood_goes_to_the_engine_with_the_reason(tmp_path: Path, text: str, reason: str) -> None:

@@ -47,7 +47,7 @@ def test_many_free_bodies_are_decomposed_one_by_one(tmp_path: Path, monkeypatch:
 
 
 def test_a_scene_that_is_too_large_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suitability, "MOST_DENSE_STATES", 25)
+    monkeypatch.setattr(suitability, "MAX_DENSE_STATES", 25)
     model = fl.load(str(scene(tmp_path / "boxes.xml", 2)))
     with pytest.raises(NumericalError, match="'boxes' is too large for a linear model of dense matrices: 26 states"):
         fl.linearize(model)

@@ -66,7 +66,7 @@ def test_home_goes_before_the_first(tmp_path: Path) -> None:
     ("keyframe", "error", "message"),
     [
         ("lo", UnknownNameError, r"'lo' is not a keyframe of the model\. Did you mean 'low'"),
-        (3, UsageError, "'keyframe' is the name of a keyframe, not 3"),
+        (3, UsageError, "'keyframe' must be the name of a keyframe, not 3"),
     ],
 )
 def test_wrong_keyframes_are_refused(arm: Path, keyframe: object, error: type[Exception], message: str) -> None:
@@ -76,10 +76,10 @@ def test_wrong_keyframes_are_refused(arm: Path, keyframe: object, error: type[Ex
 
 def test_files_without_keyframes_have_none_to_ask_for(tmp_path: Path) -> None:
     text = "<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>"
-    with pytest.raises(UsageError, match="There is no keyframe 'home': the model has none"):
+    with pytest.raises(UsageError, match="There is no keyframe 'home': the model has no keyframes"):
         fl.load(write(tmp_path, text), options={"keyframe": "home"})
     (tmp_path / "a.toml").write_text("")
-    with pytest.raises(UsageError, match=r"'.*a\.toml' is no MJCF file: it has no keyframes"):
+    with pytest.raises(UsageError, match=r"'.*a\.toml' is not an MJCF file: it has no keyframes"):
         fl.load(tmp_path / "a.toml", options={"keyframe": "home"})
 
 
@@ -88,7 +88,7 @@ def test_a_control_at_its_limit_has_the_slope_of_its_inner_side(arm: Path) -> No
         at = fl.linearize(model)
         inside = fl.linearize(model, fl.operating_point(model, {"pk": 0.9}))
     assert pytest.approx(inside.B, rel=1e-8, abs=1e-8) == at.B
-    assert "These controls stand at a limit, and their columns hold for changes inwards: pk (1)." in map(
+    assert "These controls are at a limit, and their columns are valid for inward changes: pk (1)." in map(
         str, at.warnings
     )
     assert not any("limit" in str(w) for w in inside.warnings)
@@ -99,7 +99,7 @@ def test_what_saturates_is_named_and_moves_nothing(arm: Path) -> None:
         lin = fl.linearize(model, fl.operating_point(model, {"pj": 3.0, "pk": -0.5}))
     words = " ".join(map(str, lin.warnings))
     assert "pj (3 is outside -2 .. 2); pk (-0.5 is outside 0 .. 1)" in words
-    assert "These actuators are saturated, so that what drives them moves nothing: pj (force 30)" in words
+    assert "These actuators are saturated, so their controls have no effect: pj (force 30)" in words
     assert not lin.B[:, :2].any()
     assert lin.B[:, 2].any()
 
@@ -181,7 +181,7 @@ def test_a_foot_is_held_where_the_keyframe_puts_it(tmp_path: Path, equality: str
         start = model.start
         assert np.abs(model.evaluate(0.0, start.states, start.inputs).residuals).max() < 1e-12
         assert (np.abs(start.states[:7] - there).max() < 1e-12) == moved
-        assert any("is held where it is at the keyframe 'stance'" in note for note in model.notes) == moved
+        assert any("stay at their positions in the keyframe 'stance'" in note for note in model.notes) == moved
 
 
 def test_keyframes_on_the_command_line(arm: Path, capfd: pytest.CaptureFixture[str]) -> None:

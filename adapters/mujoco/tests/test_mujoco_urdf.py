@@ -22,6 +22,6 @@ def test_meshes_of_a_urdf_file_are_left_out_and_that_is_said(tmp_path: Path) -> 
     path = tmp_path / "arm.urdf"
     path.write_text(ARM)
     model = fl.load(f"mujoco:{path}")
-    assert "2 meshes of the URDF file are left out: they have no part in the dynamics." in model.notes
+    assert "2 meshes of the URDF file are left out: they do not affect the dynamics." in model.notes
     omega = np.sqrt(2 * 9.81 * 0.3 / (0.1 + 2 * 0.3**2))
     assert np.allclose(np.sort(fl.linearize(model).eigenvalues().imag), [-omega, omega], rtol=1e-9)

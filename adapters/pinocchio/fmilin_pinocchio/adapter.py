@@ -34,7 +34,7 @@ class PinocchioAdapter(Adapter):
         self.engine()
         import pinocchio as pin
 
-        from fmilin.adapters import EngineModel, additions_of
+        from fmilin.adapters import EngineModel, find_additions
         from fmilin_pinocchio.engine import PinocchioEngine
         from fmilin_pinocchio.mimicking import mimics_in
 
@@ -48,7 +48,7 @@ class PinocchioAdapter(Adapter):
             ) from error
         mimics, remarks = mimics_in(path, robot)
         rubbing = [robot.names[j] for j in range(1, robot.njoints) if robot.nvs[j] and _friction(robot, j)]
-        table = additions_of(path)
+        table = find_additions(path)
         guess = pin.neutral(robot)
         welds: tuple[Weld, ...] = ()
         independent: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
     ]
     if unused:
         listed = ", ".join(f"[[{kind}]]" for kind in unused)
-        raise ModelError(f"In '{table}' Pinocchio can take [[loop]] and [[joint_setting]] tables alone, not {listed}.")
+        raise ModelError(f"In '{table}' Pinocchio can take [[loop]] and [[joint_setting]] tables only, not {listed}.")
     robot, welds = with_loops(robot, parts.fields["loops"])
     robot.gravity.linear[:] = parts.content.get("gravity", (0.0, 0.0, -9.81))
     guess = pin.neutral(robot)
@@ -87,7 +87,7 @@ def _closed(robot: Any, table: Path) -> tuple[Any, Any, tuple[Weld, ...], tuple[
         if position is not None:
             guess[robot.idx_qs[j] : robot.idx_qs[j] + robot.nqs[j]] = position
         if setting.get("stiffness"):
-            raise ModelError(f"In '{table}' the joint '{name}' has a spring, which Pinocchio does not have.")
+            raise ModelError(f"In '{table}' the joint '{name}' has a spring, which Pinocchio does not support.")
         if setting.get("damping"):
             robot.damping[robot.idx_vs[j] : robot.idx_vs[j] + robot.nvs[j]] = setting["damping"]
     return robot, guess, welds, tuple(parts.content.get("independent", ()))

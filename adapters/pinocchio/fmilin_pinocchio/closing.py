@@ -77,7 +77,7 @@ def with_loops(robot: Any, loops: Sequence[Loop]) -> tuple[Any, tuple[Weld, ...]
             if second[0] == 0:
                 first, second = second, first  # what is cut must move
             if second[0] == 0:
-                raise ModelError(f"The loop '{loop.name}' holds two bodies together that do not move.")
+                raise ModelError(f"The loop '{loop.name}' connects two bodies that do not move.")
             whole = robot.inertias[second[0]]
             half = pin.Inertia(whole.mass / 2, whole.lever.copy(), whole.inertia / 2)
             robot.inertias[second[0]] = half
@@ -134,8 +134,8 @@ def _joint(loop: Loop) -> Any:
     if loop.type == "spherical":
         return pin.JointModelSpherical()
     raise ModelError(
-        f"The loop '{loop.name}' is of the type '{loop.type}', which this adapter does not have: fixed, revolute, "
-        "prismatic and spherical it has. fmilin's own mechanisms have all of them."
+        f"The loop '{loop.name}' has the type '{loop.type}', which this adapter does not support: use fixed, "
+        "revolute, prismatic or spherical, or fmilin's own mechanisms, which have all types."
     )
 
 

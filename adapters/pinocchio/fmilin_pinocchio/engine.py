@@ -286,7 +286,7 @@ class PinocchioEngine(Engine):
             )
         open_by = np.abs(gap[6 * k : 6 * k + 6])
         raise ModelError(
-            f"The loop '{self._welds[k].name}' cannot be closed: from the first guess it stays open by "
+            f"The loop '{self._welds[k].name}' cannot be closed: from the first guess it remains open by "
             f"{open_by[:3].max():.3g} m and {open_by[3:].max():.3g} rad. Check its two frames, or give the joints a "
             "better guess with [[joint_setting]]."
         )

@@ -33,12 +33,12 @@ class Mimic:
 
 
 def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...]]:
-    """Return who follows whom in a URDF file, and what is to be remarks; fixed joints follow nobody.
+    """Return who follows whom in a URDF file, and what is to be diagnostics; fixed joints follow nobody.
 
     Raises
     ------
     ModelError
-        When a joint with several freedoms follows or is followed.
+        When a joint with several degrees of freedom follows or is followed.
     """
     if b"<mimic" not in path.read_bytes():
         return (), ()
@@ -53,7 +53,9 @@ def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...
             continue
         for name in (joint.name, mimic.joint):
             if joints[name].sizes[1] != 1:
-                raise ModelError(f"The joint '{joint.name}' mimics '{mimic.joint}': both must have one freedom.")
+                raise ModelError(
+                    f"The joint '{joint.name}' mimics '{mimic.joint}': both must have one degree of freedom."
+                )
         mimics.append(Mimic(joint.name, mimic.joint, mimic.multiplier, mimic.offset))
     return tuple(mimics), tuple(remarks)
 

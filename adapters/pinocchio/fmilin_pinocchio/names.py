@@ -97,7 +97,7 @@ def joints_of(robot: Any) -> Iterator[Joint]:
         if size == (4, 3):
             shape = "planar" if "Planar" in kind else "ball"
         if shape is None:
-            raise ModelError(f"The joint '{robot.names[j]}' is of the kind {kind}, which this adapter does not have.")
+            raise ModelError(f"The joint '{robot.names[j]}' has the kind {kind}, which this adapter does not support.")
         yield Joint(robot.names[j], shape, robot.idx_qs[j], robot.idx_vs[j])
 
 

@@ -147,10 +147,10 @@ def test_several_loops_on_one_body_share_it(tmp_path: Path) -> None:
     [
         (loop("cylindrical"), ModelError, r"The loop 'loop' is of the type 'cylindrical', which this"),
         (loop("revolute", "l9"), FmilinError, r"'l9' is not a link of 'arms'"),
-        (loop("revolute", "base", "base"), ModelError, r"'loop' holds two bodies together that do not move"),
+        (loop("revolute", "base", "base"), ModelError, r"'loop' connects two bodies that do not move"),
         ('[[joint_setting]]\njoint = "j9"\n', FmilinError, r"'j9' is not a joint of 'arms'"),
         ('[[joint_setting]]\njoint = "j1"\nstiffness = 3\n', ModelError, r"the joint 'j1' has a spring"),
-        (loop("fixed").replace("0.4, 0.1, 0", "0, 0, 90"), ModelError, r"'loop' cannot be closed: .* stays open by"),
+        (loop("fixed").replace("0.4, 0.1, 0", "0, 0, 90"), ModelError, r"'loop' cannot be closed: .* remains open by"),
     ],
 )  # fmt: skip
 def test_bad_tables(tmp_path: Path, table: str, error: type[Exception], message: str) -> None:

@@ -98,7 +98,7 @@ class Flat:
             chain.append((here, driver))
             here = driver.source
             if here in visited:
-                raise ModelError(f"{driver.where}: the connections form a circle.")
+                raise ModelError(f"{driver.where}: the connections form a cycle. Remove one of them.")
             visited.add(here)
         return here, chain[::-1]
 
@@ -108,7 +108,7 @@ class Flat:
 
 
 Opened = Callable[[Component, tuple[str, ...]], SystemStructure | None]
-MOST_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
+MAX_ELEMENTS = 10_000  # five small files that hold ten references each are a hundred thousand
 
 
 def flatten_system(structure: SystemStructure, file: str, opened: Opened) -> Flat:
@@ -132,10 +132,10 @@ def _flatten(
     structure = level.structure
     scopes = (*outer, (path, system))
     flat.elements += len(system.order)
-    if flat.elements > MOST_ELEMENTS:
+    if flat.elements > MAX_ELEMENTS:
         raise ModelError(
-            f"{system.where}: the system has more than {MOST_ELEMENTS} components and systems when all its files are "
-            "put in place, the most that are allowed. Split it, or do not use it unless you know where it comes from."
+            f"{system.where}: the system has more than {MAX_ELEMENTS} components and systems with all its files, "
+            "which is the limit. Split it, and use it only if you trust its source."
         )
     for c in system.connectors.values():
         flat.connectors[(path, c.name)] = c
@@ -188,8 +188,8 @@ def _map_parameters(binding: Binding) -> Iterator[tuple[str, Value, str]]:
         parameter = by_name.get(entry.source)
         if parameter is None:
             raise ModelError(
-                f"{binding.where}: the parameter mapping takes '{entry.source}', and the parameter set has none of "
-                "that name. Correct the mapping."
+                f"{binding.where}: the parameter mapping refers to '{entry.source}', which is not in the parameter "
+                "set. Correct the mapping."
             )
         value = parameter.value
         if entry.table:
@@ -202,7 +202,8 @@ def _map_parameters(binding: Binding) -> Iterator[tuple[str, Value, str]]:
             value = entry.table[text]
         if entry.change != Affine() and isinstance(value, (str, bool)):
             raise ModelError(
-                f"{binding.where}: the parameter '{entry.source}' is no number, and its mapping would transform it."
+                f"{binding.where}: the parameter '{entry.source}' is not a number, but its mapping transforms it "
+                "numerically. Correct the mapping."
             )
         yield entry.target, entry.change.of(value), parameter.unit if entry.convert_units else ""
 
@@ -221,7 +222,7 @@ def _connect(
     if roles[0] == roles[1] and roles[0] != "both":
         what = "two sources" if roles[0] == "gives" else "two inputs"
         ends = f"'{format_node(start)}' and '{format_node(end)}'"
-        raise ModelError(f"{where}: the connection joins {what}, {ends}. It has to lead from an output to an input.")
+        raise ModelError(f"{where}: the connection joins {what}, {ends}. It must lead from an output to an input.")
     if roles[0] == "takes" or roles[1] == "gives":
         start, end = end, start
     first = flat.drivers.get(end) or flat.held_drivers.get(end)
@@ -250,16 +251,23 @@ def _end(flat: Flat, scopes: tuple[tuple[str, SspSystem], ...], element: str, na
                 node = (f"{above}:{dictionary}", name)
                 if node in flat.connectors:
                     return node
-                raise ModelError(f"{where}: the signal dictionary '{dictionary}' has no entry '{name}'.")
+                raise ModelError(
+                    f"{where}: the signal dictionary '{dictionary}' has no entry '{name}'. Add it to the dictionary."
+                )
         raise ModelError(f"{where}: there is no signal dictionary '{dictionary}'.")
     if element and element not in system.components and element not in system.systems:
         names = [*system.components, *system.systems, *system.references]
-        raise ModelError(f"{where}: there is no element '{element}'. There are: {', '.join(names) or 'none'}.")
+        raise ModelError(
+            f"{where}: the connection refers to a missing element '{element}'. The elements are: "
+            f"{', '.join(names) or 'none'}."
+        )
     node = (_join_path(path, element) if element else path, name)
     if node not in flat.connectors and (node[0], name.partition("[")[0]) not in flat.connectors:
         names = [c for p, c in flat.connectors if p == node[0]]
         owner = f"'{element}'" if element else "the system"
-        raise ModelError(f"{where}: {owner} has no connector '{name}'. It has: {', '.join(names) or 'none'}.")
+        raise ModelError(
+            f"{where}: {owner} has no connector '{name}'. The connectors that it has are {', '.join(names) or 'none'}."
+        )
     return node
 
 

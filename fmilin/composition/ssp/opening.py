@@ -35,7 +35,7 @@ Opener = Callable[[Path, Mapping[str, Value], Mapping[str, Value]], Model]
 
 def _circle(files: Sequence[str]) -> str:
     circle = " -> ".join(f"'{f}'" for f in files)
-    return f"systems contain each other in a circle, {circle}. Take one of these components out"
+    return f"systems contain each other in a cycle, {circle}. Remove one of these components"
 
 
 @dataclass
@@ -66,7 +66,9 @@ class SspFile:
         try:
             return neighbour.read_bytes() if neighbour.is_file() else None
         except OSError as error:
-            raise ModelError(f"'{neighbour}' cannot be read: {error.strerror or error}.") from None
+            raise ModelError(
+                f"'{neighbour}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+            ) from None
 
     @property
     def start(self) -> str:
@@ -115,7 +117,7 @@ class SspFile:
         if component.type not in (_FMU, _DEFINITION, _PACKAGE):
             raise self._error(component, f"its type '{component.type}' is not supported")
         if len(files) > _MAX_NESTING:
-            raise self._error(component, f"systems lie more than {_MAX_NESTING} files deep in each other")
+            raise self._error(component, f"systems are nested more than {_MAX_NESTING} files deep")
         if component.source in files:
             raise self._error(component, _circle((*files[files.index(component.source) :], component.source)))
         source = component.source
@@ -189,7 +191,7 @@ def _as_ssp() -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        text = str(error).replace("is no FMU", "is no SSP file").replace("An FMU", "An SSP file")
+        text = str(error).replace("is not an FMU", "is not an SSP file").replace("An FMU", "An SSP file")
         text = text.replace("the .fmu file", "the .ssp file").replace("which FMI does", "which SSP does")
         error.args = (text.replace("for an FMU", "for a file").replace("the FMU again", "the system again"),)
         raise
@@ -272,7 +274,7 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
 def _require_free(
     system: ConnectedModel, own_settings: Mapping[str, Mapping[str, Value]], settings: Sequence[str]
 ) -> None:
-    """Refuse what would be set without effect."""
+    """Reject what would be set without effect."""
     for name in settings:
         if not _is_set(name, own_settings):
             system.inputs.index_of(name, "an input, state or parameter of the system")
@@ -280,8 +282,8 @@ def _require_free(
         for name in member_settings:
             if system.members[member].inputs.has(name) and not system.inputs.has(f"{member}.{name}"):
                 raise UsageError(
-                    f"'{member}.{name}' cannot be set: it is fed by a connection, or no connector of the system leads "
-                    "to it."
+                    f"'{member}.{name}' cannot be set: a connection feeds it, or no connector of the system leads to "
+                    "it."
                 )
 
 

@@ -127,7 +127,7 @@ def resolve_source(source: str, folder: str, error: Callable[[str], ModelError])
     for part in text.replace("\\", "/").split("/"):
         if part == "..":
             if not parts or parts[-1].endswith("!"):
-                raise error(f"the source '{source}' leads out of the archive")
+                raise error(f"the source '{source}' lies outside of the archive")
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
@@ -138,7 +138,7 @@ def read_structure(read: Read, path: str, archive: str) -> SystemStructure:
     """Read an SSD file."""
     xml = read(path)
     if xml is None:
-        raise ModelError(f"'{archive}' contains no {path}. Is it an SSP file at all?")
+        raise ModelError(f"'{archive}' contains no {path}. Check that it is an SSP file.")
     return _SsdFile(read, xml, path, archive).structure()
 
 
@@ -157,10 +157,10 @@ class _SsdFile:
         reader, root = self.reader, self.reader.root
         version = root.get("version") or ""
         if not version.startswith(VERSIONS):
-            raise reader.error(f"SSP version '{version}' is not known; supported are 1.0 and 2.0", root)
+            raise reader.error(f"SSP version '{version}' is not supported; versions 1.0 and 2.0 are", root)
         system = root.find(f"{SSD}System")
         if system is None:
-            raise reader.error("there is no System", root)
+            raise reader.error("the element System is missing", root)
         name, units = root.get("name") or "system", reader.units(f"{SSD}Units")
         return SystemStructure(name, version, self._system(system), units, self.folder)
 
@@ -243,7 +243,7 @@ class _SsdFile:
         name = self.reader.require_attribute(element, "name")
         owner, dictionary = self._locate_element(element, f"{SSB}SignalDictionary")
         if dictionary is None:
-            raise owner.error(f"the signal dictionary '{name}' is neither there nor in a file", element)
+            raise owner.error(f"the signal dictionary '{name}' is neither inline nor in a file", element)
         units = {}
         for entry in dictionary.iterfind(f"{SSB}DictionaryEntry"):
             typed = owner.find_typed_element(entry, (SSC, SSB))
@@ -284,7 +284,7 @@ class _SsdFile:
             return None
         owner, mapping = self._locate_element(element, f"{SSM}ParameterMapping")
         if mapping is None:
-            raise owner.error("the parameter mapping is neither there nor in a file", element)
+            raise owner.error("the parameter mapping is neither inline nor in a file", element)
         entries = []
         for m in mapping.iterfind(f"{SSM}MappingEntry"):
             source, target = owner.require_attribute(m, "source"), owner.require_attribute(m, "target")

@@ -77,7 +77,7 @@ class _SystemWiring:
         if len(sources) != len(targets):
             raise ModelError(
                 f"'{path}.{variable}' has {len(sources)} elements, and '{name}.{node[1]}', which it feeds, "
-                f"{len(targets)}: connected arrays have the same size."
+                f"{len(targets)}: connected arrays must have the same size."
             )
         self.links += [WireLink((path, a), (name, b), change) for a, b in zip(sources, targets, strict=True)]
 

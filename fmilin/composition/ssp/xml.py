@@ -56,7 +56,7 @@ class SspReader:
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise self.error(f"{attribute}='{text}' of '{local_name(element)}' is no finite number", element)
+            raise self.error(f"{attribute}='{text}' of '{local_name(element)}' is not a finite number", element)
         return value
 
     def transformation(self, element: Any) -> tuple[Affine, dict[str, str]]:
@@ -68,7 +68,7 @@ class SspReader:
             if name == "LinearTransformation":
                 return Affine(self.number(child, "factor", 1.0), self.number(child, "offset", 0.0)), {}
             if name not in _TABLES:
-                raise self.error(f"a {name} is not known", child)
+                raise self.error(f"the element {name} is not known", child)
             entries = child.findall(f"{SSC}MapEntry")
             if not entries:
                 raise self.error(f"the {name} has no MapEntry", child)
@@ -97,7 +97,7 @@ class SspReader:
             if kind in INTEGERS:
                 return int(text)
         except ValueError:
-            raise self.error(f"value='{text}' is no integer", element) from None
+            raise self.error(f"value='{text}' is not an integer", element) from None
         if kind == "Boolean":
             return _truth(text) == "true"
         if kind in ("Binary", "Clock"):
@@ -123,7 +123,7 @@ class SspReader:
             exponents = tuple(int(self.number(base, name, 0.0)) for name in BASE_UNITS)
             factor = self.number(base, "factor", 1.0)
             if factor == 0.0:
-                raise self.error("a unit with the factor 0 measures nothing", base)
+                raise self.error("a unit must not have the factor 0", base)
             units[self.require_attribute(unit, "name")] = AbsoluteUnit(
                 exponents, factor, self.number(base, "offset", 0.0)
             )

@@ -18,14 +18,14 @@ from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.capabilities import has_graph, read_graph, read_products, read_tangents
 from fmilin.model.interface import Model
-from fmilin.models.engine import NativeEngine, Quantity, Values, offered
+from fmilin.models.engine import NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 
 BIAS = ".bias"
 
 
-def augmented(model: Model, names: Sequence[str]) -> Model:
+def augment_model(model: Model, names: Sequence[str]) -> Model:
     """Return the model with parameters, and with ``OUTPUT.bias`` of its outputs, as further states.
 
     Raises UsageError or UnknownNameError when a name is given twice, or is neither a parameter nor the bias of an
@@ -77,12 +77,12 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
     def __init__(
         self, model: Model, parameters: Mapping[str, float], biased: Sequence[str], noisy: Sequence[str] = ()
     ) -> None:
-        self.model, self.moved, self.info = model, list(parameters), model.info
+        self.model, self.choose_coordinates, self.info = model, list(parameters), model.info
         self.noisy = [model.inputs.index_of(name, "an input of the model") for name in noisy]
         self.biased = [model.outputs.index_of(name) for name in biased]
         graph = read_graph(model) if has_graph(model) else None
         signals = (
-            model.with_interface([*model.inputs.names, *self.moved]).inputs
+            model.with_interface([*model.inputs.names, *self.choose_coordinates]).inputs
             if graph is None
             else graph.parameter_signals
         )
@@ -93,7 +93,7 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
         self.states = Signals([*(replace(s, start=x) for s, x in starts), *further])
         self.inputs, self.outputs = model.inputs, model.outputs.names
         self.constraints = model.constraints.declared
-        self.parameters = {n: v for n, v in model.constraints.parameters.items() if n not in self.moved}
+        self.parameters = {n: v for n, v in model.constraints.parameters.items() if n not in self.choose_coordinates}
         self.independent, self.compilable = (), has_graph(model)
         self.batches = model.batches and not self.compilable
 
@@ -101,21 +101,21 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
     def available(self) -> Mapping[str, Quantity]:
         """The outputs, what constraints observe, and states."""
         names = [*self.model.constraints.observed, *self.outputs]
-        own = [Quantity(Signal(name), ("model", i)) for i, name in enumerate(names)]
+        quantities = [Quantity(Signal(name), ("model", i)) for i, name in enumerate(names)]
         for i, signal in enumerate(self.model.wrapped_outputs, len(self.model.constraints.observed)):
-            own[i] = Quantity(signal, ("model", i))
-        return offered(self.states, self.inputs, own)
+            quantities[i] = Quantity(signal, ("model", i))
+        return list_available_quantities(self.states, self.inputs, quantities)
 
     @cached_property
     def system(self) -> ImplicitSystem | None:
         """The graph, with all that is available as outputs."""
-        observed, n = self.model.constraints.observed, len(self.moved)
+        observed, n = self.model.constraints.observed, len(self.choose_coordinates)
         graph = read_graph(self.model) if self.compilable else None
         if graph is None:
             return None
         names = graph.parameter_signals.names
-        taken = [names.index(name) for name in self.moved]
-        left = [i for i in range(len(names)) if i not in taken]
+        taken = [names.index(name) for name in self.choose_coordinates]
+        remaining = [i for i in range(len(names)) if i not in taken]
         bias = ca.SX.sym("bias", len(self.biased))
         outputs = ca.vertcat(ca.SX(0, 1), *(graph.further[name] for name in observed), graph.outputs)
         for k, i in enumerate(self.biased):
@@ -132,19 +132,21 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
         guess = graph.guess
         if guess is not None:
             further = [guess.parameters[taken], np.zeros(count - n)]
-            guess = replace(guess, states=np.concatenate((guess.states, *further)), parameters=guess.parameters[left])
+            guess = replace(
+                guess, states=np.concatenate((guess.states, *further)), parameters=guess.parameters[remaining]
+            )
         return replace(
             graph,
             states=ca.vertcat(graph.states, *(graph.parameters[i] for i in taken), bias, noise),
-            parameters=ca.vertcat(ca.SX(0, 1), *(graph.parameters[i] for i in left)),
+            parameters=ca.vertcat(ca.SX(0, 1), *(graph.parameters[i] for i in remaining)),
             matrix=matrix,
             right_hand_side=right_hand_side,
             derivatives=ca.vertcat(derivatives, ca.SX(count, 1)),
             outputs=outputs,
             guess=guess,
             state_signals=self.states,
-            parameter_signals=graph.parameter_signals.select(left),
-            parameter_values=graph.parameter_values[left],
+            parameter_signals=graph.parameter_signals.select(remaining),
+            parameter_values=graph.parameter_values[remaining],
             slopes=None,
         )
 
@@ -259,13 +261,13 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
     @cached_property
     def _with_moved_parameters(self) -> Model:
         """The model whose inputs are its own and the parameters, with all that is available as outputs."""
-        inputs = [*self.model.inputs.names, *self.moved] if self.moved else None
+        inputs = [*self.model.inputs.names, *self.choose_coordinates] if self.choose_coordinates else None
         return self.model.with_interface(inputs, [*self.model.constraints.observed, *self.outputs])
 
     @cached_property
     def _sizes(self) -> NDArray[np.intp]:
         """Where parameters, biases and noise begin among the states."""
-        return np.cumsum([len(self.model.states), len(self.moved), len(self.biased)])
+        return np.cumsum([len(self.model.states), len(self.choose_coordinates), len(self.biased)])
 
     @cached_property
     def _biased_rows(self) -> list[int]:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fmilin.design.angles import Wrapped, choose_turns
-from fmilin.design.estimation.augmented import add_noise_states, augmented
+from fmilin.design.estimation.augmented import add_noise_states, augment_model
 from fmilin.design.estimation.charts import CoordinateSplit, RowTerms, choose_chart
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.motion import ManifoldStepper, triangular
-from fmilin.design.estimation.slopes import visits_of
+from fmilin.design.estimation.slopes import make_evaluator
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
 from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_covariance, initial_factor, measurement_covariance, process_directions
@@ -90,7 +90,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     bounds : mapping of str to (float, float), optional
         Of states, for moving-horizon estimation.
     substeps : int, optional
-        Steps of Runge and Kutta's method in a sample; as many as the motion takes by default.
+        Steps of the Runge-Kutta method in a sample; as many as the motion takes by default.
     held : bool
         Whether noise of inputs is held over each sample. An output that depends on the input itself, as an
         accelerometer, sees the noise of the sample that ends with the measurement, as it sees ``u`` of
@@ -119,9 +119,9 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     model = model_at(model, point)
     model = model if outputs is None else model.with_interface(None, outputs)
     if not len(model.outputs):
-        raise UsageError(f"A filter reads something: name what is measured of '{model.info.name}' (outputs=).")
+        raise UsageError(f"A filter needs measurements: name the measured outputs of '{model.info.name}' (outputs=).")
     further = len(model.states)
-    model = augmented(model, augment)
+    model = augment_model(model, augment)
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
     R = measurement_covariance(model.outputs, measurement_noise)
     measured = choose_turns(model.wrapped_outputs, wrapped_outputs)
@@ -140,8 +140,8 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     if initial_covariance is None:
         S = steady_factor(motion, model, point, R, (sample_time, noise[1], held))
     else:
-        S = initial_factor(model.states, T, motion.chart.kept, initial_covariance)
-    remarks = (*remarks, *unobserved(motion, model, point, R))
+        S = initial_factor(model.states, T, motion.chart.coordinates, initial_covariance)
+    remarks = (*remarks, *warn_unobserved(motion, model, point, R))
     states, k = point.states, len(renewed)
     if k:
         states = np.concatenate((states, np.zeros(k)))
@@ -163,15 +163,17 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
 def _require_choices(
     kind: str, sample_time: float, *, lag: int, bounds: Mapping[str, tuple[float, float]] | None, substeps: int | None
 ) -> None:
-    """Refuse choices that do not exist or do not fit the kind of filter."""
+    """Reject choices that do not exist or do not fit the kind of filter."""
     if kind not in (*KINDS, "mhe"):
-        raise UsageError(f"'{kind}' is no kind of estimator: use {', '.join(KINDS)} or mhe.")
+        raise UsageError(f"'{kind}' is not a kind of estimator: use {', '.join(KINDS)} or mhe.")
     if kind == "mhe" and lag:
-        raise UsageError("Late measurements are taken by ekf, iekf and ukf: leave out lag=, or choose one of these.")
+        raise UsageError(
+            "Late measurements are possible with ekf, iekf and ukf: leave out lag=, or choose one of these."
+        )
     if kind != "mhe" and bounds:
-        raise UsageError(f"Bounds of states are kept by kind='mhe', not '{kind}'.")
+        raise UsageError(f"Bounds of states require kind='mhe', not '{kind}'.")
     if not (np.isfinite(as_numbers(sample_time, "The sample time")) and sample_time > 0):
-        raise UsageError(f"A sample time of {sample_time:g} s does not exist: give a positive one, in seconds.")
+        raise UsageError(f"A sample time of {sample_time:g} s is not possible: give a positive one, in seconds.")
     if lag < 0 or (substeps is not None and substeps < 1):
         raise UsageError(f"lag={lag} samples, substeps={substeps}: give whole numbers, 0 or more and 1 or more.")
 
@@ -185,7 +187,7 @@ def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, Float
 
 
 def _require_rates(model: Model) -> tuple[Remark, ...]:
-    """Refuse a model whose motion a filter cannot follow; say what it leaves out."""
+    """Reject a model whose motion a filter cannot follow; say what it leaves out."""
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: a filter needs its rates. "
@@ -194,13 +196,13 @@ def _require_rates(model: Model) -> tuple[Remark, ...]:
     if model.constraints.prescribing:
         names = ", ".join(model.inputs.names[i] for i in model.constraints.prescribing)
         raise UsageError(
-            f"The inputs {names} prescribe motions, which drag states along. Make these motions states of the model, "
-            "or take fl.design.kalman_filter on its linear model, with_prescribed_states()."
+            f"The inputs {names} prescribe motions, which move states directly. Make these motions states of the "
+            "model, or take fl.design.kalman_filter on its linear model, with_prescribed_states()."
         )
     if isinstance(model, Hybrid) and len(
         read_event_indicators(model, model.start.time, model.start.states, model.start.inputs)
     ):
-        return (Remark("held", "The model has events; the filter carries none out: it stays in the present mode."),)
+        return (Remark("held", "The model has events, which the filter ignores: it stays in the present mode."),)
     return ()
 
 
@@ -228,17 +230,17 @@ def _motion(
     further, renewed, turns = last
     augmenting = range(further, len(model.states))
     frame = frame_at(model, point)
-    kept = sorted(frame.selection.kept or ())
-    others = [i for i in range(len(model.states)) if i not in kept]
-    chart = CoordinateSplit(kept, others, list(frame.parametrization.rows))
-    visits, scales = visits_of(model, frame.invariants, turns), frame.invariants.scales
+    coordinates = sorted(frame.selection.kept or ())
+    dependent = [i for i in range(len(model.states)) if i not in coordinates]
+    chart = CoordinateSplit(coordinates, dependent, list(frame.parametrization.rows))
+    evaluator, scales = make_evaluator(model, frame.invariants, turns), frame.invariants.scales
     row_terms = RowTerms(frame.invariants, point.time, point.states, point.inputs)
-    if set(augmenting) & set(others):
+    if set(augmenting) & set(dependent):
         at = point.time, point.states, point.inputs
-        chart = choose_chart(visits.surface(*at)[1], scales, len(others), row_terms.at(*at), augmenting)
+        chart = choose_chart(evaluator.surface(*at)[1], scales, len(dependent), row_terms.at(*at), augmenting)
     motion = ManifoldStepper(
-        visits, chart, scales,
-        noise=noise, substeps=substeps or 1, row_terms=row_terms, held=augmenting, renewed=renewed,
+        evaluator, chart, scales,
+        noise=noise, substeps=substeps or 1, row_terms=row_terms, fixed_states=augmenting, renewed=renewed,
     )  # fmt: skip
     if substeps is None:
         motion.substeps = _substeps(motion, point, sample_time)
@@ -246,10 +248,10 @@ def _motion(
 
 
 def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float) -> int:
-    """Return how many steps of Runge and Kutta's method a sample takes."""
+    """Return how many steps of the Runge-Kutta method a sample takes."""
     t, x, u = point.time, point.states, point.inputs
     T = motion.tangent(t, x, u)
-    A = motion.visits.along(t, x, u, T)[2][motion.chart.kept]
+    A = motion.evaluator.along(t, x, u, T)[2][motion.chart.coordinates]
     fastest = float(np.max(np.abs(np.linalg.eigvals(A)), initial=0.0)) * sample_time
     count = max(1, int(np.ceil(fastest / MAX_SUBSTEP_FRACTION)))
     while count <= MAX_SUBSTEPS:
@@ -263,9 +265,9 @@ def _substeps(motion: ManifoldStepper, point: OperatingPoint, sample_time: float
             return count
         count *= 2
     raise UsageError(
-        f"A sample of {sample_time:g} s would take more than {MAX_SUBSTEPS} steps of Runge and Kutta's method: the "
-        f"fastest mode of the model takes {sample_time / fastest:.3g} s. Leave it out of the model, or shorten the "
-        "sample time; substeps= says how many steps to take all the same."
+        f"A sample of {sample_time:g} s would take more than {MAX_SUBSTEPS} Runge-Kutta steps: the fastest mode of "
+        f"the model takes {sample_time / fastest:.3g} s. Leave it out of the model, shorten the sample time, or set "
+        "the number of steps with substeps=."
     )
 
 
@@ -274,24 +276,24 @@ DECAY_RATE_TOLERANCE = 1e-9  # of the fastest mode: a real part below minus this
 MAX_NAMED_STATES = 4  # states of a direction that are named
 
 
-def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
-    """Return a remark on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
+def warn_unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: FloatArray) -> tuple[Remark, ...]:
+    """Return a diagnostic on each mode that does not decay and that no output observes (Popov, Belevitch, Hautus).
 
     Raises NumericalError when such a mode grows.
     """
     t, x, u = point.time, point.states, point.inputs
-    T, kept = motion.tangent(t, x, u), motion.chart.kept
-    _, _, F, C = motion.visits.along(t, x, u, T)
-    D, A = motion.scales[kept], F[kept] * motion.scales[kept] / motion.scales[kept][:, None]
-    seen = C * D / np.sqrt(np.diag(R))[:, None]
+    T, coordinates = motion.tangent(t, x, u), motion.chart.coordinates
+    _, _, F, C = motion.evaluator.along(t, x, u, T)
+    D, A = motion.scales[coordinates], F[coordinates] * motion.scales[coordinates] / motion.scales[coordinates][:, None]
+    observed = C * D / np.sqrt(np.diag(R))[:, None]
     size = np.linalg.norm(A, 2) + 1e-300
-    seen = seen * size / (np.linalg.norm(seen, 2) + 1e-300)
+    observed = observed * size / (np.linalg.norm(observed, 2) + 1e-300)
     remarks: list[Remark] = []
     values = np.linalg.eigvals(A)
     for value in sorted(values[values.imag >= 0], key=lambda s: -s.real):
         if value.real < -DECAY_RATE_TOLERANCE * size:
             break
-        *_, small, V = np.linalg.svd(np.vstack((A - value * np.eye(len(A)), seen)))
+        *_, small, V = np.linalg.svd(np.vstack((A - value * np.eye(len(A)), observed)))
         if small[-1] > OBSERVABILITY_TOLERANCE * size:
             continue
         direction = np.abs(T @ (V[-1].conj() * D)) / motion.scales
@@ -301,16 +303,17 @@ def unobserved(motion: ManifoldStepper, model: Model, point: OperatingPoint, R: 
         s = complex(*(0.0 if abs(part) < OBSERVABILITY_TOLERANCE * size else part for part in (value.real, value.imag)))
         what = f"The mode of s = {s:.4g}" if s.imag else f"The mode of s = {s.real:.4g}"
         text = (
-            f"{what} is observed by none of {', '.join(model.outputs.names)} at the point: it moves "
+            f"{what} is not observable from {', '.join(model.outputs.names)} at the point: it moves "
             f"{', '.join(names)}, in parts of the sizes of these states. "
         )
         if value.real > OBSERVABILITY_TOLERANCE * size:
             raise NumericalError(
-                text
-                + "It grows, and no filter can follow it: measure what it moves, or start at a point where it is seen."
+                text + "It grows, and no filter can follow it: measure what it moves, or start at a point where it is "
+                "observable."
             )
         remark = Remark(
-            "unobserved", text + "Its uncertainty stays or grows unless the motion leads to where it is seen."
+            "unobserved",
+            text + "Its uncertainty stays or grows unless the motion leads to points where it is observable.",
         )
         if remark not in remarks:
             remarks.append(remark)

@@ -18,13 +18,14 @@ VANISHING_ROW_TOLERANCE = 1e-9  # part of its usual norm up to which a row of th
 class CoordinateSplit:
     """Which states are coordinates, and which rows of h determine the others."""
 
-    kept: list[int]
-    others: list[int]
+    coordinates: list[int]
+    dependent: list[int]
     rows: list[int]
 
     def __post_init__(self) -> None:
-        self.numbers = np.array([*self.kept, *self.others, *self.rows], dtype=np.float64)  # as compiled code takes them
-        self.square, self.opposite = np.ix_(self.rows, self.others), np.ix_(self.rows, self.kept)
+        # as compiled code takes them
+        self.numbers = np.array([*self.coordinates, *self.dependent, *self.rows], dtype=np.float64)
+        self.square, self.opposite = np.ix_(self.rows, self.dependent), np.ix_(self.rows, self.coordinates)
 
 
 class RowTerms:
@@ -69,7 +70,7 @@ class RowTerms:
 
 
 def choose_chart(
-    H: FloatArray, scales: FloatArray, count: int, terms: FloatArray, held: Sequence[int] = ()
+    H: FloatArray, scales: FloatArray, count: int, terms: FloatArray, fixed: Sequence[int] = ()
 ) -> CoordinateSplit:
     """Return the best chart by elimination with complete pivoting of H (m, N), of rank ``count``.
 
@@ -79,8 +80,8 @@ def choose_chart(
     sizes = np.linalg.norm(A, axis=1)
     is_row = sizes > np.maximum(ROW_ROUNDING_TOLERANCE * terms, TINY)
     A = np.where(is_row[:, None], A / np.where(is_row, sizes, 1.0)[:, None], 0.0)
-    A[:, list(held)] = 0.0
-    rows, others = [], []
+    A[:, list(fixed)] = 0.0
+    rows, dependent = [], []
     for _ in range(count):
         i, j = np.unravel_index(int(np.argmax(np.abs(A))), A.shape)
         if not abs(A[i, j]) > PIVOT_TOLERANCE:
@@ -91,6 +92,6 @@ def choose_chart(
         A = A - np.outer(A[:, j] / A[i, j], A[i])
         A[i], A[:, j] = 0.0, 0.0
         rows.append(int(i))
-        others.append(int(j))
-    kept = [k for k in range(H.shape[1]) if k not in others]
-    return CoordinateSplit(kept, sorted(others), sorted(rows))
+        dependent.append(int(j))
+    coordinates = [k for k in range(H.shape[1]) if k not in dependent]
+    return CoordinateSplit(coordinates, sorted(dependent), sorted(rows))

@@ -107,14 +107,16 @@ def nees(kf: Estimator, x: RealArrayLike) -> float:
     true = np.asarray(x, dtype=np.float64)
     if true.shape != kf.x.shape or not np.isfinite(true).all():
         raise UsageError(
-            f"The true states are of the shape {true.shape}, or no numbers; the filter has {len(kf.x)}: "
+            f"The true states have the shape {true.shape}, or are not numbers; the filter has {len(kf.x)}: "
             f"{', '.join(kf.model.states.names)}."
         )
     e = (true - kf.x)[kf.kept]
     try:
         return float(e @ np.linalg.solve(kf.covariance, e))
     except np.linalg.LinAlgError:
-        raise NumericalError("The filter takes a direction for certain: its covariance is singular.") from None
+        raise NumericalError(
+            "The filter's covariance is singular: one direction has no uncertainty. Give it process noise."
+        ) from None
 
 
 @kinds_checked
@@ -160,7 +162,9 @@ def tuned_noise(
     def cost(z: FloatArray) -> float:
         kf = make(noise(z.tolist()))
         if not isinstance(kf, Estimator):
-            raise UsageError(f"make= returned an object of the type '{type(kf).__name__}': it returns an estimator.")
+            raise UsageError(
+                f"make= returned an object of the type '{type(kf).__name__}': it must return an estimator."
+            )
         kf.run(inputs, measured)
         return -kf.log_likelihood
 

@@ -106,27 +106,31 @@ class Linearized(Filter):
 
     def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement."""
-        t, x, kept, rows = at.time, at.x, motion.chart.kept, measured.rows
-        m, P = len(rows), len(kept)
+        t, x, coordinates, rows = at.time, at.x, motion.chart.coordinates, measured.rows
+        m, P = len(rows), len(coordinates)
         e, first = np.zeros(P), None
         block = np.zeros((m + P, m + P))
         for k in range(self.iterations):
             T = motion.tangent(t, x, u)
-            _, c, _, C = motion.visits.along(t, x, u, T)
+            _, c, _, C = motion.evaluator.along(t, x, u, T)
             C = C[rows]
             block[:m, :m], block[:m, m:], block[m:, m:], block[m:, :m] = measured.factor, C @ at.S, at.S, 0.0
             lower = triangular(block.T)
             E, K, S = lower[:m, :m], lower[m:, :m], lower[m:, m:]
             residuals = measured.compare(c[rows])
-            before, e = e, K @ _solved(E, residuals + C @ e, t)
-            first = first or (residuals, _solved(E, residuals, t), 2 * float(np.log(np.abs(np.diag(E))).sum()))
+            before, e = e, K @ _solve_triangular(E, residuals + C @ e, t)
+            first = first or (
+                residuals,
+                _solve_triangular(E, residuals, t),
+                2 * float(np.log(np.abs(np.diag(E))).sum()),
+            )
             x = at.x + motion.tangent(t, at.x, u) @ e
-            x[kept] = at.x[kept] + e
+            x[coordinates] = at.x[coordinates] + e
             x = motion.on_manifold(t, x, u)
             if k and (np.abs(e - before) <= ESTIMATE_CHANGE_TOLERANCE * np.linalg.norm(at.S, axis=1)).all():
                 break
         assert first is not None  # noqa: S101 - there is one iteration at least
-        return MeasurementUpdate(Belief(t, x, motion.moved(t, x, u, S)), *first)
+        return MeasurementUpdate(Belief(t, x, motion.choose_coordinates(t, x, u, S)), *first)
 
 
 class SigmaPoints(Filter):
@@ -134,12 +138,12 @@ class SigmaPoints(Filter):
 
     def _points(self, motion: ManifoldStepper, at: Belief, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the states of the points, shape (2 P + 1, N), and their weights."""
-        P, kept = len(at.S), motion.chart.kept
+        P, coordinates = len(at.S), motion.chart.coordinates
         kappa = max(0.0, 3.0 - P)
         columns = np.sqrt(P + kappa) * at.S.T
         e = np.stack((columns, -columns), axis=1).reshape(2 * P, P)
         X = at.x + e @ motion.tangent(at.time, at.x, u).T
-        X[:, kept] = at.x[kept] + e
+        X[:, coordinates] = at.x[coordinates] + e
         points = np.concatenate((at.x[None], motion.points_on_manifold(at.time, X, u)))
         weights = np.full(2 * P + 1, 0.5 / (P + kappa))
         weights[0] = kappa / (P + kappa)
@@ -151,45 +155,45 @@ class SigmaPoints(Filter):
         points, weights = self._points(motion, at, u)
         noise = motion.transition(at.time, at.x, u, sample_time)[1]
         later = motion.points_later(at.time, points, u, sample_time)
-        kept, t = motion.chart.kept, at.time + sample_time
-        y = weights @ later[:, kept]
+        coordinates, t = motion.chart.coordinates, at.time + sample_time
+        y = weights @ later[:, coordinates]
         x = later[0].copy()
-        x[kept] = y
+        x[coordinates] = y
         x = motion.on_manifold(t, x, u)
-        S = triangular(np.concatenate((np.sqrt(weights)[:, None] * (later[:, kept] - y), noise.T)))
-        return Belief(t, x, motion.moved(t, x, u, S))
+        S = triangular(np.concatenate((np.sqrt(weights)[:, None] * (later[:, coordinates] - y), noise.T)))
+        return Belief(t, x, motion.choose_coordinates(t, x, u, S))
 
     def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement, its covariances with the outputs from points."""
         points, weights = self._points(motion, at, u)
-        kept, t, m = motion.chart.kept, at.time, len(measured.rows)
-        outputs = motion.visits.values_at(t, points, u)[1][:, measured.rows]
+        coordinates, t, m = motion.chart.coordinates, at.time, len(measured.rows)
+        outputs = motion.evaluator.compute_points(t, points, u)[1][:, measured.rows]
         # An angle of the points that wraps deviates from that of the estimate by less than half a turn.
         outputs = outputs[0] + wrap_differences(outputs - outputs[0], measured.turns)
         mean = weights @ outputs
         root = np.sqrt(weights)[:, None]
-        deviations = points[:, kept] - at.x[kept]
+        deviations = points[:, coordinates] - at.x[coordinates]
         block = np.concatenate((root * (outputs - mean), root * deviations), axis=1)
-        noise = np.concatenate((measured.factor.T, np.zeros((m, len(kept)))), axis=1)
+        noise = np.concatenate((measured.factor.T, np.zeros((m, len(coordinates)))), axis=1)
         lower = triangular(np.concatenate((block, noise)))
         E, K, S = lower[:m, :m], lower[m:, :m], lower[m:, m:]
         residuals = measured.compare(mean)
-        whitened = _solved(E, residuals, t)
+        whitened = _solve_triangular(E, residuals, t)
         e = K @ whitened
         x = at.x + motion.tangent(t, at.x, u) @ e
-        x[kept] = at.x[kept] + e
+        x[coordinates] = at.x[coordinates] + e
         x = motion.on_manifold(t, x, u)
         size = 2 * float(np.log(np.abs(np.diag(E))).sum())
-        return MeasurementUpdate(Belief(t, x, motion.moved(t, x, u, S)), residuals, whitened, size)
+        return MeasurementUpdate(Belief(t, x, motion.choose_coordinates(t, x, u, S)), residuals, whitened, size)
 
 
-def _solved(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
+def _solve_triangular(lower: FloatArray, right: FloatArray, t: float) -> FloatArray:
     """Return the solution with a lower triangular matrix."""
     solution, singular = dtrtrs(lower, right, lower=1)
     if singular or not np.isfinite(solution).all():
         raise NumericalError(
-            f"The covariance of the estimate has become singular at t = {t:.6g} s: nothing is uncertain in some "
-            "direction, or a number has overflowed. Give every direction some process noise or initial covariance."
+            f"The covariance of the estimate has become singular at t = {t:.6g} s: some direction has no uncertainty, "
+            "or a number has overflowed. Give every direction some process noise or initial covariance."
         )
     return np.asarray(solution)
 
@@ -215,17 +219,19 @@ class MovingHorizon(Filter):
     def __init__(self, model: Model, horizon: int, bounds: Mapping[str, tuple[float, float]]) -> None:
         if not has_graph(model):
             raise UsageError(
-                f"Moving-horizon estimation needs equations, and '{model.info.name}' has none that CasADi could "
+                f"Moving-horizon estimation needs equations, and '{model.info.name}' has none that CasADi can "
                 "differentiate. Take kind='ekf', 'iekf' or 'ukf'."
             )
         if horizon < 1:
-            raise UsageError(f"The horizon is {horizon} samples: it must be 1 at least.")
+            raise UsageError(f"The horizon must be at least 1 sample, not {horizon}.")
         self._model, self._horizon = model, horizon
         self.extended: Filter = Linearized()  # of the arrival cost, innovations and covariances
         self._ends = np.tile([[-np.inf], [np.inf]], (1, len(model.states)))
         for name, (least, largest) in bounds.items():
             if not least < largest:
-                raise UsageError(f"The bounds of '{name}' are {least:g} and {largest:g}: the first is the smaller one.")
+                raise UsageError(
+                    f"The bounds of '{name}' are {least:g} and {largest:g}: the first must be the smaller one."
+                )
             self._ends[:, model.states.index_of(name, "a state of the model")] = least, largest
         self._solvers: dict[tuple[float, ...], Any] = {}
         self.restart()
@@ -265,7 +271,7 @@ class MovingHorizon(Filter):
         if not self._window:  # before the first prediction
             return linear
         self._window[-1] = _MeasuredSample(u, measured, linear.belief.x)
-        states = self._solved(motion, at.time)
+        states = self._solve_window(motion, at.time)
         for k, x in enumerate(states[-len(self._window) :]):
             self._window[k] = _MeasuredSample(self._window[k].u, self._window[k].measured, x)
         x = motion.on_manifold(at.time, states[-1], u)
@@ -277,16 +283,16 @@ class MovingHorizon(Filter):
 
         An error e in the arrival's own coordinates is R_new T e in the present ones, so S becomes R_new T S.
         """
-        present, own = motion.chart, self._arrival_chart
-        assert own is not None  # noqa: S101 - it is set with the arrival
+        present, arrival_chart = motion.chart, self._arrival_chart
+        assert arrival_chart is not None  # noqa: S101 - it is set with the arrival
         S = arrival.S
-        if own.kept != present.kept:
-            motion.chart = own
-            S = motion.tangent(arrival.time, arrival.x, u)[present.kept] @ S
+        if arrival_chart.coordinates != present.coordinates:
+            motion.chart = arrival_chart
+            S = motion.tangent(arrival.time, arrival.x, u)[present.coordinates] @ S
             motion.chart = present
         return np.asarray(np.linalg.pinv(S, rcond=1e-12))
 
-    def _solved(self, motion: ManifoldStepper, t: float) -> FloatArray:
+    def _solve_window(self, motion: ManifoldStepper, t: float) -> FloatArray:
         """Return the states at the samples, shape (K, N); what the window lacks is padded with samples of no length."""
         arrival, window = self._arrival, list(self._window)
         assert arrival is not None  # noqa: S101 - there was a prediction
@@ -306,7 +312,7 @@ class MovingHorizon(Filter):
         for sample in window:
             if sample.measured is not None:
                 turns[sample.measured.rows] = sample.measured.turns
-        key = (*chart.kept, *turns.tolist())
+        key = (*chart.coordinates, *turns.tolist())
         if key not in self._solvers:
             self._solvers[key] = _Solver(self._model, motion, K, turns)
         solver = self._solvers[key]
@@ -325,10 +331,11 @@ class MovingHorizon(Filter):
         status = statistics["return_status"]
         if status not in DONE and not _has_converged(statistics):
             raise NumericalError(
-                f"The moving horizon finds no motion that fits at t = {t:.6g} s ({status}): bounds and measurements "
-                "contradict each other, or the estimate is far off. Widen the bounds, or begin again with reset()."
+                f"The moving-horizon estimation found no motion that fits at t = {t:.6g} s ({status}): bounds and "
+                "measurements contradict each other, or the estimate is far off. Widen the bounds, or begin again "
+                "with reset()."
             )
-        states = np.asarray(answer["x"]).ravel()[: (K + 1) * len(chart.kept + chart.others)]
+        states = np.asarray(answer["x"]).ravel()[: (K + 1) * len(chart.coordinates + chart.dependent)]
         return np.asarray(states.reshape(K + 1, -1)[1:], dtype=np.float64)
 
 
@@ -351,7 +358,7 @@ class _Solver:
 
         nonlinear, chart = to_casadi(model), motion.chart
         step: Any = runge_kutta_step  # of symbols
-        N, m, nu, P = len(model.states), len(model.outputs), len(model.inputs), len(chart.kept)
+        N, m, nu, P = len(model.states), len(model.outputs), len(model.inputs), len(chart.coordinates)
         X_w, U_w = motion.noise
         k = len(motion.renewed)
         self.noise = X_w.shape[1] + k
@@ -360,7 +367,7 @@ class _Solver:
         x_f, root, u = ca.MX.sym("x_f", N), ca.MX.sym("root", P, P), ca.MX.sym("u", nu, K)
         y, weights = ca.MX.sym("y", m, K), ca.MX.sym("weights", m, m * K)
         h, t0 = ca.MX.sym("h", K), ca.MX.sym("t0")
-        cost = ca.sumsqr(ca.mtimes(root, X[chart.kept, 0] - x_f[chart.kept])) + ca.sumsqr(w)
+        cost = ca.sumsqr(ca.mtimes(root, X[chart.coordinates, 0] - x_f[chart.coordinates])) + ca.sumsqr(w)
         equations, t = [h_of(X[:, 0], u[:, 0], t0)], t0
         for j in range(K):
             x, s, scale = X[:, j], h[j] / motion.substeps, 1 / ca.sqrt(ca.fmax(h[j], 1e-12))
@@ -374,7 +381,7 @@ class _Solver:
 
             for _ in range(motion.substeps):
                 x, t = step(rates, t, x, s, rates(t, x)), t + s
-            equations += [X[chart.kept, j + 1] - x[chart.kept], h_of(X[:, j + 1], u[:, j], t)]
+            equations += [X[chart.coordinates, j + 1] - x[chart.coordinates], h_of(X[:, j + 1], u[:, j], t)]
             residual = y[:, j] - nonlinear.c(X[:, j + 1], u[:, j], t)
             for i in np.flatnonzero(turns).tolist():
                 residual[i] -= turns[i] * ca.ceil(residual[i] / turns[i] - 0.5)

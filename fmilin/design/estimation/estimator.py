@@ -135,7 +135,7 @@ class Estimator(TableRepr):
     @property
     def kept(self) -> list[int]:
         """Which states are the coordinates; P of them."""
-        return [k for k in self.motion.chart.kept if k < len(self.model.states)]
+        return [k for k in self.motion.chart.coordinates if k < len(self.model.states)]
 
     @property
     def states(self) -> Signals:
@@ -202,7 +202,7 @@ class Estimator(TableRepr):
         if count and total > stats.chi2.isf(DIVERGENCE_PROBABILITY, count):
             text = (
                 f"The filter diverges: the squares of its last {count} innovations are {total / count:.3g} times what "
-                "it expects on average. Reset it (reset()) where it lost the state, or tell it more noise."
+                "it expects on average. Reset it with reset() if it lost the state, or give it more noise."
             )
             remarks.append(Remark("diverging", text))
         return tuple(remarks)
@@ -235,7 +235,7 @@ class Estimator(TableRepr):
         y : sequence or mapping of str to float, optional
             Measured outputs; None where one has not come, or instead of all. A NaN is skipped and told.
         """
-        inputs, measured = self._inputs(u), self._measured(y)
+        inputs, measured = self._inputs(u), self._read_measurements(y)
         sample = Passed(self._at, self.motion.chart, inputs, measured, self.method.copy_state())
         if self.settings.lag:
             self._passed.append(sample)
@@ -285,7 +285,7 @@ class Estimator(TableRepr):
 
     def correct(self, y: Measurements) -> FloatArray:
         """Correct the present estimate by ``y``, as in :meth:`step`; return the states, shape (N,)."""
-        self._correct(self._measured(y))
+        self._correct(self._read_measurements(y))
         self.last_step = None
         return self.x
 
@@ -296,11 +296,11 @@ class Estimator(TableRepr):
         """
         if not 0 <= samples < len(self._passed):
             raise UsageError(
-                f"A measurement comes {samples} samples late, and {max(len(self._passed) - 1, 0)} are remembered: give "
-                "the estimator a larger lag=."
+                f"A measurement comes {samples} samples late, and only {max(len(self._passed) - 1, 0)} are stored: "
+                "give the estimator a larger lag=."
             )
         again = [self._passed.pop() for _ in range(samples + 1)][::-1]
-        came = self._measured(y)
+        came = self._read_measurements(y)
         self._at, self.motion.chart = again[0].belief, again[0].chart
         for k, sample in enumerate(again):
             merged = np.where(np.isfinite(came), came, sample.y) if k == 0 else sample.y
@@ -369,10 +369,10 @@ class Estimator(TableRepr):
             return self._u
         values = _numbers(_in_order(u, self.model.inputs, self._u, "an input of the model"), self.model.inputs)
         if not np.isfinite(values).all():
-            raise UsageError(f"The inputs are {values}: finite numbers are needed, for {self.model.inputs.names}.")
+            raise UsageError(f"The inputs {values} must be finite numbers, one for each of {self.model.inputs.names}.")
         return values
 
-    def _measured(self, y: Measurements) -> FloatArray:
+    def _read_measurements(self, y: Measurements) -> FloatArray:
         """Return what was measured, NaN where nothing was; count what is not a number or out of range."""
         outputs = self.model.outputs
         nothing: list[float | None] = [None] * len(outputs)
@@ -392,7 +392,7 @@ class Estimator(TableRepr):
         if not rows:
             return
         before, chart = self._at, self.motion.chart
-        measured = Measured(rows, y[rows], self._factor_of(rows), self._turns.turns[rows])
+        measured = Measured(rows, y[rows], self._select_factor(rows), self._turns.turns[rows])
         corrected = self.method.corrected(self.motion, before, self._u, measured)
         turns = measured.turns if again else self._turns.observe(rows, corrected.innovations)
         if not np.array_equal(turns, measured.turns):  # an output was seen to wrap: correct again
@@ -417,7 +417,7 @@ class Estimator(TableRepr):
         size = float(np.nansum(part.whitened**2) + log_determinants[rows].sum())
         self._log_likelihood -= (size + int(is_measured.sum()) * LOG_TWO_PI) / 2
 
-    def _factor_of(self, rows: list[int]) -> FloatArray:
+    def _select_factor(self, rows: list[int]) -> FloatArray:
         """Return the factor of the noise of some outputs."""
         key = tuple(rows)
         if key not in self._factors:
@@ -439,20 +439,23 @@ def require_records(kf: Estimator, inputs: RealArrayLike, measured: RealArrayLik
     shapes = (count, len(kf.model.inputs)), (count, len(kf.model.outputs))
     if (u.shape, y.shape) != shapes or not count:
         raise UsageError(
-            f"Inputs and measurements are of the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and "
-            f"(K, {shapes[1][1]}) are needed, with one sample or more."
+            f"Inputs and measurements have the shapes {u.shape} and {y.shape}: (K, {shapes[0][1]}) and (K, "
+            f"{shapes[1][1]}) are needed, with one sample or more."
         )
     return u, y
 
 
 def _in_order(
-    given: Sequence[float | None] | FloatArray | Mapping[str, Any], signals: Signals, others: Iterable[Any], what: str
+    values: Sequence[float | None] | FloatArray | Mapping[str, Any],
+    signals: Signals,
+    alternatives: Iterable[Any],
+    what: str,
 ) -> Any:
     """Return values in the order of signals, of which others may not be given by name."""
-    if not isinstance(given, Mapping):
-        return given
-    row = list(others)
-    for name, value in given.items():
+    if not isinstance(values, Mapping):
+        return values
+    row = list(alternatives)
+    for name, value in values.items():
         row[signals.index_of(name, what)] = value
     return row
 
@@ -464,5 +467,8 @@ def _numbers(row: Any, signals: Signals) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
     if values.shape != (len(signals),):
-        raise UsageError(f"{row} was given, and {len(signals)} numbers are needed, for {', '.join(signals.names)}.")
+        raise UsageError(
+            f"The vector {row} was given, and {len(signals)} numbers are needed, one for each of "
+            f"{', '.join(signals.names)}."
+        )
     return values

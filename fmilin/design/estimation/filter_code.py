@@ -1,4 +1,4 @@
-"""A Kalman filter on a model of equations as C99, with the equations and their exact slopes: a file, or calls.
+"""A Kalman filter on a model of equations as C99, with the equations and their exact derivatives: a file, or calls.
 
 A file is a filter by itself, with its numbers as constants. For calls in the process, parameters, noise and the sample
 time are tables that a call is given, so that the same code serves every choice of them.
@@ -27,7 +27,7 @@ from fmilin.codegen.implicit import (
     cse_option,
     jacobian,
 )
-from fmilin.codegen.statements import MAX_STATEMENTS_PER_FUNCTION, Statements, indented
+from fmilin.codegen.statements import MAX_STATEMENTS_PER_FUNCTION, Statements, indent_statement
 from fmilin.design.estimation.motion import ManifoldStepper
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import has_graph, read_graph
@@ -73,7 +73,7 @@ _NAME = "kf"
 
 @dataclass
 class _Part:
-    """C functions for some quantities and their slopes along directions of (x, u)."""
+    """C functions for some quantities and their derivatives along directions of (x, u)."""
 
     name: str
     functions: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class FilterParts:
 
 
 # Outputs of the filter's code in addition to the estimate, by their place in the C text.
-TOLD = {
+ADDED_OUTPUTS = {
     "TELL_RESIDUAL": (
         "            if (round == 0) {\n                @innovations[rows[i]] = residuals[i];\n            }\n"
     ),
@@ -130,7 +130,7 @@ def assemble(plan: FilterPlan, precision: Precision, *, in_process: bool) -> Fil
     """Print a filter; for a call in the process parameters and the sample time are tables, and it tells innovations."""
     system, h = _equations(plan, in_process=in_process)
     motion, limits = plan.motion, dict(plan.motion.limits)
-    N, P, NU = system.states.numel(), len(motion.chart.kept), system.inputs.numel()
+    N, P, NU = system.states.numel(), len(motion.chart.coordinates), system.inputs.numel()
     M, RENEWED = N - P, len(motion.renewed)
     U_w = motion.noise[1] if motion.noise[1].shape[1] else np.zeros((NU, 1))
     X_w = motion.noise[0] if motion.noise[0].shape[1] else np.zeros((N, 1))
@@ -157,9 +157,9 @@ def assemble(plan: FilterPlan, precision: Precision, *, in_process: bool) -> Fil
     } | limits  # fmt: skip
     wraps = in_process or bool(plan.turns.any())
     sizes |= {key: Template(text).substitute(sizes) if wraps else "" for key, text in WRAPPING.items()}
-    sizes |= {key: text if in_process else "" for key, text in TOLD.items()}
+    sizes |= {key: text if in_process else "" for key, text in ADDED_OUTPUTS.items()}
     free = np.ones(N)
-    free[list(motion.held)] = 0.0
+    free[list(motion.fixed_states)] = 0.0
     usual = np.maximum(motion.row_terms.usual, 0.0)
     renewed = "factor of the covariance of noise that is held over each sample, by rows"
     tables = [
@@ -226,17 +226,17 @@ def print_calls(plan: FilterPlan) -> CallableCode:
 
 def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, SX]:
     """Return the model's graph, in a file with numbers for its parameters, and the invariants h."""
-    from fmilin.models.batch_graph import invariants_in
+    from fmilin.models.batch_graph import build_invariants
 
     model = plan.model
     graph = read_graph(model) if plan.kind in NAMES and has_graph(model) else None
     if graph is None:
         raise UsageError(
-            f"C code is written of filters of a bounded time (ekf, iekf, ukf) on models of equations; this is the "
-            f"{plan.kind.upper()} on '{model.info.name}'. Take such a kind and a native model, or linearize: "
+            "C code is available for filters with a bounded run time (ekf, iekf, ukf) on models of equations; this is "
+            f"the {plan.kind.upper()} on '{model.info.name}'. Take such a kind and a native model, or linearize: "
             "fl.design.kalman_filter(...).save('filter.c')."
         )
-    h = invariants_in(model, graph)
+    h = build_invariants(model, graph)
     if in_process or not graph.parameters.numel():
         return graph, h
     parts = [graph.matrix, graph.right_hand_side, graph.derivatives, graph.outputs, h]
@@ -246,7 +246,7 @@ def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, S
 
 
 def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Precision) -> _Part:
-    """Print ``NAME(t, x, u, X, z, dz)``: z, and its slopes along the columns of X (N + nu, along)."""
+    """Print ``NAME(t, x, u, X, z, dz)``: z, and its derivatives along the columns of X (N + nu, along)."""
     s, w = system, system.unknowns
     implicit = bool(w.numel()) and ca.depends_on(z, w)
     newton = implicit and s.guess is not None
@@ -259,20 +259,20 @@ def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Preci
     sizes["dw"] = w.numel() if newton else 0
     at = dict(zip([*sizes, "v"], accumulate(sizes.values(), initial=0), strict=True))
 
-    def entries_at(key: str, count: int) -> list[str]:
+    def list_entries(key: str, count: int) -> list[str]:
         return [f"m[{at[key] + i}]" for i in range(count)]
 
     results, stages = [ca.densify(z), _nonzeros(e), _nonzeros(z_s), _nonzeros(z_w)], {}
-    values = {i: entries_at(key, sizes[key]) for i, key in enumerate(("z", "e", "z_s", "z_w"))}
+    values = {i: list_entries(key, sizes[key]) for i, key in enumerate(("z", "e", "z_s", "z_w"))}
     if implicit:
         rows, columns = s.matrix.sparsity().get_triplet()
         entries = [f"m[{at['A'] + i * w.numel() + j}]" for i, j in zip(rows, columns, strict=True)]
         results += [_nonzeros(s.matrix), ca.densify(s.right_hand_side)]
-        stages[f"@{name}_system"] = {4: entries, 5: entries_at("dw" if newton else "w", w.numel())}
+        stages[f"@{name}_system"] = {4: entries, 5: list_entries("dw" if newton else "w", w.numel())}
     stages[f"@{name}_values"] = values
     arguments = [s.time, s.states, s.inputs, s.parameters, w]
     function = ca.Function("equations", arguments, results, cse_option(*results))
-    inputs = [entries_at(key, sizes[key]) for key in ("t", "x", "u", "p", "w")]
+    inputs = [list_entries(key, sizes[key]) for key in ("t", "x", "u", "p", "w")]
     printed = Statements(function, inputs, stages, arguments=("@real *m",), array="stored", number="@real")
     functions = _functions(printed, at["v"])
     filled = {"NAME": name, "SIZE": at["v"] + printed.stored, "N": sizes["x"], "NU": sizes["u"], "NW": w.numel()}
@@ -307,15 +307,15 @@ def _functions(printed: Statements, first: int) -> list[str]:
 def _products(matrices: Sequence[tuple[SX, int, str]], columns: int, result: str) -> str:
     """Return loops for the rows of a sum of sparse matrices, their entries from a number on, times what is named."""
     rows: list[list[str]] = [[] for _ in range(matrices[0][0].shape[0] if columns else 0)]
-    for matrix, first, given in matrices:
+    for matrix, first, is_known in matrices:
         for i, (r, c) in enumerate(_entries(matrix)):
-            rows[r].append(f"(m[{first + i}] * {given}[{c * columns} + c])")
+            rows[r].append(f"(m[{first + i}] * {is_known}[{c * columns} + c])")
     text = ""
     for r, terms in enumerate(rows):
         pieces = [terms[i : i + TERMS_PER_LOOP] for i in range(0, len(terms), TERMS_PER_LOOP)] or [["0.0"]]
         for sign, piece in zip(chain("=", repeat("+=")), pieces, strict=False):
             line = f"{result}[{r * columns} + c] {sign} {' + '.join(piece)};"
-            text += f"    for (int c = 0; c < {columns}; c++) {{\n{indented(line, ' ' * 8, ' ' * 12)}    }}\n"
+            text += f"    for (int c = 0; c < {columns}; c++) {{\n{indent_statement(line, ' ' * 8, ' ' * 12)}    }}\n"
     return text.rstrip("\n")
 
 

@@ -30,7 +30,7 @@ from fmilin.design.estimation.charts import (
     RowTerms,
     choose_chart,
 )
-from fmilin.design.estimation.slopes import Visits
+from fmilin.design.estimation.slopes import ManifoldEvaluator
 from fmilin.errors import NumericalError
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
@@ -71,25 +71,25 @@ class ManifoldStepper:
 
     def __init__(
         self,
-        visits: Visits,
+        evaluator: ManifoldEvaluator,
         chart: CoordinateSplit,
         scales: FloatArray,
         *,
         noise: tuple[FloatArray, FloatArray],
         substeps: int,
         row_terms: RowTerms,
-        held: Sequence[int] = (),
+        fixed_states: Sequence[int] = (),
         renewed: FloatArray | None = None,
     ) -> None:
-        self.visits, self.chart, self.scales, self.row_terms = visits, chart, scales, row_terms
+        self.evaluator, self.chart, self.scales, self.row_terms = evaluator, chart, scales, row_terms
         self.noise = noise  # (N, k) and (nu, k): directions of states and inputs, times the root of the density
         self.substeps = substeps
-        self.held = list(held)  # states that are always coordinates
+        self.fixed_states = list(fixed_states)  # states that are always coordinates
         # (k, k): factor of the covariance of noise that is held over each sample; the last k states are this noise
         self.renewed = np.zeros((0, 0)) if renewed is None else renewed
         self.switches = 0
 
-    def has_rules_of(self, other: ManifoldStepper) -> bool:
+    def has_same_rules(self, other: ManifoldStepper) -> bool:
         """Return whether noise and steps are those of another motion of the same model, whatever the chart."""
         is_same_noise = self.noise is other.noise and self.renewed is other.renewed
         return is_same_noise and self.substeps == other.substeps
@@ -97,64 +97,64 @@ class ManifoldStepper:
     def fork(self) -> ManifoldStepper:
         """Return the same motion with a chart and memory of its own."""
         motion = copy(self)
-        motion.visits = self.visits.fork()
+        motion.evaluator = self.evaluator.fork()
         return motion
 
     def on_manifold(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the point with the coordinates of x that lies on the manifold."""
-        return self.points_on_manifold(t, x[None], u)[0] if self.chart.others else x
+        return self.points_on_manifold(t, x[None], u)[0] if self.chart.dependent else x
 
     def points_on_manifold(self, t: float, X: FloatArray, u: FloatArray) -> FloatArray:
         """Return the points with the coordinates of those in X (k, N) that lie on the manifold."""
         chart = self.chart
-        if not chart.others:
+        if not chart.dependent:
             return X
-        X, scales, left = X.copy(), self.scales[chart.others], np.arange(len(X))
+        X, scales, remaining = X.copy(), self.scales[chart.dependent], np.arange(len(X))
         for _ in range(ITERATIONS):
-            h, H = self.visits.surfaces_at(t, X[left], u, chart.others)
-            steps = np.empty((len(left), len(chart.others)))
+            h, H = self.evaluator.compute_surfaces(t, X[remaining], u, chart.dependent)
+            steps = np.empty((len(remaining), len(chart.dependent)))
             for k, gradient in enumerate(H):
                 *_, steps[k], singular = dgesv(gradient[chart.square], h[k, chart.rows])
                 if singular:
                     steps[k] = np.nan
             if not np.isfinite(steps).all():
                 break
-            X[left[:, None], chart.others] -= steps
-            left = left[np.max(np.abs(steps) / scales, axis=1) > QUADRATIC_STEP_SIZE]
-            if not len(left):
+            X[remaining[:, None], chart.dependent] -= steps
+            remaining = remaining[np.max(np.abs(steps) / scales, axis=1) > QUADRATIC_STEP_SIZE]
+            if not len(remaining):
                 return X
         raise NumericalError(
-            f"No point of the manifold belongs to the estimate at t = {t:.6g} s: the sample time is too long, or the "
-            "estimate is far off. Shorten the sample time, or begin again with reset()."
+            f"No point of the manifold was found for the estimate at t = {t:.6g} s: the sample time is too long, or "
+            "the estimate is far off. Shorten the sample time, or begin again with reset()."
         )
 
     def tangent(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return T = dx/dy, shape (N, P)."""
         chart = self.chart
-        T = np.zeros((len(x), len(chart.kept)))
-        T[chart.kept, range(len(chart.kept))] = 1.0
-        if chart.others:
-            H = self.visits.surface(t, x, u)[1]
-            T[chart.others] = -dgesv(H[chart.square], H[chart.opposite])[2]
+        T = np.zeros((len(x), len(chart.coordinates)))
+        T[chart.coordinates, range(len(chart.coordinates))] = 1.0
+        if chart.dependent:
+            H = self.evaluator.surface(t, x, u)[1]
+            T[chart.dependent] = -dgesv(H[chart.square], H[chart.opposite])[2]
         return T
 
-    def moved(self, t: float, x: FloatArray, u: FloatArray, S: FloatArray) -> FloatArray:
+    def choose_coordinates(self, t: float, x: FloatArray, u: FloatArray, S: FloatArray) -> FloatArray:
         """Choose other coordinates where these have become bad; return the factor S of the covariance in them."""
         chart = self.chart
-        if not chart.others:
+        if not chart.dependent:
             return S
         T = self.tangent(t, x, u)
         if (
-            np.max(np.abs(T[chart.others]) * self.scales[chart.kept] / self.scales[chart.others][:, None])
+            np.max(np.abs(T[chart.dependent]) * self.scales[chart.coordinates] / self.scales[chart.dependent][:, None])
             <= MAX_DEPENDENT_SLOPE
         ):
             return S
-        H = self.visits.surface(t, x, u)[1]
-        other = choose_chart(H, self.scales, len(chart.others), self.row_terms.at(t, x, u), self.held)
-        if other.kept == chart.kept:
+        H = self.evaluator.surface(t, x, u)[1]
+        other = choose_chart(H, self.scales, len(chart.dependent), self.row_terms.at(t, x, u), self.fixed_states)
+        if other.coordinates == chart.coordinates:
             return S
         self.chart, self.switches = other, self.switches + 1
-        return triangular((T[other.kept] @ S).T)
+        return triangular((T[other.coordinates] @ S).T)
 
     def renew(self, x: FloatArray, S: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return an estimate with the noise of the next sample in place of that of the last one.
@@ -179,21 +179,25 @@ class ManifoldStepper:
         for k in range(self.substeps):
             x, Phi, V = self.substep(t + k * s, x, u, s)
             S = triangular(np.concatenate(((Phi @ S).T, V.T)))
-            S = self.moved(t + (k + 1) * s, x, u, S)
+            S = self.choose_coordinates(t + (k + 1) * s, x, u, S)
         return x, S
 
     def substep(self, t: float, x: FloatArray, u: FloatArray, s: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x+ (N,), Phi (P, P), and the factor of Q, shape (P, k (TERMS + 1))."""
-        kept, P = self.chart.kept, len(self.chart.kept)
+        coordinates, P = self.chart.coordinates, len(self.chart.coordinates)
         T = self.tangent(t, x, u)
-        f1, _, F1, _ = self.visits.along(t, x, u, *self._with_noise(T, len(u)))
+        f1, _, F1, _ = self.evaluator.along(t, x, u, *self._with_noise(T, len(u)))
         K1 = F1[:, :P]
-        f2, _, K2, _ = self.visits.along(t + s / 2, x + s / 2 * f1, u, T + s / 2 * K1)
-        f3, _, K3, _ = self.visits.along(t + s / 2, x + s / 2 * f2, u, T + s / 2 * K2)
-        f4, _, K4, _ = self.visits.along(t + s, x + s * f3, u, T + s * K3)
+        f2, _, K2, _ = self.evaluator.along(t + s / 2, x + s / 2 * f1, u, T + s / 2 * K1)
+        f3, _, K3, _ = self.evaluator.along(t + s / 2, x + s / 2 * f2, u, T + s / 2 * K2)
+        f4, _, K4, _ = self.evaluator.along(t + s, x + s * f3, u, T + s * K3)
         x = x + s / 6 * (f1 + 2 * (f2 + f3) + f4)
-        Phi = (T + s / 6 * (K1 + 2 * (K2 + K3) + K4))[kept]
-        return self.on_manifold(t + s, x, u), Phi, noise_factor(K1[kept], (F1[:, P:] + self.noise[0])[kept], s)
+        Phi = (T + s / 6 * (K1 + 2 * (K2 + K3) + K4))[coordinates]
+        return (
+            self.on_manifold(t + s, x, u),
+            Phi,
+            noise_factor(K1[coordinates], (F1[:, P:] + self.noise[0])[coordinates], s),
+        )
 
     def _with_noise(self, T: FloatArray, nu: int) -> tuple[FloatArray, FloatArray]:
         """Return the directions of the coordinates, then those of the noise."""
@@ -201,11 +205,11 @@ class ManifoldStepper:
         return np.hstack((T, np.zeros_like(X_w))), np.hstack((np.zeros((nu, T.shape[1])), U_w))
 
     def transition(self, t: float, x: FloatArray, u: FloatArray, sample_time: float) -> tuple[FloatArray, FloatArray]:
-        """Return Phi (P, P) and the factor of Q over a sample with the slopes at its start held."""
-        kept, P = self.chart.kept, len(self.chart.kept)
-        F = self.visits.along(t, x, u, *self._with_noise(self.tangent(t, x, u), len(u)))[2]
-        A, s = F[kept, :P], sample_time / self.substeps
-        V = noise_factor(A, (F[:, P:] + self.noise[0])[kept], s)
+        """Return Phi (P, P) and the factor of Q over a sample with the derivatives at its start held."""
+        coordinates, P = self.chart.coordinates, len(self.chart.coordinates)
+        F = self.evaluator.along(t, x, u, *self._with_noise(self.tangent(t, x, u), len(u)))[2]
+        A, s = F[coordinates, :P], sample_time / self.substeps
+        V = noise_factor(A, (F[:, P:] + self.noise[0])[coordinates], s)
         step = np.asarray(sum(np.linalg.matrix_power(A * s, i) / _FACTORIAL[i] for i in _POWERS))
         Phi, total = step, V
         for _ in range(self.substeps - 1):
@@ -220,7 +224,7 @@ class ManifoldStepper:
         """Return points a sample later than those in X (k, N)."""
 
         def rates(t: float, X: FloatArray) -> FloatArray:
-            return self.visits.values_at(t, X, u)[0]
+            return self.evaluator.compute_points(t, X, u)[0]
 
         s = sample_time / self.substeps
         for at in t + s * np.arange(self.substeps):

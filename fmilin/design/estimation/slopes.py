@@ -1,4 +1,4 @@
-"""The values and slopes of a model that a filter needs at a point, by the quickest means that the model has."""
+"""The values and derivatives of a model that a filter needs at a point, by the quickest means that the model has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.model.capabilities import compile_for, read_products, read_tangents
+from fmilin.model.capabilities import compile_model, read_products, read_tangents
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.models.batch_graph import BatchGraph, batch_graph
 from fmilin.signals import FloatArray, wrap_differences
@@ -18,10 +18,10 @@ from fmilin.tolerances import EPS
 STEP = float(np.cbrt(EPS))  # of central differences, in sizes of what is moved
 
 Slopes = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
-"""Rates (N,), outputs (ny,), and their slopes (N, k), (ny, k) along k directions."""
+"""Rates (N,), outputs (ny,), and their derivatives (N, k), (ny, k) along k directions."""
 
 
-class GraphVisits:
+class GraphEvaluator:
     """By compiled code of the model's graph: everything in one call, remembered for the point."""
 
     def __init__(self, graph: BatchGraph, N: int, nu: int) -> None:
@@ -31,20 +31,20 @@ class GraphVisits:
         if self._code is not None:
             self._code[0][1 + N + nu :] = self._p[0]
 
-    def fork(self) -> GraphVisits:
+    def fork(self) -> GraphEvaluator:
         """Return the same with memory of its own, for another thread."""
-        return GraphVisits(self._graph, self._N, self._nu)
+        return GraphEvaluator(self._graph, self._N, self._nu)
 
     def _at(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return z = (f, c, h) and its slopes along (x, u)."""
+        """Return z = (f, c, h) and its derivatives along (x, u)."""
         key = x.tobytes() + u.tobytes()
         if t != self._time or key != self._key:
-            self._last, self._key, self._time = self._computed(t, x, u), key, t
+            self._last, self._key, self._time = self._compute(t, x, u), key, t
         return self._last
 
     _time = float("nan")
 
-    def _computed(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _compute(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         if self._code is not None:
             s, z, J, fill = self._code
             s[0], s[1 : 1 + self._N], s[1 + self._N : 1 + self._N + self._nu] = t, x, u
@@ -66,7 +66,7 @@ class GraphVisits:
         return z[:n], z[n:m]
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes."""
+        """Return values and derivatives."""
         (z, J), (n, m) = self._at(t, x, u), self._ends
         moved = J[:m, :n] @ X
         if U is not None and len(U):
@@ -80,18 +80,18 @@ class GraphVisits:
         (z, J), m = self._at(t, x, u), self._ends[1]
         return z[m:], J[m:, : self._N]
 
-    def values_at(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def compute_points(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rates (k, N) and outputs (k, ny) at states X (k, N)."""
         return join_points(self.values(t, x, u) for x in X)
 
-    def surfaces_at(
+    def compute_surfaces(
         self, t: float, X: FloatArray, u: FloatArray, columns: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return h (k, m) and H (k, m, N) at states X (k, N)."""
         return join_points(self.surface(t, x, u, columns) for x in X)
 
 
-class SourceVisits:
+class SourceEvaluator:
     """By the model itself: its exact products where it has them, central differences where not.
 
     Of a model whose batches are quick, an FMU above all, a point or all points of a batch are one question, with the
@@ -99,14 +99,14 @@ class SourceVisits:
     """
 
     def __init__(self, model: Model, invariants: Invariants, turns: FloatArray) -> None:
-        self._model, self._invariants = compile_for(model, 10_000), invariants
+        self._model, self._invariants = compile_model(model, 10_000), invariants
         self._turns = np.concatenate((np.zeros(len(model.states)), turns))  # of rates, which do not wrap, and outputs
         nothing = np.zeros(0), np.zeros((0, 0))
         self._last: tuple[tuple[float, bytes, bytes] | None, tuple[FloatArray, FloatArray]] = None, nothing
         self._batch: tuple[tuple[float, bytes, bytes], TangentBatch] | None = None  # the last point of a batch of one
         self._asks_in_batches, self._measures_in_batches = self._model.batches, False
 
-    def fork(self) -> SourceVisits:
+    def fork(self) -> SourceEvaluator:
         """Return the same with memory of its own."""
         other = copy(self)
         other._turns = self._turns.copy()
@@ -147,7 +147,7 @@ class SourceVisits:
         return at.derivatives, at.outputs
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return values and slopes along the columns of X (N, k) and U (nu, k), zero without."""
+        """Return values and derivatives along the columns of X (N, k) and U (nu, k), zero without."""
         batch = self._at(t, x, u)
         if batch is not None:
             n = len(x)
@@ -161,8 +161,8 @@ class SourceVisits:
             at = self._model.evaluate_points(np.full(len(x), t), x, u)
             return np.hstack((at.derivatives, at.outputs))
 
-        given = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
-        here, slopes = self._complete(given, values, (x, u), (X, U))
+        exact_values = None if exact is None else np.concatenate((exact.derivatives, exact.outputs))
+        here, slopes = self._complete(exact_values, values, (x, u), (X, U))
         if here is None:
             here = np.concatenate(self.values(t, x, u))
         n = len(x)
@@ -192,8 +192,8 @@ class SourceVisits:
             def values(x: FloatArray, u: FloatArray) -> FloatArray:
                 return np.array([invariants.values(t, *point) for point in zip(x, u, strict=True)])
 
-            given = None if exact is None else exact.residuals
-            here, slopes = self._complete(given, values, (x, u), (X, U))
+            exact_values = None if exact is None else exact.residuals
+            here, slopes = self._complete(exact_values, values, (x, u), (X, U))
             h, H = invariants.values(t, x, u) if here is None else here, np.full((len(slopes), len(x)), np.nan)
             H[:, chosen] = slopes
         if columns is None:
@@ -205,14 +205,14 @@ class SourceVisits:
         """Whether constraints are formulas, or have rates that are not declared."""
         return self._invariants.connections is not None or bool(self._invariants.hidden)
 
-    def values_at(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def compute_points(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rates (k, N) and outputs (k, ny) at states X (k, N)."""
         if len(X) == 1 or not self._model.batches:
             return join_points(self.values(t, x, u) for x in X)
         at = self._model.evaluate_points(np.full(len(X), t), X, np.broadcast_to(u, (len(X), len(u))))
         return at.derivatives, at.outputs
 
-    def surfaces_at(
+    def compute_surfaces(
         self, t: float, X: FloatArray, u: FloatArray, columns: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """Return h (k, m) and H (k, m, N) at states X (k, N), of which ``columns`` may be all that counts."""
@@ -243,19 +243,19 @@ class SourceVisits:
 
     def _complete(
         self,
-        given: FloatArray | None,
+        exact_values: FloatArray | None,
         function: Callable[[FloatArray, FloatArray], FloatArray],
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray | None, FloatArray]:
         """Return slopes along columns, those that are not given measured, and the values where any are, else None."""
-        if given is None:
+        if exact_values is None:
             return self._measure(function, at, along)
-        columns = np.flatnonzero(~np.isfinite(given).all(axis=0))
+        columns = np.flatnonzero(~np.isfinite(exact_values).all(axis=0))
         if not len(columns):
-            return None, given
+            return None, exact_values
         X, U = along
-        slopes = given.copy()
+        slopes = exact_values.copy()
         here, slopes[:, columns] = self._measure(function, at, (X[:, columns], U[:, columns]))
         return here, slopes
 
@@ -265,7 +265,7 @@ class SourceVisits:
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray, FloatArray]:
-        """Return a ``function`` of many points, and its slopes along columns by central differences."""
+        """Return a ``function`` of many points, and its derivatives along columns by central differences."""
         (x, u), X, U = at, along[0].T, along[1].T
         scales = np.concatenate((self._invariants.scales, self._model.inputs.scales(u)))
         sizes = np.max(np.abs(np.hstack((X, U))) / scales, axis=1, initial=0.0)
@@ -282,10 +282,10 @@ def join_points(points: Iterable[tuple[FloatArray, FloatArray]]) -> tuple[FloatA
     return np.array(first), np.array(second)
 
 
-Visits = GraphVisits | SourceVisits
+ManifoldEvaluator = GraphEvaluator | SourceEvaluator
 
 
-def visits_of(model: Model, invariants: Invariants, turns: FloatArray) -> Visits:
+def make_evaluator(model: Model, invariants: Invariants, turns: FloatArray) -> ManifoldEvaluator:
     """Return the quickest visits that there are for a model; ``turns`` of its outputs, 0 for those that do not wrap."""
     graph, N, nu = batch_graph(model, ()), len(model.states), len(model.inputs)
-    return SourceVisits(model, invariants, turns) if graph is None else GraphVisits(graph, N, nu)
+    return SourceEvaluator(model, invariants, turns) if graph is None else GraphEvaluator(graph, N, nu)

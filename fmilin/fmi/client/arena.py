@@ -64,7 +64,7 @@ class Arena:
             self.name = f"Local\\fmilin-{secrets.token_hex(16)}"
             self._memory = mmap.mmap(-1, size, tagname=self.name)
         else:
-            self.descriptor = _shared_file(size)
+            self.descriptor = _create_shared_file(size)
             self._memory = mmap.mmap(self.descriptor, size)
             weakref.finalize(self, os.close, self.descriptor)
             _ARENAS.add(self)
@@ -139,7 +139,7 @@ class Arena:
         """
         if sys.platform == "win32":  # where no process is forked
             return
-        descriptor = _shared_file(self.size)
+        descriptor = _create_shared_file(self.size)
         end = 0
         for offset, room in [*self._free, (self.size, 0)]:  # between free ranges lies what is in use
             os.pwrite(descriptor, memoryview(self._memory)[end:offset], end)
@@ -165,8 +165,8 @@ class Arena:
                     self._free[i] = (offset + size, room - size)
                 return offset
         raise ModelError(
-            f"An array of {size:,} bytes finds no room in the {self.size:,} bytes that are shared with the FMU. "
-            "Evaluate fewer points at a time."
+            f"An array of {size:,} bytes exceeds the {self.size:,} bytes that are shared with the FMU. Evaluate fewer "
+            "points at a time."
         )
 
     def _give_back(self, offset: int, size: int) -> None:
@@ -193,7 +193,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_separate_all)
 
 
-def _shared_file(size: int) -> int:
+def _create_shared_file(size: int) -> int:
     """Return the descriptor of a file without a name.
 
     On Linux nobody can change its size: reading where it has been cut off would end this process.

@@ -10,7 +10,7 @@ logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
 
 MAX_LINE_CHARACTERS = 2000
-MOST_LINES = 10_000
+MAX_LINES = 10_000
 
 
 class PrintedLines:
@@ -31,11 +31,11 @@ class PrintedLines:
         self._rest = rest
         for line in lines:
             self._count += 1
-            if self._count <= MOST_LINES:
+            if self._count <= MAX_LINES:
                 text = line[:MAX_LINE_CHARACTERS].decode("utf-8", "replace").rstrip("\r")
                 self._lines.append(escape_controls(text))
-            elif self._count == MOST_LINES + 1:
-                self._lines.append(f"(more than {MOST_LINES} lines: the others are not shown)")
+            elif self._count == MAX_LINES + 1:
+                self._lines.append(f"(more than {MAX_LINES} lines: the others are omitted)")
 
     def log(self, *, at_end: bool = False) -> None:
         """Log the complete lines; at the end also what has no end."""

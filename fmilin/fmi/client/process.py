@@ -40,7 +40,7 @@ _ANSWER = struct.Struct("=IiIIQII")
 _RECORD = struct.Struct("=iHH")
 _OPEN_MESSAGE, _DEFINE_MESSAGE, _RUN_MESSAGE, _EXECUTE_MESSAGE, _QUIT_MESSAGE, _COPY_HOST_MESSAGE = 1, 2, 3, 4, 5, 6
 _MAKE_COPY_CODE, _RETURN_TO_COPY_CODE, _DROP_COPY_CODE = 0, 1, 2
-_MOST_BYTES = 1 << 18  # of an answer
+_MAX_BYTES = 1 << 18  # of an answer
 _MAX_PROGRAMS = 65536
 _MEMORY_EXHAUSTION_FRACTION = 0.8  # of the memory that a process may take: it may have crashed for want of more
 
@@ -121,13 +121,13 @@ class HostProcess:
             ) from None
         status, *_, content = self._receive(STARTING_TIME)
         if status != PROTOCOL_VERSION:
-            raise self._fail(f"is spoken to by a host of another version ({status} instead of {PROTOCOL_VERSION})")
+            raise self._fail(f"runs in a host of another version ({status} instead of {PROTOCOL_VERSION})")
         self.sandbox_report = content.decode("ascii", "replace")
         if UNRESTRICTED not in options:
             try:
                 warn_of_missing_protections(read_sandbox_report(self.sandbox_report))
             except ValueError:
-                raise self._fail("is spoken to by a host of another version") from None
+                raise self._fail("runs in a host of another version") from None
 
     @property
     def is_alive(self) -> bool:
@@ -148,7 +148,7 @@ class HostProcess:
         if status == 0:
             return ""
         texts = [text for _, _, text in self._split(records)]
-        return " ".join(texts) or f"The host answers with status {status}."
+        return " ".join(texts) or f"The host returned the status {status}."
 
     def run(self, program: Program, count: int = 1, first: int = 0) -> Failure | None:
         """Run a program's repetitions from ``first`` on; return where it ended if that was not the end."""
@@ -197,7 +197,7 @@ class HostProcess:
         self._send(MESSAGE.pack(_COPY_HOST_MESSAGE, 0, request, 0, 0))
         failure = self._outcome()
         if failure is not None and failure.status != NOT_COPIED:
-            raise self._fail("does not understand what it is asked about copies")
+            raise self._fail("does not support requests for copies")
         return failure is None
 
     def close(self) -> None:
@@ -237,7 +237,7 @@ class HostProcess:
         else:
             number = next(self._next_numbers)
         if number >= _MAX_PROGRAMS:
-            raise ModelError(f"'{self._source}' is asked for more than {_MAX_PROGRAMS} different things at a time.")
+            raise ModelError(f"'{self._source}' received more than {_MAX_PROGRAMS} different requests at a time.")
         content = program.content
         self.running = program.instructions
         self._send(MESSAGE.pack(_DEFINE_MESSAGE, len(content), number, 0, 0) + content)
@@ -276,7 +276,7 @@ class HostProcess:
             if len(data) < _ANSWER.size:
                 data = self._read_rest(data, _ANSWER.size, seconds)
             sequence, status, instruction, size, repetition, dropped, _ = _ANSWER.unpack_from(data)
-            if size and size <= _MOST_BYTES and len(data) < _ANSWER.size + size:
+            if size and size <= _MAX_BYTES and len(data) < _ANSWER.size + size:
                 data = self._read_rest(data, _ANSWER.size + size, seconds)
         except ModelCrashError:
             raise
@@ -284,10 +284,10 @@ class HostProcess:
             self._fail("was interrupted")
             raise
         if sequence != self._sequence or len(data) != _ANSWER.size + size:
-            raise self._fail("wrote among the answers of its host")
+            raise self._fail("wrote into the output of its host")
         self._sequence = (sequence + 1) & 0xFFFFFFFF
         if dropped:
-            self._take_record(0, "host", f"({dropped} earlier messages are not shown)")
+            self._take_record(0, "host", f"({dropped} earlier messages are omitted)")
         return status, instruction, repetition, data[_ANSWER.size :]
 
     def _await_answer(self, limit: float | None) -> bytes | None:
@@ -328,11 +328,11 @@ class HostProcess:
         records = []
         while content:
             if len(content) < _RECORD.size:
-                raise self._fail("wrote among the answers of its host")
+                raise self._fail("wrote into the output of its host")
             status, *sizes = _RECORD.unpack_from(content)
             begin, middle, end = _RECORD.size, _RECORD.size + sizes[0], _RECORD.size + sum(sizes)
             if end > len(content):
-                raise self._fail("wrote among the answers of its host")
+                raise self._fail("wrote into the output of its host")
             parts = (content[begin:middle], content[middle:end])
             category, text = (escape_controls(part.decode("utf-8", "replace"), "\n\t") for part in parts)
             records.append((status, category, text))
@@ -361,21 +361,21 @@ class HostProcess:
         how = f"{describe_end(status)} in {where}"
         if self._memory is not None and memory > _MEMORY_EXHAUSTION_FRACTION * self._memory:
             how += (
-                f". It had nearly all of the {self._memory / 2**30:.2f} GiB of memory that it may take: give it more "
-                "with fl.Limits(memory=GIB * 2**30)"
+                f". It used nearly all of its memory limit of {self._memory / 2**30:.2f} GiB: raise it with "
+                "fl.Limits(memory=GIB * 2**30)"
             )
         return self._fail(how)
 
     def _fail(self, how: str) -> ModelCrashError:
         """Return the error that the process ends with, and end it."""
-        said = escape_controls(" ".join(self.arena.last_text().split())) if self.running else ""
-        words = f' It said last: "{said}".' if said else ""
-        words += f' It printed last: "{self._printed.recent}".' if self._printed.recent else ""
+        last_output = escape_controls(" ".join(self.arena.last_text().split())) if self.running else ""
+        words = f' Its last message: "{last_output}".' if last_output else ""
+        words += f' Its last output: "{self._printed.recent}".' if self._printed.recent else ""
         self._printed.log(at_end=True)
         self._pipes.end()
         self._failure = ModelCrashError(
-            f"The model '{self._source}' {how}.{words} This is the FMU's own code, which ran in a separate process: "
-            "ask its maker, or export it again with another tool version, FMI version or solver."
+            f"The model '{self._source}' {how}.{words} The error is in the FMU's own code, which ran in a separate "
+            "process: ask its author, or export it again with another tool version, FMI version or solver."
         )
         return self._failure
 

@@ -70,7 +70,7 @@ class Limits:
             warnings.warn("'caged=False' is written 'unrestricted=True' now.", DeprecationWarning, stacklevel=3)
             object.__setattr__(self, "unrestricted", not caged)
         if isinstance(self.read, str | os.PathLike) or isinstance(self.environment, str):
-            raise UsageError("'read' and 'environment' are sequences: write ['...'] even for a single one.")
+            raise UsageError("'read' and 'environment' must be sequences: write ['...'] even for a single one.")
         require_field_kinds(self)
         if self.seconds is not None and not self.seconds > 0:
             raise UsageError(f"A limit of {self.seconds:g} seconds for a call must be positive, or None for no limit.")
@@ -124,7 +124,7 @@ def current_restrictions() -> Limits:
 
 
 @contextmanager
-def restricted_to(restrictions: Limits | None) -> Iterator[None]:
+def apply_limits(restrictions: Limits | None) -> Iterator[None]:
     """Load FMUs under other restrictions inside the block; None changes nothing."""
     if restrictions is None:
         yield

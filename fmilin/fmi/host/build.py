@@ -7,7 +7,7 @@ import shlex
 from functools import cache
 from pathlib import Path
 
-from fmilin.codegen.compiler import built_program, compiler_version, find_compiler, zig_command
+from fmilin.codegen.compiler import build_program, compiler_version, find_compiler, zig_command
 from fmilin.errors import ModelError
 from fmilin.fmi import platforms
 from fmilin.fmi.host import recipe
@@ -54,7 +54,7 @@ def _compile_program() -> Path:
     sources = {path.name: path.read_bytes() for path in recipe.source_files()}
     units = [name for name in sources if name.endswith(".c")]
     name, options = recipe.program_name(system), recipe.link_options(system)
-    return built_program(_choose_compiler(), sources, units, recipe.FLAGS, options, name)
+    return build_program(_choose_compiler(), sources, units, recipe.FLAGS, options, name)
 
 
 def _choose_compiler() -> tuple[str, ...]:

@@ -301,11 +301,11 @@ static int32_t handle(const struct message *message, const char *bytes, struct a
 }
 
 static bool send(struct answer *answer, const char *bytes) {
-  static char buffer[sizeof(struct answer) + MOST_RECORD_BYTES];
+  static char buffer[sizeof(struct answer) + MAX_RECORD_BYTES];
   answer->sequence = sequence++;
   size_t size = answer->size;
   if (bytes == NULL) {
-    size = take_records(buffer + sizeof *answer, MOST_RECORD_BYTES, &answer->dropped);
+    size = take_records(buffer + sizeof *answer, MAX_RECORD_BYTES, &answer->dropped);
     answer->size = (uint32_t)size;
   } else {
     memcpy(buffer + sizeof *answer, bytes, size);

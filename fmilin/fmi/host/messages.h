@@ -4,7 +4,7 @@
 
 #include "fmi.h"
 
-enum { MOST_RECORD_BYTES = 1 << 17, ERROR_OF_UNKNOWN_STATUS = ERROR };
+enum { MAX_RECORD_BYTES = 1 << 17, ERROR_OF_UNKNOWN_STATUS = ERROR };
 
 /* From now on the last message of the FMU is written there, too: after a crash nobody takes the records. */
 void repeat_last_text(struct progress *progress);

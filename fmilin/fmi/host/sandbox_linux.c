@@ -343,7 +343,7 @@ static int fork_host(const struct sandbox_limits *limits, const char *cgroup, st
  */
 static void limit_threads(const struct sandbox_limits *limits, struct sandbox_report *report) {
   uint64_t number = limits->threads + limits->processes + 3; /* with the processes outside, the first, and the host */
-  number += limits->copies > 0 ? MOST_COPIES : 0;
+  number += limits->copies > 0 ? MAX_COPIES : 0;
   bool has_users = is_active(report, SANDBOX_USERS);
   if (limits->threads == UINT64_MAX || limits->threads > INT_MAX || limits->processes > INT_MAX) {
     report_protection(report, SANDBOX_THREADS, PROTECTION_OFF, "no limit is asked for");

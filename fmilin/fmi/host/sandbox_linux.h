@@ -38,7 +38,7 @@ void filter_system_calls(const struct sandbox_limits *limits, bool may_copy, str
  * Copies of the host (--copies). The keeper is the parent of the one that works, ends as that ends, and takes over the
  * copies of others that have ended. It holds nothing, and no code of the FMU runs in it.
  */
-enum { MOST_COPIES = 3 }; /* processes below the keeper: the one that works, one that waits, one that is about to end */
+enum { MAX_COPIES = 3 }; /* processes below the keeper: the one that works, one that waits, one that is about to end */
 
 struct keeper {
   pid_t process;

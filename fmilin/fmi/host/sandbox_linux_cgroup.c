@@ -95,7 +95,7 @@ static void remove_old_groups(const char *parent) {
 
 static bool limit_group(const struct sandbox_limits *limits, const char *folder) {
   char number[40];
-  snprintf(number, sizeof number, "%llu", (unsigned long long)(limits->processes + limits->threads + 3 + (limits->copies > 0 ? MOST_COPIES : 0)));
+  snprintf(number, sizeof number, "%llu", (unsigned long long)(limits->processes + limits->threads + 3 + (limits->copies > 0 ? MAX_COPIES : 0)));
   bool is_limited = write_text(folder, "pids.max", number);
   if (limits->memory != UINT64_MAX) {
     snprintf(number, sizeof number, "%llu", (unsigned long long)limits->memory);

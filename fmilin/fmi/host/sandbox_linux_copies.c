@@ -171,11 +171,11 @@ static bool read_process_file(pid_t process, const char *format, char *text, siz
 static int count_below(pid_t process) {
   char text[256];
   if (!read_process_file(process, "/proc/%ld/task/%ld/children", text, sizeof text)) {
-    return 2 * MOST_COPIES;
+    return 2 * MAX_COPIES;
   }
   int count = 0;
   char *end = text;
-  for (long child = strtol(text, &end, 10); child > 0 && count <= MOST_COPIES; child = strtol(end, &end, 10)) {
+  for (long child = strtol(text, &end, 10); child > 0 && count <= MAX_COPIES; child = strtol(end, &end, 10)) {
     count += 1 + count_below((pid_t)child);
   }
   return count;
@@ -202,7 +202,7 @@ void decide_about_copy(int listener, pid_t above, uint64_t bytes) {
   struct decision decision = {asked.id, 0, -EPERM, 0};
   pid_t maker = (pid_t)asked.pid;
   int before = count_below(maker);
-  if (count_below(above) < MOST_COPIES && is_fit(maker, bytes)) {
+  if (count_below(above) < MAX_COPIES && is_fit(maker, bytes)) {
     decision.error = 0;
     decision.flags = CONTINUE;
   }

@@ -89,9 +89,7 @@ class FmuFile:
         elif size > LARGEST_DIRECTORY:
             why = f"the list of its members takes {_in_words(size)}, more than {_in_words(LARGEST_DIRECTORY)}"
         if why:
-            raise ModelError(
-                f"'{self.path}' was not unpacked: {why}. Do not use this file unless you know where it comes from."
-            )
+            raise ModelError(f"'{self.path}' was not unpacked: {why}. Use this file only if you trust its source.")
 
     @cached_property
     def by_path(self) -> dict[str, zipfile.ZipInfo]:
@@ -102,8 +100,8 @@ class FmuFile:
             other = members.setdefault(PurePosixPath(member.filename.replace("\\", "/")).as_posix(), member)
             if (other.CRC, other.file_size) != (member.CRC, member.file_size):
                 raise ModelError(
-                    f"'{self.path}' was not unpacked: it has two different members '{member.filename}', so it depends "
-                    f"on the tool which one counts. Export the FMU again."
+                    f"'{self.path}' was not unpacked: it has two different members '{member.filename}', so its "
+                    "content depends on the tool. Export the FMU again."
                 )
         return members
 
@@ -114,7 +112,7 @@ class FmuFile:
         if xml is None:
             deeper = [m.filename for m in self.members if m.filename.endswith("/modelDescription.xml")]
             zipped = f"There is one at '{deeper[0]}': the folder was zipped instead of its content." if deeper else ""
-            hint = zipped or "Is it an FMU at all?"
+            hint = zipped or "Check that it is an FMU."
             raise ModelError(f"'{self.path}' contains no modelDescription.xml at its top level. {hint}")
         return parse_description(xml, self.name)
 
@@ -190,19 +188,19 @@ class FmuFile:
             "is a symbolic link": stat.S_ISLNK(member.external_attr >> 16),
             "is an absolute path": name.startswith("/"),
             "has a drive letter or a stream name": ":" in name,
-            "leads out of the archive": ".." in PurePosixPath(name).parts,
+            "lies outside of the archive": ".." in PurePosixPath(name).parts,
         }
         if reason := next((reason for reason, holds in reasons.items() if holds), ""):
             raise ModelError(
-                f"'{self.path}' was not unpacked: its member '{member.filename}' {reason}. An FMU has no need of that; "
-                f"do not use this file unless you know where it comes from."
+                f"'{self.path}' was not unpacked: its member '{member.filename}' {reason}. An FMU does not need this; "
+                "use this file only if you trust its source."
             )
 
     def _check_size(self, what: str, size: int, most: float) -> None:
         if size > most:
             raise ModelError(
                 f"'{self.path}' was not unpacked: {what} would take {_in_words(size)}, more than the "
-                f"{_in_words(most)} that are allowed. If the file is what it should be, allow more with "
+                f"{_in_words(most)} that are allowed. If you trust the file, raise the limit with "
                 "fmu=FmuOptions(most_bytes=...)."
             )
 
@@ -210,7 +208,7 @@ class FmuFile:
         if member.flag_bits & _ENCRYPTED_FLAG:
             raise ModelError(
                 f"'{self.path}' cannot be unpacked: its member '{member.filename}' is encrypted, which FMI does not "
-                f"allow. Ask its maker for an FMU without a password."
+                "allow. Ask its author for an FMU without a password."
             )
 
     @contextmanager
@@ -218,16 +216,18 @@ class FmuFile:
         if not self.absolute.exists():
             raise missing_file(self.path)
         if not self.absolute.is_file():
-            raise ModelError(f"'{self.path}' is no file. Give the .fmu file itself.")
+            raise ModelError(f"'{self.path}' is not a file. Give the .fmu file itself.")
         try:
             self._check_directory(*_announced(self.absolute))
             archive = zipfile.ZipFile(self.absolute)
         except zipfile.BadZipFile:
             raise ModelError(
-                f"'{self.path}' is no FMU: it is no zip archive, or an incomplete one. Copy or export it again."
+                f"'{self.path}' is not an FMU: the zip archive is missing or incomplete. Copy or export it again."
             ) from None
         except OSError as error:
-            raise ModelError(f"'{self.path}' cannot be read: {error.strerror or error}.") from None
+            raise ModelError(
+                f"'{self.path}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+            ) from None
         except _UNREADABLE as error:
             raise ModelError(f"'{self.path}' is a damaged zip archive: {error}. Copy or export it again.") from None
         with archive:
@@ -243,7 +243,10 @@ class FmuFile:
                 f"by an unusual method; copy or export it again."
             ) from None
         except OSError as error:
-            raise ModelError(f"'{self.path}' cannot be unpacked: {error.strerror or error}.") from None
+            raise ModelError(
+                f"'{self.path}' cannot be unpacked: {error.strerror or error}. Free disk space, or choose another "
+                "TMPDIR."
+            ) from None
 
 
 def read_description(path: str | Path, options: FmuOptions | None = None) -> ModelDescription:
@@ -287,7 +290,7 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
 
 
 READ_BY_FMPY = ("modelDescription.xml", "sources/buildDescription.xml")
-MOST_NAMES = 3
+MAX_NAMES = 3
 
 
 def problems(fmu: FmuFile) -> list[str]:
@@ -334,4 +337,4 @@ def _of(theirs: Any, causality: str) -> list[Any]:
 
 def _describe_variables(variables: Iterable[tuple[str, int]], kind: str) -> str:
     names = [f"{name} ({reference})" for name, reference in variables]
-    return f"{len(names)} {kind}" + (f": {join_first(names, MOST_NAMES)}" if names else "")
+    return f"{len(names)} {kind}" + (f": {join_first(names, MAX_NAMES)}" if names else "")

@@ -1,4 +1,4 @@
-"""All numbers of visits to an FMU in arrays that its host process reads and writes, and the calls that do so."""
+"""All numbers of evaluations to an FMU in arrays that its host process reads and writes, and the calls that do so."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fmilin.signals import FloatArray
 
 Scalars = Sequence[ScalarVariable]
 
-_MOST_BYTES = 1 << 20  # of the rows of a view
+_MAX_BYTES = 1 << 20  # of the rows of a view
 _ROOM_FOR_TEXTS = 1 << 12  # bytes, at first
 
 
@@ -51,7 +51,7 @@ def copy_references(arena: Arena, references: Sequence[int]) -> NDArray[np.gener
 
 
 class Visit(NamedTuple):
-    """The calls of one visit: where time or inputs have changed, and where they stand as before."""
+    """The calls of one evaluation: where time or inputs have changed, and where they stand as before."""
 
     anew: Program
     again: Program
@@ -61,7 +61,7 @@ class PointRows:
     """Numbers of many points in an arena (k, size); row 0 is that of a single point."""
 
     def __init__(self, arena: Arena, size: int, *, most: int = 1) -> None:
-        capacity = max(1, min(most, _MOST_BYTES // max(1, 8 * size)))
+        capacity = max(1, min(most, _MAX_BYTES // max(1, 8 * size)))
         self.arena = arena
         self.all = arena.zeros(capacity, size)
         self.first: FloatArray = self.all[0]
@@ -263,7 +263,7 @@ class VariableAccess(ABC):
         return ValuesReading([self._value_reading(v, size, rooms[v]) for v, size in variables.items()])
 
     def read_prepared(self, reading: ValuesReading) -> list[list[Any]] | None:
-        """Return the values of variables; None where the FMU refuses one of them."""
+        """Return the values of variables; None where the FMU fails one of them."""
         if self.component.first_bad(reading.program) is not None:
             return None
         return [part.values() for part in reading.parts]

@@ -42,8 +42,8 @@ _AT_THE_START = (
 _ABOUT_THE_MODEL = (Operation.GET_NOMINALS, Operation.GET_EVENT_INDICATORS)
 """Operations that say nothing about the point when they fail."""
 ADVICE = (
-    "It runs shut off from your files, environment and network: what it needs of these is allowed with "
-    "fl.Limits(read=['PATH'], environment=['NAME'], network=True)."
+    "It runs without access to your files, environment and network. Allow what it needs with fl.Limits(read=['PATH'], "
+    "environment=['NAME'], network=True)."
 )
 
 
@@ -70,11 +70,11 @@ class LogSink:
         serious = [text for status, text in said if status not in (0, 5)]
         texts = (serious or [text for _, text in said])[-3:]
         if not texts:
-            return "The FMU itself gives no reason."
+            return "The FMU itself reported no reason."
         shown = " / ".join(
             text if len(text) <= _MAX_TEXT_CHARACTERS else text[:_MAX_TEXT_CHARACTERS] + "..." for text in texts
         )
-        return f'The FMU says: "{shown}".'
+        return f'The FMU reported: "{shown}".'
 
     def forget(self) -> None:
         """Forget the messages so far."""
@@ -253,7 +253,7 @@ class LoadedCode:
             missing = [text for origin, text in self._sink.recent if origin == NO_FUNCTION]
             return self._not_loaded(f"{self._path}: undefined symbol: {(missing or [failure.name])[-1]}")
         if status < 0:
-            why = "a text is too long" if status == TOO_LONG else f"the host answers with status {status}"
+            why = "a text is too long" if status == TOO_LONG else f"the host returned the status {status}"
             return ModelError(
                 f"{failure.name} of '{self._sink.source}' was not called: {why}. Check the values that were set; if "
                 "they are as the model description allows, this is a bug of fmilin."
@@ -264,7 +264,7 @@ class LoadedCode:
         word = _STATUS[status] if 0 <= status < len(_STATUS) else "an unknown status"
         advice = {
             _DISCARD_STATUS: "The model cannot be evaluated there: choose another operating point or other parameters.",
-            _FATAL_STATUS: "It is started anew for the next question.",
+            _FATAL_STATUS: "It is started again for the next evaluation.",
         }.get(status, "Check the operating point, the start values and the parameters.")
         starting = self.advice() if _operation(failure) in _AT_THE_START else ""
         return ModelError(

@@ -164,7 +164,7 @@ class ModelDescription:
             return self
         if interface not in self.attributes:
             inside = " and ".join(self.interfaces)
-            raise UsageError(f"'{self.source}' has no interface '{interface}'; inside: {inside}.")
+            raise UsageError(f"'{self.source}' has no interface '{interface}'. Choose one of its interfaces: {inside}.")
         attributes = self.attributes[interface]
         return replace(
             self,

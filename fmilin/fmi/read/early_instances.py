@@ -30,7 +30,7 @@ class Version1(Instance):
     types: ClassVar = EARLY_TYPES
 
     def directional(self, unknowns: Group, knowns: Group, target: FloatArray) -> Instruction:
-        """Refuse: FMI 1.0 has no directional derivatives."""
+        """Reject: FMI 1.0 has no directional derivatives."""
         raise NotImplementedError
 
     def _exit_initialization(self) -> None:

@@ -10,7 +10,7 @@ from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
 MAX_VALUE_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
-MOST_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
+MAX_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
 
 _OF_PARAMETERS = {"parameter": "exact", "structuralParameter": "exact", "calculatedParameter": "calculated",
                   "local": "calculated"}  # fmt: skip
@@ -59,13 +59,13 @@ class Notes:
         return (*self._texts, *(text.format(names=quote_first(names)) for text, names in self._names.items()))
 
     def refuse(
-        self, line: int, why: str, meaning: str = "The states or derivatives of the model cannot be told"
+        self, line: int, why: str, meaning: str = "The states or derivatives of the model cannot be determined"
     ) -> NoReturn:
         """Raise the error for a flaw that makes states, derivatives, inputs or outputs uncertain."""
         where = f", line {line}" if line else ""  # of large descriptions the lines are not counted
         raise ModelError(
-            f"modelDescription.xml in '{self.source}'{where}: {why}. {meaning}; export the FMU again, "
-            "or correct the file."
+            f"modelDescription.xml in '{self.source}'{where}: {why}. {meaning}. Export the FMU again, or correct the "
+            "file."
         )
 
 
@@ -80,8 +80,8 @@ def integer(text: str | None) -> int | None:
 def declared_indicators(root: Any, notes: Notes) -> int:
     """Return what the attribute numberOfEventIndicators says; 0 without it."""
     number = integer(root.get("numberOfEventIndicators")) or 0
-    if not 0 <= number <= MOST_EVENT_INDICATORS:
-        possible = f"From 0 to {MOST_EVENT_INDICATORS} are possible"
+    if not 0 <= number <= MAX_EVENT_INDICATORS:
+        possible = f"The number must lie between 0 and {MAX_EVENT_INDICATORS}"
         notes.refuse(root.sourceline, f"numberOfEventIndicators is {_shorten_number(number)}", possible)
     return number
 
@@ -138,9 +138,9 @@ def _value_reference(element: Any, name: str, notes: Notes) -> int | None:
     if reference is not None and not 0 <= reference <= MAX_VALUE_REFERENCE:
         notes.refuse(
             element.sourceline,
-            f"the value reference of '{name}' is {_shorten_number(reference)}, and must be from 0 to "
+            f"the value reference of '{name}' is {_shorten_number(reference)}, and must lie between 0 and "
             f"{MAX_VALUE_REFERENCE}",
-            "Which variable is meant cannot be told",
+            "Which variable is meant cannot be determined",
         )
     return reference
 

@@ -19,7 +19,7 @@ from fmilin.fmi.read.description import ModelDescription, is_true
 from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
-_MOST_ITERATIONS = 100
+_MAX_ITERATIONS = 100
 _GUARD_SIZE = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
 
@@ -162,7 +162,7 @@ class Instance(VariableAccess):
         """Set the states, time and inputs if changed, read the states and what is wanted.
 
         ``wanted``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
-        A visit that was prepared by :meth:`prepare` makes further calls.
+        A evaluation that was prepared by :meth:`prepare` makes further calls.
         """
         visit = prepared or buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
         self.sink.forget()
@@ -178,7 +178,7 @@ class Instance(VariableAccess):
     ) -> Failure | None:
         """Visit the points of the first rows for what is wanted, as at one; return where that failed.
 
-        A program that is prepared makes the calls of a visit, and further ones.
+        A program that is prepared makes the calls of an evaluation, and further ones.
         """
         visit = buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
         self.sink.forget()
@@ -203,12 +203,12 @@ class Instance(VariableAccess):
         self._standing = None
 
     def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
-        """Return a visit for everything that makes further calls."""
+        """Return an evaluation for everything that makes further calls."""
         visit = buffers.visits.get("everything") or self._bind_visit(buffers, "everything")
         return Visit(*(Program((*program.instructions, *then)) for program in visit))
 
     def _bind_visit(self, buffers: Buffers, wanted: str) -> Visit:
-        """Bind the calls of a visit to its buffers."""
+        """Bind the calls of an evaluation to its buffers."""
         bound, part, n = self.component.bound, buffers.point_rows.part, buffers.n
         time = bound(Operation.SET_TIME, part(0, 1))
         moves = (bound(Operation.SET_CONTINUOUS_STATES, part(1, 1 + n)),) if n else ()
@@ -343,13 +343,13 @@ class Instance(VariableAccess):
 
     def _terminates_at_its_start(self) -> ModelError:
         return ModelError(
-            f"'{self.description.source}' asks to terminate the simulation at its start. "
-            f"{self.sink.last_words()} Check the start values and the parameters."
+            f"'{self.description.source}' requests the end of the simulation at its start. {self.sink.last_words()} "
+            "Check the start values and the parameters."
         )
 
     def _iterated(self, when: str) -> bool:
         """Iterate events until nothing changes any more; return whether the FMU asks to end the simulation."""
-        for _ in range(_MOST_ITERATIONS):
+        for _ in range(_MAX_ITERATIONS):
             event = self._iterate()
             if event.terminate:
                 return True
@@ -357,7 +357,7 @@ class Instance(VariableAccess):
                 self.next_event = event.next_time
                 return False
         raise ModelError(
-            f"'{self.description.source}' does not come to rest {when}: {_MOST_ITERATIONS} event iterations did "
+            f"The events of '{self.description.source}' do not settle {when}: {_MAX_ITERATIONS} event iterations did "
             f"not suffice. {self.sink.last_words()}"
         )
 
@@ -369,8 +369,8 @@ class Instance(VariableAccess):
         if number is not None:
             raise ModelError(
                 f"The model description of '{self.description.source}' declares {self._number_of_states} continuous "
-                f"state(s), its code has {number}. {self.sink.last_words()} Without the missing ones no derivative "
-                f"means anything: export the FMU again."
+                f"state(s), its code has {number}. {self.sink.last_words()} Derivatives need all states: export the "
+                "FMU again."
             )
 
     def _refused_number(self) -> int | None:
@@ -396,7 +396,7 @@ class Instance(VariableAccess):
         return None  # a model without states that refuses to be asked for them: nothing is missing
 
     def _quieten(self) -> None:
-        """Keep only warnings and errors: a message per visit would cost more than the visit."""
+        """Keep only warnings and errors: a message per evaluation would cost more than the evaluation."""
         if logger.isEnabledFor(10):
             return
         categories = [c for c in self.description.log_categories if c in _STATUS_CATEGORIES]

@@ -79,7 +79,7 @@ class Instance3(Instance):
         if not 0 <= count <= self.arena.size // number.itemsize:
             raise ModelError(
                 f"The FMU '{self.description.source}' gives {count} as a number of states or event indicators, which "
-                "is not possible. Ask its maker, or export it again with another tool version."
+                "is not possible. Ask its author, or export it again with another tool version."
             )
         return count
 
@@ -153,8 +153,8 @@ class SteppedInstance3(SteppedInstance, Instance3):
             self._has_event_mode and time < reached <= time + step * (1 + _SIMULTANEOUS_TIME_TOLERANCE)
         ):
             raise NumericalError(
-                f"'{self.description.source}' returns early from a step of {step:g} s at t = {time:g} s, and says that "
-                f"it has reached {reached:g} s. Take a smaller step=."
+                f"'{self.description.source}' returns early from a step of {step:g} s at t = {time:g} s, and reports "
+                f"that it has reached {reached:g} s. Use a smaller step=."
             )
 
     @property

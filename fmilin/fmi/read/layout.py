@@ -49,7 +49,8 @@ class ScalarLayout:
         self._sizes = _declared_sizes(description) | dict(sizes or {})
         if twice := [v.name for v, number in Counter(description.states).items() if number > 1]:
             raise ModelError(
-                f"'{description.source}' lists {quote_first(twice)} among its states more than once. Export again."
+                f"'{description.source}' lists {quote_first(twice)} among its states more than once. Export the FMU "
+                "again."
             )
         self.states = tuple(self._all(description.states))
         self.derivatives = tuple(self._all(u.variable for u in description.derivatives))
@@ -83,8 +84,8 @@ class ScalarLayout:
         size = math.prod(shape)
         if size > _MAX_ARRAY_SIZE:
             raise ModelError(
-                f"'{variable.name}' of '{self.description.source}' is an array of {size} numbers; fmilin takes up to "
-                f"{_MAX_ARRAY_SIZE}. Choose smaller structural parameters."
+                f"'{variable.name}' of '{self.description.source}' is an array of {size} numbers; the limit is "
+                f"{_MAX_ARRAY_SIZE}. Choose smaller values of its structural parameters."
             )
         return size
 
@@ -204,8 +205,8 @@ class ScalarLayout:
         number = sum(self.size(v) for v in variables)
         if number > _MAX_SCALARS:
             raise ModelError(
-                f"'{self.description.source}' has {number} states, inputs or outputs; fmilin takes {_MAX_SCALARS}. "
-                f"Choose smaller structural parameters."
+                f"'{self.description.source}' has {number} states, inputs or outputs; the limit is {_MAX_SCALARS}. "
+                "Choose smaller structural parameters."
             )
         for v in variables:
             yield from self.scalars(v)
@@ -220,7 +221,7 @@ class ScalarLayout:
     def _left_out(self, causality: str) -> list[str]:
         others = (v for v in self.description.variables.with_causality(causality) if not self.is_signal(v))
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
-        text = f"{causality.capitalize()}s that are no continuous numbers were left out: {quote_first(kinds)}."
+        text = f"{causality.capitalize()}s that are not continuous numbers were left out: {quote_first(kinds)}."
         return [text] if kinds else []
 
     def _unit_as_rate(self, scalar: ScalarVariable) -> str:

@@ -31,8 +31,8 @@ def class_of_instances(description: ModelDescription) -> type[Instance]:
     number = description.fmi_version.split(".")[0]
     if number == "3" and ("alpha" in description.fmi_version or "beta" in description.fmi_version):
         raise ModelError(
-            f"'{description.source}' was made for a draft of FMI 3.0 ({description.fmi_version}), whose functions took "
-            "other arguments than those of the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
+            f"'{description.source}' was made for a draft of FMI 3.0 ({description.fmi_version}), in which functions "
+            "have other arguments than in the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
         )
     is_stepped = description.interface == "CoSimulation"
     if number == "3":
@@ -71,14 +71,11 @@ def must_be_compiled(fmu: FmuFile, description: ModelDescription, kind: type[Ins
         return True
     here = kind.binaries[0]
     inside = ", ".join(fmu.platforms) or "none at all"
-    advice = "Ask for an export that includes this platform."
+    advice = "Request an export for this platform."
     if "C sources" in fmu.platforms:
-        advice = (
-            "Its sources can be compiled with this machine's compiler: say so with "
-            "fmu=FmuOptions(compile_sources=True)."
-        )
+        advice = "Compile its sources with this machine's compiler: fmu=FmuOptions(compile_sources=True)."
     elif any(folder in fmu.platforms for folder in kind.binaries):
-        advice = f"The folder is there, but '{library}', the name that the model description gives, is not in it."
+        advice = f"The folder exists, but lacks '{library}', the name in the model description."
     raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")
 
 
@@ -90,7 +87,7 @@ _VISIBLE_VARIABLES = (
 )
 _REASONS = ("error", "undefined", "out of memory", "memory exhausted", "no space left", "file too large", "killed")
 _SUFFIXES = (".c", ".cc", ".cpp", ".cxx")
-_EXPORT_ADVICE = "Ask for an export with a binary for this platform."
+_EXPORT_ADVICE = "Request an export with a binary for this platform."
 _NAME = re.compile(r"[A-Za-z_]\w*(\([\w, ]*\))?")
 _LIBRARY = re.compile(r"[\w.+-]+")
 
@@ -132,7 +129,8 @@ def compile_sources(folder: Path, description: ModelDescription, binaries: str) 
             cache_library(name, library)
     target.write_bytes(library)
     return (
-        f"No binary for this platform is inside: {len(plan.sources)} C source file(s) were compiled with {compiler[0]}."
+        f"The FMU has no binary for this platform: {len(plan.sources)} C source file(s) were compiled with "
+        f"{compiler[0]}."
     )
 
 
@@ -199,7 +197,7 @@ def _fits(configuration: Any, identifier: str) -> bool:
 def _definition(element: Any, description: ModelDescription) -> str:
     name, value = element.get("name") or "", element.get("value")
     if not _NAME.fullmatch(name):
-        raise ModelError(f"'{description.source}' defines '{name}' for its sources, which is no name in C.")
+        raise ModelError(f"'{description.source}' defines '{name}' for its sources, which is not a name in C.")
     return name if value is None else f"{name}={value}"
 
 
@@ -252,14 +250,18 @@ def _run(command: Sequence[str], folder: Path, source: str) -> bytes:
         content = library.read_bytes() if is_built else b""
     _check_end(end, command[0], folder, source)
     if not content:
-        raise ModelError(f"The C compiler '{command[0]}' ended without a library of '{source}'. {_EXPORT_ADVICE}")
+        raise ModelError(
+            f"The C compiler '{command[0]}' ended without an error, but wrote no library of '{source}'. "
+            f"{_EXPORT_ADVICE}"
+        )
     return content
 
 
 def _check_end(end: ProgramEnd, compiler: str, folder: Path, source: str) -> None:
     if end.stopped == "time":
         raise ModelError(
-            f"The sources of '{source}' were not compiled within {MAX_COMPILE_SECONDS:g} s. {_EXPORT_ADVICE}"
+            f"The sources of '{source}' were not compiled within the limit of {MAX_COMPILE_SECONDS:g} s. "
+            f"{_EXPORT_ADVICE}"
         )
     if end.stopped == "output":
         raise ModelError(
@@ -276,8 +278,8 @@ def _check_end(end: ProgramEnd, compiler: str, folder: Path, source: str) -> Non
         errors = [line.strip() for line in lines if any(reason in line.lower() for reason in _REASONS)] or lines
         raise ModelError(
             f"The sources of '{source}' cannot be compiled with '{compiler}': "
-            f"{' | '.join(errors[:3]) or f'it ends with status {end.status}'}. They may "
-            f"need libraries or another compiler; ask for an export with a binary for this platform."
+            f"{' | '.join(errors[:3]) or f'it ends with status {end.status}'}. They may need libraries or another "
+            "compiler; request an export with a binary for this platform."
         )
 
 

@@ -1,4 +1,8 @@
-"""An FMU as a :class:`~fmilin.Model`, all of whose questions one class answers."""
+"""An FMU as a :class:`~fmilin.Model`.
+
+The file is longer than others because one class has all capabilities of an FMU, each of a few lines that aim the same
+buffers at a point and read them back: apart from each other they would share every attribute.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ from fmilin.model.capabilities import (
     HasSparseDerivatives,
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
+from fmilin.model.point_derivatives import HasPointDerivatives, PointDerivatives
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
@@ -75,6 +80,7 @@ class FmuModel(
     HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasPointDerivatives,
     HasRemarksAtPoints,
     HasSparseDerivatives,
 ):
@@ -192,7 +198,7 @@ class FmuModel(
         return (*self._session.notes, *self._session.notes_of_now)
 
     @_in_turn
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return which inputs of tables are outside of their data at a point, where the FMU declares these."""
         if not self._tables:
             return ()
@@ -363,6 +369,22 @@ class FmuModel(
             return None
         answers = values[None].copy()
         return EvaluationWithDerivatives(self._read_answers(answers), self._read_changes(answers, changes))
+
+    @_in_turn
+    @np.errstate(invalid="ignore", over="ignore")
+    def differentiate_point(self, t: float, x: FloatArray, u: FloatArray) -> PointDerivatives | None:
+        """Return rates and outputs with the FMU's own derivatives along all states and inputs, from one message."""
+        if self._closed or self._tuned or not self._all_inputs or not self._session.directional:
+            return None
+        buffers = self._aim(t, x, u)
+        if self._sensitivities is None or len(self.constraints):
+            return None
+        J = self._sensitivities.read_all(self._output_positions, self._output_signs)
+        if J is None:
+            return None
+        values = self._sensitivities.values
+        first = 1 + buffers.n + buffers.k
+        return PointDerivatives(values[first : first + buffers.n].copy(), self._outputs(values), J)
 
     @np.errstate(invalid="ignore", over="ignore")
     def _differentiate_together(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
@@ -555,7 +577,7 @@ class FmuModel(
         if not layout.is_signal(scalar.variable):
             v = scalar.variable
             raise UnknownNameError(
-                f"'{name}' cannot be an output of a linear model: it is no continuous variable (causality "
+                f"'{name}' cannot be an output of a linear model: it is not a continuous variable (causality "
                 f"{v.causality}, variability {v.variability}, type {v.type}).",
                 name=name,
             )

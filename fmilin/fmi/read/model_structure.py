@@ -57,7 +57,7 @@ def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
             return scanned.at(index - 1)
         return listed[index - 1] if 0 < index <= len(listed) else None
 
-    refer = _References("index", "lists variable no. {}", "no. {}, which is no Real", find, find)
+    refer = _References("index", "lists variable no. {}", "no. {}, which is not a Real", find, find)
     derivatives, states = _rates(root, "Derivatives/Unknown", refer, notes)
     outputs = _unknowns(root, "Outputs/Unknown", refer, find, notes)
     return ModelStructure(variables, derivatives, states, outputs, elements.declared_indicators(root, notes))
@@ -80,7 +80,7 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
         scanned.read_with(lambda element: _variable3(element, types, notes))
         variables, by_reference, rates = scanned, scanned.by_reference, scanned.rates
         arrays, clocks = scanned.with_dimensions(), scanned.number_of("Clock")
-    words = "valueReference", "has the value reference {}", "value reference {}, which is no float"
+    words = "valueReference", "has the value reference {}", "value reference {}, which is not a float"
     refer = _References(*words, by_reference.get, rates.get)
     derivatives, states = _rates(root, "ContinuousStateDerivative", refer, notes)
     for v in arrays:
@@ -89,7 +89,7 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
             if d.size is None and (holder is None or integer(holder.start) is None):
                 notes.refuse(v.line, f"a dimension of '{v.name}' is neither a number nor a parameter that has one")
     if clocks:
-        notes.add(f"The model has {clocks} clock(s): what they trigger is held, as between two ticks.")
+        notes.add(f"The model has {clocks} clock(s): the variables that they trigger are held, as between two ticks.")
     outputs = _unknowns(root, "Output", refer, refer.find, notes)
     return ModelStructure(variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
 
@@ -178,8 +178,8 @@ def _seconds(clock: Any, which: str) -> float | None:
 
 
 _CO_SIMULATION = ("CoSimulation_StandAlone", "CoSimulation_Tool")
-_MOST_STATES = 10_000_000
-UNNAMED = "FMI 1.0 does not say which variables are states: their names are known as soon as the model is loaded."
+_MAX_STATES = 10_000_000
+UNNAMED = "FMI 1.0 descriptions do not list the states: their names are known after the model is loaded."
 
 
 def interfaces1(root: Any) -> dict[str, dict[str, str]]:
@@ -201,7 +201,7 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
     variables = _variables1(root, types, notes)
     # Those of a co-simulation FMU stay hidden: no function leads to them.
     number = (integer(root.get("numberOfContinuousStates")) or 0) if "ModelExchange" in interfaces1(root) else 0
-    if not 0 <= number <= _MOST_STATES:
+    if not 0 <= number <= _MAX_STATES:
         notes.refuse(root.sourceline, f"numberOfContinuousStates is {number}")
     states = tuple(_unnamed(i) for i in range(number))
     if states:

@@ -146,7 +146,7 @@ def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
     return min(candidates, key=lambda candidate: len(candidate[0]) + len(candidate[1]))
 
 
-_MOST_BYTES = 1 << 23  # of answers at many points
+_MAX_BYTES = 1 << 23  # of answers at many points
 
 
 def is_unit_matrix(directions: FloatArray) -> bool:
@@ -232,6 +232,30 @@ class Sensitivities:
         return self._base
 
     @property
+    def values(self) -> FloatArray:
+        """The values (size,) at the point at which derivatives were read last, not to be written to."""
+        return self._base
+
+    def read_all(self, positions: NDArray[np.intp], signs: FloatArray) -> FloatArray | None:
+        """Return the derivatives of rates, then of values at ``positions`` times ``signs``, by all states and inputs.
+
+        None where they were not read in one message with an evaluation before, or the FMU rejects that.
+        """
+        if self._in_one_go is None or not self._filled_in_one_go():
+            return None
+        n, columns = len(self._buffers.x), self._J.shape[1]
+        J = np.empty((n + len(positions), columns))
+        J[:n] = self._J[:n]
+        for row, (position, sign) in enumerate(zip(positions.tolist(), signs.tolist(), strict=True), n):
+            if position >= self._first:
+                np.multiply(self._J[position - self._first], sign, out=J[row])
+            else:
+                J[row] = 0.0
+                if position > 0:
+                    J[row, position - 1] = sign
+        return J
+
+    @property
     def most_points(self) -> int:
         """How many points can be differentiated together, once single ones have shown that it may be done; else 0."""
         if self._in_one_go is None:
@@ -245,7 +269,7 @@ class Sensitivities:
         written: tuple[FloatArray, ...] = (self._answers,)
         if self._shares_calls and self._together is not None:
             written = tuple(answers for answers in self._together.answers if answers.size)
-        most = max(1, _MOST_BYTES // max(8, sum(answers.nbytes for answers in written)))
+        most = max(1, _MAX_BYTES // max(8, sum(answers.nbytes for answers in written)))
         rows = tuple(arena.zeros(min(most, len(self._after.rows)), answers.size) for answers in written)
         copies = [
             Instruction(arena, Operation.COPY, answers.reshape(-1), Repeated(to), name="the copy of its answers")
@@ -256,7 +280,7 @@ class Sensitivities:
     def differentiate_points(self, count: int) -> FloatArray | None:
         """Return J (count, rows, columns) at the points of the buffers' first rows, up to :attr:`most_points`.
 
-        The rows then have the values there. None where the FMU moves its states or inputs, or refuses.
+        The rows then have the values there. None where the FMU moves its states or inputs, or rejects.
         """
         many, rows, first = self._many, self._buffers.rows[:count], self._first
         if many is None:
@@ -283,7 +307,7 @@ class Sensitivities:
         return J
 
     def _fill(self, needed: Mask) -> bool:
-        """Ask for the ``needed`` columns at the buffers' point; False when the FMU refuses."""
+        """Ask for the ``needed`` columns at the buffers' point; False when the FMU fails."""
         session, buffers = self._session, self._buffers
         self._is_known()
         missing = needed & ~self._done
@@ -358,7 +382,7 @@ class Sensitivities:
         bad = instance.component.first_bad(together.calls)
         if bad is not None and bad.name.endswith("GetAdjointDerivative"):
             failure = instance.component.failure(bad)
-            self._session.note(f"Adjoint derivatives were advertised but refused, so they are not used. {failure}")
+            self._session.note(f"Adjoint derivatives were declared but failed, so they are not used. {failure}")
             self._together, self._key = None, None
             return False
         if bad is not None:
@@ -414,7 +438,7 @@ class Sensitivities:
         return Together(self._session.arena, unknowns, knowns, pattern, self._session.instance.directional, adjoint)
 
     def _ask_all(self, columns: list[int]) -> bool:
-        """Ask for the columns; False when the FMU refuses."""
+        """Ask for the columns; False when the FMU fails."""
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
@@ -427,7 +451,7 @@ class Sensitivities:
         return not self._moves or self._ask_all(columns)
 
     def _make_calls(self, calls: Sequence[Instruction]) -> bool:
-        """Make the calls; False when the FMU refuses one."""
+        """Make the calls; False when the FMU fails one."""
         component = self._session.instance.component
         bad = component.first_bad(calls)
         return True if bad is None else self._note_refusal(bad)
@@ -435,7 +459,7 @@ class Sensitivities:
     def _note_refusal(self, bad: Failure) -> bool:
         failure = self._session.instance.component.failure(bad)
         self._session.directional = False
-        self._session.note(f"Directional derivatives were advertised but refused, so they are not used. {failure}")
+        self._session.note(f"Directional derivatives were declared but failed, so they are not used. {failure}")
         return False
 
     def _restore(self) -> bool:
@@ -450,7 +474,7 @@ class Sensitivities:
             instance.forget_point()
             instance.visit(buffers, "")
             self._session.note(
-                "The model moves its states or inputs when it is asked for a directional derivative; they were put "
-                "back after each."
+                "The model changes its states or inputs when it computes a directional derivative; they were restored "
+                "after each."
             )
         return self._moves or not moved

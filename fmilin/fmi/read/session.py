@@ -18,11 +18,11 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
-from fmilin.model.locks import lock_of
+from fmilin.model.locks import find_lock
 from fmilin.signals import FloatArray, Signals
 
 _LIVES_ALONE = (
-    "The FMU does not support a second instance in one process, so each instance was given a process of its own."
+    "The FMU does not support a second instance in one process, so each instance runs in a process of its own."
 )
 MAX_LOST_POINTS = 1000  # points at which the instance was lost, at most; the oldest are forgotten
 
@@ -58,7 +58,7 @@ class Session:
         self.indicators = description.event_indicators > 0
         self.generation = 0
         self.arena = Arena()
-        self.lock = lock_of(self)
+        self.lock = find_lock(self)
         self.left_start = False  # whether the instance has passed an event or a step since it began
         self.passed_event = False  # whether it has passed an event, and may be in another mode since
         self.tuning = Tuning()
@@ -81,7 +81,7 @@ class Session:
             if description.interface == "CoSimulation":
                 instance.tolerance = fmu.options.solver_tolerance
             if library := unexpected_library(fmu, description, kind):
-                self.note(f"The library inside is called '{library}', not as the description says: it was taken.")
+                self.note(f"The library '{library}' was used, although the description has another name.")
             instance.begin(self.start_time, self.settings)
             self._complete(instance, given, settings)
             self._take_stock(instance)
@@ -129,7 +129,7 @@ class Session:
                 self._note_moved_state(requested, actual)
 
     def _repeat_refusal(self, request: tuple[str, tuple[int, ...], bytes]) -> None:
-        """Raise the error of an earlier visit to a point at which the instance was lost."""
+        """Raise the error of an earlier evaluation to a point at which the instance was lost."""
         # An instance is not asked again after an error (FMI 2.0.4 section 2.1.3), and a fresh one would repeat it.
         text = self._refusals.get(request)
         if text:
@@ -149,7 +149,7 @@ class Session:
         error.costs_start = True
 
     def event_indicators(self, buffers: Buffers) -> FloatArray:
-        """Return the event indicators at the point of the buffers; empty from then on when the FMU refuses."""
+        """Return the event indicators at the point of the buffers; empty from then on when the FMU fails."""
         instance = self.instance
         if not instance.stands_at(buffers):  # states that are set again would have the model solve its equations again
             instance.visit(buffers, "")
@@ -157,7 +157,7 @@ class Session:
             return instance.event_indicators()
         except ModelError as error:
             self.indicators = False
-            self.note(f"Event indicators were declared but refused, so events go unnoticed. {error}")
+            self.note(f"Event indicators were declared but failed, so events are not detected. {error}")
             return np.empty(0)
 
     def restart(self) -> None:
@@ -206,8 +206,9 @@ class Session:
                 return
         if self.passed_event:
             raise UsageError(
-                f"'{changed[0].variable.name}' of '{self.layout.description.source}' is taken at the start only, and "
-                "the model has passed an event since: its present mode would be lost. Take it as an input before that."
+                f"'{changed[0].variable.name}' of '{self.layout.description.source}' is read at the start only, and "
+                "the model has passed an event since: its present mode would be lost. Use it as an input before that "
+                "event."
             )
         if (instance := self._instance) is not None:
             self._begin_again(instance)
@@ -219,8 +220,8 @@ class Session:
         if due is None:
             return ()
         return (
-            f"The model schedules an event at t = {due:g} s: what is linearized is its behaviour before that, sampled "
-            "parts held. Where they are sampled at a period: fl.Stepping(lifted=True).",
+            f"The model schedules an event at t = {due:g} s: the linear model is that before the event, with sampled "
+            "parts held. For periodically sampled parts: fl.Stepping(lifted=True).",
         )
 
     @property
@@ -347,7 +348,7 @@ class Session:
         for scalar, wanted, got in zip(self.layout.scalars(v), setting.values, held, strict=True):
             exact = np.float32(wanted) == np.float32(got) if v.type == "Float32" else wanted == got
             if not exact:
-                self.note(f"'{scalar.name}' was set to {wanted:g}, but after initialization the model holds {got:g}.")
+                self.note(f"'{scalar.name}' was set to {wanted:g}, but after initialization the model has {got:g}.")
 
     def _note_moved_state(self, wanted: FloatArray, held: FloatArray) -> None:
         moved = np.flatnonzero(~((wanted == held) | (np.isnan(wanted) & np.isnan(held))))
@@ -356,6 +357,6 @@ class Session:
             name = self.layout.states[i].name
             if not any(note.startswith(f"The state '{name}' was set") for note in self.notes):
                 self.note(
-                    f"The state '{name}' was set to {wanted[i]:.17g}, but the model holds {held[i]:.17g}: "
-                    f"it changes states that it is given."
+                    f"The state '{name}' was set to {wanted[i]:.17g}, but the model has {held[i]:.17g}: it changes "
+                    "given states."
                 )

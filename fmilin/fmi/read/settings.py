@@ -98,8 +98,8 @@ def _converted(variable: Variable, name: str, value: Any) -> Any:
         if variable.type == "String":
             return str(value)
     except (TypeError, ValueError):
-        raise UsageError(f"'{name}' takes a value of type {variable.type}, not {value!r}.") from None
-    raise UsageError(f"'{name}' is a {variable.type}, which fmilin cannot set.")
+        raise UsageError(f"'{name}' needs a value of type {variable.type}, not {value!r}.") from None
+    raise UsageError(f"'{name}' is a {variable.type}, a type that fmilin cannot set.")
 
 
 def _whole(value: Any) -> int:
@@ -159,18 +159,18 @@ def is_parameter(layout: ScalarLayout, scalar: ScalarVariable) -> bool:
 
 
 def require_tunable(description: ModelDescription, scalar: ScalarVariable, *, only_tunable: bool) -> None:
-    """Refuse a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
+    """Reject a parameter that cannot be an input, with ``only_tunable`` also one that is fixed."""
     v = scalar.variable
     if not v.is_float or not v.is_settable or v.causality == "structuralParameter":
-        what = "is calculated by the model" if v.is_float and not v.is_settable else "is no continuous number"
+        what = "is calculated by the model" if v.is_float and not v.is_settable else "is not a continuous number"
         raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
     if only_tunable and (v.variability != "tunable" or v.dimensions):
         every = description.variables.with_causality("parameter")
         tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
         others = f"Tunable are: {quote_first(tunable)}." if tunable else "It has no tunable ones."
         raise UsageError(
-            f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU takes parameters between two "
-            f"steps only where they are tunable and not arrays. {others} Through model exchange (interface='me') "
-            "fixed ones can be inputs; or compare models at two of its values: "
-            f"fl.load(source, parameters={{{scalar.name!r}: VALUE}})."
+            f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU accepts parameters between two "
+            f"steps only if they are tunable and not arrays. {others} Through model exchange (interface='me') fixed "
+            "ones can be inputs; or compare models at two of its values: fl.load(source, "
+            f"parameters={{{scalar.name!r}: VALUE}})."
         )

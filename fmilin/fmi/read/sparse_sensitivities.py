@@ -204,7 +204,7 @@ class SparseSensitivities:
         return SparseJacobian(J, len(self._calls.instructions), self._groups, self._full_rows)
 
     def _ask(self) -> bool:
-        """Make the calls at the buffers' point; False where the FMU refuses them, or does not stay there."""
+        """Make the calls at the buffers' point; False where the FMU fails them, or does not stay there."""
         session, buffers = self._session, self._buffers
         session.visit(buffers)
         instance = session.instance

@@ -19,7 +19,7 @@ from fmilin.signals import FloatArray
 _NO_STEP_IS_TAKEN_BACK = 1  # told otherwise, some FMUs save and go back at every step
 _COPY_NUMBER = -1
 _SAVED_STATES = 64  # that a host keeps at a time
-MOST_STEPS = 256  # in one message
+MAX_STEPS = 256  # in one message
 
 
 class SavedState(NamedTuple):
@@ -45,7 +45,7 @@ class CommunicationSteps:
         self, instance: "SteppedInstance", buffers: tuple[Buffers, Buffers] | None = None, *, with_rates: bool = False
     ) -> None:
         self.buffers = buffers
-        self.most = MOST_STEPS if buffers is None else len(buffers[0].rows)
+        self.most = MAX_STEPS if buffers is None else len(buffers[0].rows)
         self.numbers = instance.arena.zeros(self.most, 6)  # time, step, then what a step answers
         time, step, answers = (Repeated(self.numbers[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 6)))
         calls = [instance.component.bound(Operation.DO_STEP, time, step, answers, immediate=_NO_STEP_IS_TAKEN_BACK)]
@@ -157,13 +157,13 @@ class SteppedInstance(Instance):
             self.component.run((self.component.bound(Operation.FREE_STATE, immediate=saved.number),))
 
     def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:
-        """Set inputs, states only where changed (some FMUs refuse), read them back, and what is wanted; go on."""
+        """Set inputs, states only where changed (some FMUs reject), read them back, and what is wanted; go on."""
         self.sink.forget()
         if buffers.time != self._time:
             raise ModelError(
-                f"'{self.description.source}' is a co-simulation FMU, which stands at t = {self._time:g} s: it cannot "
-                f"be evaluated at t = {buffers.time:g} s. Let it run there first: "
-                f"fl.snapshots(model, times=[{buffers.time:g}])."
+                f"'{self.description.source}' is a co-simulation FMU, which is at t = {self._time:g} s: it cannot be "
+                f"evaluated at t = {buffers.time:g} s. Simulate to that time first: fl.snapshots(model, "
+                f"times=[{buffers.time:g}])."
             )
         for group in buffers.inputs:
             self.write(group)
@@ -182,7 +182,7 @@ class SteppedInstance(Instance):
             self.component.run(prepared.again)
 
     def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
-        """Return a visit for everything that makes further calls."""
+        """Return an evaluation for everything that makes further calls."""
         return Visit(Program(then), Program(then))
 
     def _state_reading(self, buffers: Buffers) -> tuple[Instruction, ...]:
@@ -201,8 +201,8 @@ class SteppedInstance(Instance):
 
     def _ended(self) -> NumericalError:
         return NumericalError(
-            f"'{self.description.source}' asks to end the simulation at t = {self._time:g} s. {self.sink.last_words()} "
-            f"Choose another operating point, or smaller steps."
+            f"'{self.description.source}' requests the end of the simulation at t = {self._time:g} s. "
+            f"{self.sink.last_words()} Choose another operating point, or smaller steps."
         )
 
     def _refused_number(self) -> int | None:

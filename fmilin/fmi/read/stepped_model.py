@@ -11,7 +11,7 @@ from fmilin.fmi.client.programs import Program
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.model import FmuModel
-from fmilin.fmi.read.stepped_instance import MOST_STEPS, CommunicationSteps, SteppedInstance
+from fmilin.fmi.read.stepped_instance import MAX_STEPS, CommunicationSteps, SteppedInstance
 from fmilin.fmi.read.stepped_session import RunStart, StatesRefusedError, SteppedSession
 from fmilin.model.interface import Evaluation, OperatingPoint
 from fmilin.model.stepping import Cadence, Response, Stepped
@@ -34,7 +34,7 @@ def cadence_of(description: ModelDescription) -> Cadence:
         sampled.append(f"It has {len(clocks)} clock(s): {quote_first(v.name for v in clocks)}.")
     waiting = [v.name for v in clocks if v.causality == "input" and not v.interval]
     if waiting:
-        sampled.append(f"Nothing triggers {quote_first(waiting)} here: what it samples stays as it is.")
+        sampled.append(f"Nothing triggers {quote_first(waiting)} here: the values that it samples stay constant.")
     if discrete:
         sampled.append(f"It has discrete-time numbers: {quote_first(v.name for v in discrete)}.")
     periods = sorted({v.interval for v in clocks if v.interval and v.interval > 0})
@@ -92,8 +92,8 @@ class SteppedFmu(FmuModel, Stepped):
         if not len(self.states):
             raise ModelError(
                 f"'{self.description.source}' is a co-simulation FMU that declares no states, so there are no "
-                "derivatives to evaluate. Its linear model can be measured with fl.linearize(model), also at rest "
-                "later on: fl.snapshots(model, times=[T])."
+                "derivatives to evaluate. Measure its linear model with fl.linearize(model), or at a later time with "
+                "fl.snapshots(model, times=[T])."
             )
         return super().evaluate(t, x, u)
 
@@ -140,7 +140,7 @@ class SteppedFmu(FmuModel, Stepped):
     def _step_together(self, instance: SteppedInstance, inputs: FloatArray, step: float) -> Response:
         """Take many steps in one message."""
         if self._steps is None:
-            before, after = (self._make_buffers(most=MOST_STEPS) for _ in range(2))
+            before, after = (self._make_buffers(most=MAX_STEPS) for _ in range(2))
             self._steps = CommunicationSteps(instance, (before, after), with_rates=self._needs_rates)
         steps, n = self._steps, len(self.states)
         before, after = self._steps_buffers(steps)
@@ -174,7 +174,7 @@ class SteppedFmu(FmuModel, Stepped):
         """Go to the time ``to``; see :meth:`fmilin.model.stepping.Stepped.advance`."""
         span = to - point.time
         if span < 0:
-            raise UsageError(f"The model stands at t = {point.time:g} s and cannot go back to {to:g} s.")
+            raise UsageError(f"The model is at t = {point.time:g} s and cannot go back to {to:g} s.")
         largest = step or self.cadence.step or span or 1.0
         count = max(1, round(span / largest + 0.499)) if span else 0
         if self.cadence.internal and span:
@@ -198,7 +198,7 @@ class SteppedFmu(FmuModel, Stepped):
         except FmilinError as error:
             return f"Its derivatives cannot be read between two steps: {error}"
         if not np.isfinite(base).all():
-            return "Its derivatives are no numbers between two steps."
+            return "Its derivatives are not numbers between two steps."
         if len(x) and all(np.array_equal(m, base) for m in moved):
             return "Its derivatives do not follow when its states are set between two steps."
         return ""
@@ -227,7 +227,7 @@ class SteppedFmu(FmuModel, Stepped):
                 return f"Its states cannot be set between two steps: {error}"
             if not np.allclose(self._buffers.x, wanted, rtol=1e-7, atol=0):
                 i = int(np.argmax(np.abs(self._buffers.x - wanted) / s))
-                return f"Its state '{self.states.names[i]}' does not keep the value that it is given between two steps."
+                return f"Its state '{self.states.names[i]}' does not keep a value set between two steps."
         return ""
 
     @property
@@ -236,8 +236,8 @@ class SteppedFmu(FmuModel, Stepped):
         fixed = self.description.fmi_version.startswith("1")
         return None if fixed else self._session.stepped.tolerance
 
-    def respond_within(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
-        """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_within`."""
+    def respond_accurately(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
+        """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_accurately`."""
         with self._session.asked_for(tolerance):
             return self._response(point, inputs, step)
 
@@ -259,7 +259,7 @@ class SteppedFmu(FmuModel, Stepped):
         """Say that states are start values of fresh instances, where the FMU takes them in no other way."""
         if not self._session.sets_by_start:
             return ""
-        return "States were set as start values of fresh instances: the FMU refuses them once it is initialized."
+        return "States were set as start values of fresh instances: the FMU rejects them after initialization."
 
     def make_repeatable(self, point: OperatingPoint, step: float) -> str:
         """See to it that equal runs give equal answers; see :meth:`fmilin.model.stepping.Stepped.make_repeatable`."""
@@ -283,7 +283,7 @@ class SteppedFmu(FmuModel, Stepped):
         session.repetition = how
         if difference:
             how = (
-                f"{how} The model does not repeat itself: equal runs differ by up to {difference:.1e} of the sizes of "
+                f"{how} The model is not reproducible: equal runs differ by up to {difference:.1e} of the sizes of "
                 "outputs and states."
             )
         return how.strip()

@@ -186,7 +186,7 @@ class SteppedSession(Session):
         super().visit(buffers, wanted, prepared)
 
     def _with_states_set(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
-        """Try something at the states of the buffers; where the FMU refuses them, with states as start values."""
+        """Try something at the states of the buffers; where the FMU fails them, with states as start values."""
         point = buffers.values[: 1 + buffers.n + buffers.k].copy()
         try:
             return attempt()
@@ -205,9 +205,9 @@ class SteppedSession(Session):
 
     def _states_refused(self, error: ModelError) -> StatesRefusedError:
         return StatesRefusedError(
-            f"The states of '{self.layout.description.source}' cannot be set between two steps, nor as start values of "
-            f"a fresh instance; at other states it cannot be evaluated. {error} Let it run to another point "
-            "(fl.snapshots(model, times=[T])), or take model exchange (interface='me')."
+            f"The states of '{self.layout.description.source}' cannot be set between two steps, nor as start values "
+            f"of a fresh instance; at other states it cannot be evaluated. {error} Simulate to another point "
+            "(fl.snapshots(model, times=[T])), or use model exchange (interface='me')."
         )
 
     @property
@@ -254,10 +254,10 @@ class SteppedSession(Session):
                 self._note_refused_saving(self._refused_saving)
 
     def _note_refused_saving(self, error: ModelError) -> None:
-        instead = "it is started anew for each run"
+        instead = "it is started again for each run"
         if self._saved is not None:
             instead = "each run starts from a copy of its process"
-        self.note(f"The model promises to save its state but does not, so {instead}. {error}")
+        self.note(f"The model declares that it can save its state but does not, so {instead}. {error}")
         self._refused_saving = None
 
     def _forget_saved(self) -> None:

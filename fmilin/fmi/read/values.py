@@ -73,7 +73,7 @@ class DiscreteValues:
         self._reading = session.instance.prepare_values(self._sizes)
 
     def read(self) -> dict[str, str]:
-        """Return their values, until the FMU refuses one."""
+        """Return their values, until the FMU fails one."""
         if not self._sizes:
             return {}
         session = self._session

@@ -1,7 +1,7 @@
 """From modelDescription.xml to a :class:`~fmilin.fmi.read.description.ModelDescription`.
 
 FMPy's own reader stops at flaws that touch no number we need, and does not know the plural capability flags of FMI 3.
-This one refuses only what makes states, derivatives, inputs or outputs uncertain, and notes the rest.
+This one rejects only what makes states, derivatives, inputs or outputs uncertain, and notes the rest.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def parse_description(xml: bytes, source: str) -> ModelDescription:
     reader = _VERSIONS.get(version.split(".")[0])
     if reader is None:
         raise ModelError(
-            f"'{source}' says FMI version '{version}', which fmilin does not know. Supported are FMI 1.0, 2.0 and 3.0."
+            f"'{source}' has the FMI version '{version}', which fmilin does not support. Supported are FMI 1.0, 2.0 "
+            "and 3.0."
         )
     attributes = reader.interfaces(root)
     interfaces = tuple(attributes)
@@ -75,20 +76,22 @@ def parse_description(xml: bytes, source: str) -> ModelDescription:
     if interface is None:
         inside = " and ".join(interfaces) or "none"
         raise ModelError(
-            f"'{source}' has no interface for model exchange or co-simulation (inside: {inside}). fmilin cannot "
-            f"linearize such FMUs: export the model again."
+            f"'{source}' has no interface for model exchange or co-simulation (interfaces: {inside}). fmilin cannot "
+            "linearize such FMUs: export the model again."
         )
     chosen = attributes[interface]
     notes = Notes(source, steps=interface == "CoSimulation")
     if damaged:
-        notes.add("modelDescription.xml has bytes that are no UTF-8; each became a replacement character.")
+        notes.add("modelDescription.xml has bytes that are not UTF-8; each became a replacement character.")
     if scanned is not None:
-        notes.add("The description is large: variables are read when they are needed, without a check of all others.")
+        notes.add("The description is large: variables are read when needed, and the others are not checked.")
     structure = reader.read(root, notes, scanned)
     experiment = {} if (element := root.find("DefaultExperiment")) is None else dict(element.attrib)
     identifier = chosen.get("modelIdentifier") or ""
     if not identifier:
-        raise ModelError(f"'{source}' does not name its library: the attribute modelIdentifier is missing.")
+        raise ModelError(
+            f"'{source}' does not name its library: the attribute modelIdentifier is missing. Export the FMU again."
+        )
     return ModelDescription(
         source=source,
         fmi_version=version,
@@ -154,8 +157,8 @@ def safe_root(xml: bytes, where: str, standard: str = "FMI", exported: str = "FM
         ) from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise ModelError(
-            f"{where} brings a document type with definitions of its own, which {standard} does not know and which "
-            "serves to do harm. Do not use this file unless you know where it comes from."
+            f"{where} defines a document type of its own, which {standard} does not allow and which can be used for "
+            "attacks. Use this file only if you trust its source."
         )
     return root
 
@@ -164,8 +167,8 @@ def _root(xml: bytes, source: str) -> Any:
     root = safe_root(xml, f"modelDescription.xml in '{source}'")
     if root.tag != "fmiModelDescription":
         raise ModelError(
-            f"modelDescription.xml in '{source}' is no model description: its root element is '{root.tag}', "
-            f"not 'fmiModelDescription'."
+            f"modelDescription.xml in '{source}' is not a model description: its root element is '{root.tag}', not "
+            "'fmiModelDescription'."
         )
     return root
 

@@ -19,7 +19,7 @@ from fmilin.codegen.compiler import (
     cache_folder,
     cache_library,
     cached_library,
-    compiled_library,
+    compile_library,
     find_compiler,
     zig_command,
 )
@@ -35,21 +35,21 @@ _ALIGNMENT = 14  # 2^14: the pages of Apple's own processors
 def universal(binaries: Sequence[bytes]) -> bytes:
     """Return a Mach-O "fat" file with 64-bit Mach-O files in it (Apple's ``mach-o/fat.h``)."""
     header = struct.pack(">II", _MAGIC_NUMBER, len(binaries))
-    position = _aligned(len(header) + 20 * len(binaries))
+    position = _round_to_page(len(header) + 20 * len(binaries))
     content = b""
     for binary in binaries:
         kind, variant = struct.unpack_from("<II", binary, 4)  # cputype, cpusubtype
         header += struct.pack(">IIIII", kind, variant, position + len(content), len(binary), _ALIGNMENT)
-        content += binary.ljust(_aligned(len(binary)), b"\0")
+        content += binary.ljust(_round_to_page(len(binary)), b"\0")
     return header.ljust(position, b"\0") + content
 
 
-def _aligned(size: int) -> int:
+def _round_to_page(size: int) -> int:
     page = 1 << _ALIGNMENT
     return -(-size // page) * page
 
 
-def compiled_for(
+def compile_for_machines(
     machines: Sequence[Machine], standard: Standard, identifier: str, compile_one: Callable[[Machine], bytes]
 ) -> dict[str, bytes]:
     """Return the libraries of an FMU under their names in the archive."""
@@ -68,7 +68,7 @@ def compiled_for(
     return files
 
 
-def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler: Compiler | None = None) -> bytes:
+def compile_unit(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler: Compiler | None = None) -> bytes:
     """Compile one translation unit for a machine: with the C compiler of this one, else with zig."""
     if machine == host() and compiler is None:
         compiler = _own_compiler(machine)
@@ -76,11 +76,11 @@ def compiled(sources: Mapping[str, bytes], unit: str, machine: Machine, compiler
         command = zig_command(machine.architecture, machine.system)
         if command is None:
             raise ModelError(
-                f"Binaries for {machine.fmi3_folder} are compiled by zig, which is not installed here. Install it with "
-                f"pip install 'fmilin[cross]'; or leave that platform out: the C sources are inside the FMU."
+                f"Binaries for {machine.fmi3_folder} are compiled by zig, which is not installed here. Install it "
+                "with pip install 'fmilin[cross]', or leave that platform out: the FMU contains the C sources."
             )
         compiler = Compiler(command, ("-s",))
-    return compiled_library(sources, unit, compiler or Compiler())
+    return compile_library(sources, unit, compiler or Compiler())
 
 
 def _own_compiler(machine: Machine) -> Compiler:
@@ -100,16 +100,16 @@ def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) ->
     if stored is not None:
         return stored
     try:
-        library = compiled(sources, unit, machine)
+        library = compile_unit(sources, unit, machine)
     except ModelError as error:
         if machine != host() or _can_compile(machine):
             raise
         why = f" ({error})" if os.environ.get("CC") else ""
         raise ModelError(
-            f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then kept, but "
-            f"there is no C compiler here{why}: install one (Debian: apt install gcc libc6-dev), or pip install "
-            f"'fmilin[cross]', which brings one, or copy the file '{cache_folder() / name}' from a machine on "
-            "which this version of fmilin has exported before."
+            f"An FMU needs a small C library for {machine.fmi3_folder}, which is compiled once and then stored, but "
+            f"there is no C compiler here{why}. Install one (Debian: apt install gcc libc6-dev), or pip install "
+            f"'fmilin[cross]', which includes one, or copy the file '{cache_folder() / name}' from a machine on which "
+            "this version of fmilin has exported before."
         ) from None
     cache_library(name, library)
     return library
@@ -237,9 +237,9 @@ class Fmi3(Standard):
 _STANDARDS: Mapping[str, Standard] = {"2.0": Fmi2(), "3.0": Fmi3()}
 
 
-def standard_of(version: str) -> Standard:
+def get_standard(version: str) -> Standard:
     """Return what is particular to a version."""
     standard = _STANDARDS.get(version)
     if standard is None:
-        raise UsageError(f"FMUs are built for FMI {' or '.join(_STANDARDS)}, not for '{version}'.")
+        raise UsageError(f"FMUs can be built for FMI {' or '.join(_STANDARDS)}, not for '{version}'.")
     return standard

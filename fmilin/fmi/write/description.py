@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import ClassVar
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fmilin.fmi.write.variables import ILLEGAL, FmuVariable, described
+from fmilin.fmi.write.variables import ILLEGAL, FmuVariable, format_description
 from fmilin.version import __version__
 
 BASE_UNITS = ("kg", "m", "s", "A", "K", "mol", "cd", "rad")  # in the order of the standard's schema
@@ -201,8 +201,8 @@ class Standard(ABC):
 
     def source_files(self, model: FmuDescription, sources: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return all files of the folder ``sources/``."""
-        every = {name: sources[name] for name in sorted(sources)} | self.build_description(model)
-        return {f"sources/{name}": content for name, content in every.items()}
+        all_sources = {name: sources[name] for name in sorted(sources)} | self.build_description(model)
+        return {f"sources/{name}": content for name, content in all_sources.items()}
 
     def _add_structure(self, parent: Element, model: FmuDescription) -> None:
         """Add the entries of ``ModelStructure``; the standard wants no empty lists."""
@@ -239,7 +239,7 @@ def root_attributes(model: FmuDescription) -> dict[str, str]:
     structured = all(_STRUCTURED.fullmatch(v.name) for v in model.variables)  # by that grammar of the standard
     return {
         "modelName": ILLEGAL.sub("", model.name),
-        **described(model.description),
+        **format_description(model.description),
         "generationTool": f"fmilin {__version__}",
         "variableNamingConvention": "structured" if structured else "flat",
     }

@@ -19,16 +19,16 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression, driven_by
 from fmilin.errors import UsageError
 from fmilin.fmi.platforms import machines
-from fmilin.fmi.write.binaries import compiled, compiled_for, runtime_sources, standard_of
+from fmilin.fmi.write.binaries import compile_for_machines, compile_unit, get_standard, runtime_sources
 from fmilin.fmi.write.description import FmuDescription
 from fmilin.fmi.write.variables import (
     DeclaredConstraint,
     FmuInterface,
     FmuVariable,
+    build_variable,
     check,
     lay_out,
     name_in_group,
-    variable_of,
 )
 from fmilin.model.capabilities import read_graph
 from fmilin.model.equations import SymbolicSystem
@@ -49,7 +49,7 @@ MAX_SLOWLY_COMPRESSED_BYTES = 1 << 20  # larger content is compressed in a hurry
 def check_destination(path: Path) -> None:
     """Make sure before any work that an FMU can be written to ``path``."""
     if path.suffix.lower() != ".fmu":
-        raise UsageError(f"An FMU's file name ends in .fmu, that of '{path}' does not. Rename it.")
+        raise UsageError(f"The file name of an FMU must end in .fmu, and '{path}' does not. Rename it.")
     check_writable(path)
 
 
@@ -66,7 +66,7 @@ def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ())
     return buffer.getvalue()
 
 
-def token_of(parts: Iterable[bytes]) -> str:
+def compute_token(parts: Iterable[bytes]) -> str:
     """Return a GUID that is a fingerprint of the content."""
     digest = hashlib.sha256(__version__.encode())
     for part in parts:
@@ -75,7 +75,7 @@ def token_of(parts: Iterable[bytes]) -> str:
     return f"{{{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:32]}}}"
 
 
-def identifier_like(name: str) -> str:
+def to_identifier(name: str) -> str:
     """Return a C identifier that looks like ``name``."""
     text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "model"
     return f"model_{text}" if text[0].isdigit() else text
@@ -145,11 +145,11 @@ def build_fmu(
     from fmilin.codegen.c99 import generate
 
     path = Path(path)
-    standard = standard_of(fmi_version)
+    standard = get_standard(fmi_version)
     targets = machines(platforms)
     check_destination(path)
     native = _native(model)
-    identifier = identifier_like(native.system.name)
+    identifier = to_identifier(native.system.name)
     interface = lay_out(native.system, native.constraints)
     code = generate(
         replace(native.system, outputs=ca.vertcat(ca.SX(0, 1), *interface.output_expressions)),
@@ -169,10 +169,12 @@ def build_fmu(
     )
     toml = constraints_toml(interface.constraints, native.independent).encode()
     sources = {name: text.encode() for name, text in code.sources.items()} | runtime_sources(standard, "symbolic")
-    token = token_of([standard.model_description(description, ""), toml, *sources.values()])
+    token = compute_token([standard.model_description(description, ""), toml, *sources.values()])
     sources["identity.h"] = f'#define MODEL_TOKEN {c_string(token)}\n#include "symbolic.h"\n'.encode()
     content = {"modelDescription.xml": standard.model_description(description, token)}
-    content |= compiled_for(targets, standard, identifier, lambda m: compiled(sources, standard.source, m, compiler))
+    content |= compile_for_machines(
+        targets, standard, identifier, lambda m: compile_unit(sources, standard.source, m, compiler)
+    )
     content |= standard.source_files(description, sources)
     if toml:
         content[CONSTRAINTS_PATH] = toml
@@ -197,8 +199,8 @@ def _native(model: Model | SymbolicSystem) -> _Native:
     if system is None:
         name = model.info.name if isinstance(model, Model) else type(model).__name__
         raise UsageError(
-            f"An FMU can be built from a native description only, and '{name}' is none: it has no equations in "
-            f"symbols. Take a model of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
+            f"An FMU can be built from a native description only, and '{name}' has no symbolic equations. Use a model "
+            "of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
     return _Native(system, model.constraints.declared, model.independent, model.start.time)
 
@@ -236,14 +238,16 @@ def block_fmu(
     taken once. An output with the name of an input is ``output.NAME``. ``further`` files travel inside, by their paths.
     """
     if not component.sample_time > 0:
-        raise UsageError(f"'{path}' needs a sample time, at which the FMU takes its steps. Give one: sample_time=0.01.")
+        raise UsageError(f"'{path}' needs a sample time, which is the step of the FMU. Give one: sample_time=0.01.")
     if component.precision != "double":
-        raise UsageError(f"'precision' is a choice of C code: '{path}' has none. Leave it out, or write a .c file.")
+        raise UsageError(
+            f"'precision' is an option of C code, and '{path}' is not a C file. Leave it out, or write a .c file."
+        )
     name = Path(path).stem
     read = {s.name: s for s in inputs}
     standard, identifier, variables = (
-        standard_of(fmi_version),
-        identifier_like(name),
+        get_standard(fmi_version),
+        to_identifier(name),
         _variables(read.values(), outputs),
     )
     references, computed = range(1, 1 + len(read)), range(1 + len(read), len(variables))
@@ -262,10 +266,12 @@ def block_fmu(
     # Functions of the file are static: several FMUs in one program do not meet.
     text = re.sub(rf"^void {NAME}_", f"static void {NAME}_", replace(component, name=NAME).text(), flags=re.MULTILINE)
     sources = runtime_sources(standard, "block") | {f"{NAME}.c": text.encode("ascii")}
-    token = token_of([standard.model_description(description, ""), *sources.values()])
+    token = compute_token([standard.model_description(description, ""), *sources.values()])
     sources["identity.h"] = _identity(token, read, [s.name for s in inputs]).encode()
     content = {"modelDescription.xml": standard.model_description(description, token)}
-    content |= compiled_for(machines(()), standard, identifier, lambda m: compiled(sources, standard.source, m))
+    content |= compile_for_machines(
+        machines(()), standard, identifier, lambda m: compile_unit(sources, standard.source, m)
+    )
     return archive_bytes(content | standard.source_files(description, sources) | dict(further or {}))
 
 
@@ -282,10 +288,10 @@ def _variables(inputs: Iterable[Signal], outputs: Sequence[Signal]) -> tuple[Fmu
     taken: set[str] = set()
     named = [replace(s, name=name_in_group(s.name, "input", taken)) for s in inputs]
     time = Signal(name_in_group("time", "fmilin", taken), "s", description="Time")
-    variables = [variable_of(time, 0, "independent")]
-    variables += [variable_of(s, 1 + i, "input", start=float(s.start)) for i, s in enumerate(named)]
+    variables = [build_variable(time, 0, "independent")]
+    variables += [build_variable(s, 1 + i, "input", start=float(s.start)) for i, s in enumerate(named)]
     for s in outputs:
         signal = replace(s, name=name_in_group(s.name, "output", taken))
-        variables.append(variable_of(signal, len(variables), "output", is_discrete=True))
+        variables.append(build_variable(signal, len(variables), "output", is_discrete=True))
     check(variables, "the block")
     return tuple(variables)

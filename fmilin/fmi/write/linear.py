@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.codegen.statements import wrapped
+from fmilin.codegen.statements import wrap_items
 from fmilin.errors import UsageError
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.write import variables
-from fmilin.fmi.write.binaries import compiled, compiled_for, linear_library, runtime_sources, standard_of
+from fmilin.fmi.write.binaries import compile_for_machines, compile_unit, get_standard, linear_library, runtime_sources
 from fmilin.fmi.write.description import FmuDescription
-from fmilin.fmi.write.fmu import archive_bytes, identifier_like, token_of
-from fmilin.fmi.write.variables import Causality, FmuVariable, variable_of
+from fmilin.fmi.write.fmu import archive_bytes, compute_token, to_identifier
+from fmilin.fmi.write.variables import Causality, FmuVariable, build_variable
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
@@ -50,25 +50,30 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
     point = _point(linear, deviation=deviation)
     names = _FmuNames(linear)
     copies = _copies(linear, point)
-    own = [i for i in range(len(linear.outputs)) if i not in copies]
-    renamed = {i: names.take(linear.outputs[i].name, "output") for i in own}
-    shown = {*linear.states.names, *linear.outputs.names}
-    dependent = [i for i, s in enumerate(linear.full_states) if s.name not in shown]
+    computed_outputs = [i for i in range(len(linear.outputs)) if i not in copies]
+    renamed = {i: names.take(linear.outputs[i].name, "output") for i in computed_outputs}
+    visible_names = {*linear.states.names, *linear.outputs.names}
+    dependent = [i for i, s in enumerate(linear.full_states) if s.name not in visible_names]
     hidden = {i: names.take(linear.full_states[i].name, "state") for i in dependent}
     rows = _Rows(linear, names, point)
     for i, copy in copies.items():
-        rows.pass_on(copy, linear.outputs[i])
-    computed = [rows.add(linear.outputs[i], renamed[i], "output") for i in own]
+        rows.mark_as_output(copy, linear.outputs[i])
+    computed = [rows.add(linear.outputs[i], renamed[i], "output") for i in computed_outputs]
     for i in dependent:
         rows.add(linear.full_states[i], hidden[i], "local")
     variables.check(rows.variables, linear.model.name or "the linear model")
-    references = copies | dict(zip(own, computed, strict=True))
-    C, D = np.vstack((linear.C[own], linear.T[dependent])), np.vstack((linear.D[own], linear.T_u[dependent]))
+    references = copies | dict(zip(computed_outputs, computed, strict=True))
+    C, D = (
+        np.vstack((linear.C[computed_outputs], linear.T[dependent])),
+        np.vstack((linear.D[computed_outputs], linear.T_u[dependent])),
+    )
     f0 = np.zeros_like(linear.f0) if deviation else linear.f0
-    g0 = np.concatenate((point.g[own], point.full[dependent]))
+    g0 = np.concatenate((point.g[computed_outputs], point.full[dependent]))
     equations = AffineEquations(linear.A, linear.B, C, D, f0, point.x, point.u, g0)
     outputs = tuple(references[i] for i in range(len(linear.outputs)))
-    return LinearLayout(tuple(rows.variables), outputs, rows.dependencies(equations), equations, n_outputs=len(own))
+    return LinearLayout(
+        tuple(rows.variables), outputs, rows.dependencies(equations), equations, n_outputs=len(computed_outputs)
+    )
 
 
 @dataclass(frozen=True)
@@ -85,17 +90,19 @@ def _point(linear: LinearModel, *, deviation: bool) -> _Point:
     for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0"):
         if not np.isfinite(getattr(linear, name)).all():
             raise UsageError(
-                f"The matrix {name} contains NaN or infinite entries, with which no FMU can run. Linearize again at a "
-                f"point where the model is defined."
+                f"The matrix {name} contains NaN or infinite entries, with which an FMU cannot run. Linearize again "
+                "at a point where the model is defined."
             )
     point, sizes = linear.point, [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
     if deviation:
         return _Point(*(np.zeros(size) for size in sizes))
-    u, g = values_at(linear.inputs, point.inputs, "input"), values_at(linear.outputs, point.outputs, "output")
-    return _Point(linear.y0, u, g, full=values_at(linear.full_states, point.states, "state"))
+    u, g = collect_values(linear.inputs, point.inputs, "input"), collect_values(linear.outputs, point.outputs, "output")
+    return _Point(linear.y0, u, g, full=collect_values(linear.full_states, point.states, "state"))
 
 
-def values_at(signals: Signals, values_at_point: Mapping[str, float], what: str, form: str = "An FMU") -> FloatArray:
+def collect_values(
+    signals: Signals, values_at_point: Mapping[str, float], what: str, form: str = "An FMU"
+) -> FloatArray:
     """Return the values of signals, which ``form`` in absolute values needs, shape (k,)."""
     values = np.array([values_at_point.get(name, np.nan) for name in signals.names], dtype=np.float64)
     unknown = [name for name, value in zip(signals.names, values, strict=True) if not np.isfinite(value)]
@@ -117,11 +124,11 @@ class _FmuNames:
         self.time = self.take("time", "fmilin")
         copied = _rates_among_outputs(linear)
         # Names of outputs come before those of derivatives, which nobody chose.
-        others = {variables.legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
+        used_names = {variables.legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
         self.rates: list[str] = []
         for i, name in enumerate(self.states if not linear.sample_time > 0 else ()):
-            wanted = f"der({name})"
-            rate = wanted if i in copied else variables.free_name(wanted, self._taken | others)
+            derivative_name = f"der({name})"
+            rate = derivative_name if i in copied else variables.free_name(derivative_name, self._taken | used_names)
             self._taken.add(rate)
             self.rates.append(rate)
 
@@ -176,7 +183,7 @@ class _Rows:
         self._add(replace(signal, name=name), causality, is_discrete=self.linear.sample_time > 0)
         return len(self.variables) - 1
 
-    def pass_on(self, reference: int, output: Signal) -> None:
+    def mark_as_output(self, reference: int, output: Signal) -> None:
         """Make a state or derivative an output; what only the output tells about itself is told."""
         v = self.variables[reference]
         self.variables[reference] = replace(
@@ -195,15 +202,15 @@ class _Rows:
         upper = np.hstack((equations.A, equations.B))[:rates]
         rows = np.vstack((upper, np.hstack((equations.C, equations.D))))
         references = [*range(1 + n, 1 + n + rates), *range(self._first, self._first + len(equations.C))]
-        every: list[int] = knowns.tolist()
+        known_indices: list[int] = knowns.tolist()
         depends: dict[int, Sequence[int]] = {}
         for reference, row in zip(references, rows, strict=True):
             columns = np.flatnonzero(row)
-            depends[reference] = every if len(columns) == len(every) else knowns[columns].tolist()
+            depends[reference] = known_indices if len(columns) == len(known_indices) else knowns[columns].tolist()
         return depends
 
     def _add(self, signal: Signal, causality: Causality, **particular: Any) -> None:
-        self.variables.append(variable_of(signal, len(self.variables), causality, **particular))
+        self.variables.append(build_variable(signal, len(self.variables), causality, **particular))
 
 
 MATRICES_PATH = "resources/linear.bin"
@@ -228,10 +235,10 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
     (in FMI 3.0 adjoint) derivatives are entries of A, B, C and D. Co-simulation is exact for inputs that are held or go
     on linearly. A sampled model is for it only: it takes over inputs, and changes, every ``sample_time``.
     """
-    standard = standard_of(options.fmi_version)
+    standard = get_standard(options.fmi_version)
     targets = machines(options.platforms)
     layout = lay_out_linear(linear, deviation=options.deviation)
-    identifier = identifier_like(options.name)
+    identifier = to_identifier(options.name)
     kind = f"sampled every {linear.sample_time!r} s, " if linear.sample_time > 0 else ""
     signals = "in deviations from" if options.deviation else "at"
     where = f"{signals} its operating point at time {linear.point.time!r} s"
@@ -248,24 +255,31 @@ def linear_fmu(linear: LinearModel, options: LinearFmu, extra: Mapping[str, byte
         output_slopes=not linear.sample_time > 0,
     )
     numbers = b"".join(_numbers(layout))
-    token = token_of([standard.model_description(description, ""), numbers])
+    token = compute_token([standard.model_description(description, ""), numbers])
     sources = runtime_sources(standard, "linear") | {"identity.h": b'#include "linear.h"\n'}
     matrices = _head(layout, linear.sample_time, token) + numbers
     content = {"modelDescription.xml": standard.model_description(description, token)}
     if options.embedded:
-        sources |= {"identity.h": b'#include "linear.h"\n#include "embedded.h"\n', "embedded.h": _embedded(matrices)}
-        content |= compiled_for(targets, standard, identifier, lambda m: compiled(sources, standard.source, m))
+        sources |= {
+            "identity.h": b'#include "linear.h"\n#include "embedded.h"\n',
+            "embedded.h": _embed_matrices(matrices),
+        }
+        content |= compile_for_machines(
+            targets, standard, identifier, lambda m: compile_unit(sources, standard.source, m)
+        )
     else:
-        content |= compiled_for(targets, standard, identifier, lambda m: linear_library(sources, standard.source, m))
+        content |= compile_for_machines(
+            targets, standard, identifier, lambda m: linear_library(sources, standard.source, m)
+        )
         content[MATRICES_PATH] = matrices
     content |= standard.source_files(description, sources)
     return archive_bytes(content | dict(extra or {}), packed={MATRICES_PATH, *(extra or {})})
 
 
-def _embedded(content: bytes) -> bytes:
+def _embed_matrices(content: bytes) -> bytes:
     """Return the file with the matrices as C."""
     text = f"#define EMBEDDED_SIZE {len(content)}u\nstatic const unsigned char EMBEDDED[EMBEDDED_SIZE] = {{\n"
-    return (text + wrapped(map(str, content)) + "\n};\n").encode()
+    return (text + wrap_items(map(str, content)) + "\n};\n").encode()
 
 
 def _stability(linear: LinearModel) -> str:

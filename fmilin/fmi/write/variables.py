@@ -50,7 +50,7 @@ class FmuVariable:
     def common_attributes(self) -> dict[str, str]:
         """Name, reference, description, causality, variability and initial, as both versions have them."""
         initial = {"initial": "exact"} if self.is_state or self.causality == "parameter" else {}
-        identity = {"name": self.name, "valueReference": str(self.reference)} | described(self.description)
+        identity = {"name": self.name, "valueReference": str(self.reference)} | format_description(self.description)
         return identity | {"causality": self.causality, "variability": self.variability} | initial
 
     @property
@@ -61,7 +61,7 @@ class FmuVariable:
         return ({"unit": self.unit} if self.unit else {}) | written
 
 
-def described(description: str) -> dict[str, str]:
+def format_description(description: str) -> dict[str, str]:
     """Return the attribute ``description``, if any."""
     return {"description": ILLEGAL.sub("", description)} if description else {}
 
@@ -100,9 +100,11 @@ class _Computed:
 
 def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> FmuInterface:
     """Decide the variables: further names are local, residuals and their rates outputs, ``residual[1]``."""
-    own, passed_on = _sorted_outputs(system)
-    residuals, declared = _residuals(system, constraints, taken={*_names(system), *(o.signal.name for o in own)})
-    outputs = [*own, *residuals]
+    computed_outputs, passed_on = _sort_outputs(system)
+    residuals, declared = _residuals(
+        system, constraints, taken={*_names(system), *(o.signal.name for o in computed_outputs)}
+    )
+    outputs = [*computed_outputs, *residuals]
     taken = {*_names(system), *(o.signal.name for o in outputs)}
     local = [_Computed(Signal(name), e) for name, e in system.further.items() if name not in taken]
     variables = _variables(system, outputs, local, passed_on)
@@ -126,19 +128,19 @@ def _names(system: ImplicitSystem) -> list[str]:
     return ["time", *states, *rates, *system.input_signals.names, *system.parameter_signals.names]
 
 
-def _sorted_outputs(system: ImplicitSystem) -> tuple[list[_Computed], set[str]]:
+def _sort_outputs(system: ImplicitSystem) -> tuple[list[_Computed], set[str]]:
     """Return the outputs with variables of their own, and the names of those that are that state or derivative."""
     from casadi import is_equal
 
     same = _of_states(system)
-    own: list[_Computed] = []
+    computed_outputs: list[_Computed] = []
     passed_on: set[str] = set()
     for signal, expression in zip(system.output_signals, system.outputs.elements(), strict=True):
         if signal.name in same and is_equal(same[signal.name], expression):
             passed_on.add(signal.name)
         else:
-            own.append(_Computed(signal, expression))
-    return own, passed_on
+            computed_outputs.append(_Computed(signal, expression))
+    return computed_outputs, passed_on
 
 
 def _residuals(
@@ -154,12 +156,12 @@ def _residuals(
         if constraint.rate is not None:
             rate = free_name(f"residual_rate[{number}]", taken)
             rates.append(_residual(system, rate, f"rate of {constraint.label}", constraint.rate))
-        named, named_in_rate = prescribing_inputs(constraint, system.input_signals)
+        named, named_in_rate = find_prescribing_inputs(constraint, system.input_signals)
         declared.append(DeclaredConstraint(name, constraint.level, constraint.name, rate, named, named_in_rate))
     return computed + rates, tuple(declared)
 
 
-def prescribing_inputs(constraint: Constraint, inputs: Signals) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def find_prescribing_inputs(constraint: Constraint, inputs: Signals) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the inputs that a constraint and its rate name, which the residual alone would not show."""
     named = tuple(name for name in constraint.expression.names if inputs.has(name))
     if constraint.rate is None:
@@ -221,7 +223,7 @@ def _variables(
 
     def add(signal: Signal, causality: Causality, start: float | None = None, **particular: Any) -> None:
         causality = "output" if signal.name in passed_on and causality == "local" else causality
-        variables.append(variable_of(signal, len(variables), causality, start=start, **particular))
+        variables.append(build_variable(signal, len(variables), causality, start=start, **particular))
 
     for signal in system.state_signals:
         add(signal, "local", signal.start, is_state=True)
@@ -238,7 +240,7 @@ def _variables(
     return tuple(variables)
 
 
-def variable_of(signal: Signal, reference: int, causality: Causality, **particular: Any) -> FmuVariable:
+def build_variable(signal: Signal, reference: int, causality: Causality, **particular: Any) -> FmuVariable:
     """Return the variable of an FMU that a signal becomes; ``particular``: further fields of :class:`FmuVariable`."""
     unit, nominal = signal.unit, usable_nominal(signal)
     return FmuVariable(signal.name, reference, causality, unit, signal.description, nominal, **particular)
@@ -258,7 +260,7 @@ def legal_name(name: str) -> str:
 def check(variables: Sequence[FmuVariable], model: str) -> None:
     """Make sure that an FMU can have these variables."""
     problems = [f"'{a}' stands for several variables" for a, n in Counter(v.name for v in variables).items() if n > 1]
-    problems += [f"{v.name!r} is no name: it is empty or has a line break, a tab or another control character"
+    problems += [f"{v.name!r} is not a name: it is empty or has a line break, a tab or another control character"
                  for v in variables if v.name != legal_name(v.name)]  # fmt: skip
     problems += [f"the start value of '{v.name}' is {v.start}" for v in variables
                  if v.start is not None and not math.isfinite(v.start)]  # fmt: skip

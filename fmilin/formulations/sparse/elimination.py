@@ -66,7 +66,7 @@ def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> S
     if independent is not None:
         named[list(independent)] = True
     rows = _rows(Phi_q)
-    pivots = _eliminated(rows, named)
+    pivots = _eliminate_rows(rows, named)
     dependent = np.array([c for _, c in pivots], dtype=np.intp)
     independent_rows = np.array([i for i, _ in pivots], dtype=np.intp)
     is_dependent = np.zeros(n, dtype=bool)
@@ -75,7 +75,7 @@ def sparse_null_space(Phi_q: Any, independent: Sequence[int] | None = None) -> S
     if independent is not None:
         _require_named(n, len(pivots), np.asarray(independent, dtype=np.intp), is_dependent)
         free = np.asarray(independent, dtype=np.intp)
-    R = _substituted(rows, pivots, free, n)
+    R = _substitute_pivots(rows, pivots, free, n)
     return SparseNullSpace(R, free, dependent, independent_rows, Phi_q)
 
 
@@ -90,7 +90,7 @@ def _rows(Phi_q: Any) -> list[SparseRow]:
     return scaled
 
 
-def _eliminated(rows: list[SparseRow], named: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _eliminate_rows(rows: list[SparseRow], named: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Eliminate in place; return (row, column) of every pivot in order. Rows that vanish have none."""
     holders: dict[int, set[int]] = {}
     for i, row in enumerate(rows):
@@ -146,7 +146,7 @@ def _subtract(target: SparseRow, row: SparseRow, c: int, k: int, holders: dict[i
             holders[other].discard(k)
 
 
-def _substituted(rows: list[SparseRow], pivots: list[tuple[int, int]], free: NDArray[np.intp], n: int) -> Any:
+def _substitute_pivots(rows: list[SparseRow], pivots: list[tuple[int, int]], free: NDArray[np.intp], n: int) -> Any:
     """Return R: every dependent coordinate through independent ones, last pivot first."""
     solved: dict[int, SparseRow] = {c: {k: 1.0} for k, c in enumerate(free.tolist())}
     for i, c in reversed(pivots):
@@ -167,14 +167,14 @@ def _substituted(rows: list[SparseRow], pivots: list[tuple[int, int]], free: NDA
 
 
 _NOT_INDEPENDENT = (
-    "The coordinates named as independent do not determine the others: a constraint ties them to each other here. "
-    "Leave the choice to the elimination, or name others."
+    "The coordinates named as independent do not determine the others: a constraint couples them here. Leave the "
+    "choice to the elimination, or name others."
 )
 
 
 def _require_named(n: int, rank: int, independent: NDArray[np.intp], is_dependent: NDArray[np.bool_]) -> None:
-    left = np.flatnonzero(~is_dependent)
-    if len(np.unique(independent)) != n - rank or not np.array_equal(np.sort(independent), left):
+    remaining = np.flatnonzero(~is_dependent)
+    if len(np.unique(independent)) != n - rank or not np.array_equal(np.sort(independent), remaining):
         raise NumericalError(
             f"The {len(independent)} coordinates named as independent do not determine the others: {n} coordinates "
             f"under {rank} constraints that can be solved for the rest leave {n - rank} free. Leave the choice to the "

@@ -11,7 +11,13 @@ from scipy.sparse import linalg
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.formulation import ComplexArray, without_inertia
-from fmilin.formulations.sparse.problem import EXTENDED, LinearPencil, QuadraticProblem, RefinedFactors, extended
+from fmilin.formulations.sparse.problem import (
+    EXTENDED,
+    LinearPencil,
+    QuadraticProblem,
+    RefinedFactors,
+    to_extended_precision,
+)
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray
 from fmilin.tolerances import CANCELLATION_TOLERANCE, EPS
@@ -36,9 +42,9 @@ class Around:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.frequency) and self.frequency >= 0):
-            raise UsageError(f"The frequency to look around is 0 rad/s or more, not {self.frequency}.")
+            raise UsageError(f"The frequency around which to search must be 0 rad/s or more, not {self.frequency}.")
         if self.count < 1 or int(self.count) != self.count:
-            raise UsageError(f"One eigenvalue or more can be asked for, not {self.count}.")
+            raise UsageError(f"The number of eigenvalues must be 1 or more, not {self.count}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +59,21 @@ class Solutions:
 def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
     """Return the wanted solutions of (s^2 M + s C + K) x + G' l = 0, G x = 0."""
     if problem.border and problem.M.shape[0] - problem.border <= MAX_DENSE_SIZE:
-        problem = problem.within(_reached(problem, around))
-    values, x = _symmetric(problem, around) if problem.is_symmetric else _damped(problem, around)
-    keep = _chosen(values, around)
+        problem = problem.within(_find_reachable_basis(problem, around))
+    values, x = _symmetric(problem, around) if problem.is_symmetric else _solve_damped(problem, around)
+    keep = _choose_nearest(values, around)
     values, x = values[keep], x[:, keep]
-    return Solutions(values, problem.seen(x, values), _errors(problem, values, x, around))
+    return Solutions(values, problem.extract_motion(x, values), _errors(problem, values, x, around))
 
 
-def _reached(problem: QuadraticProblem, around: Around) -> FloatArray:
+def _find_reachable_basis(problem: QuadraticProblem, around: Around) -> FloatArray:
     """Return an orthonormal basis of what the inverse of the bordered matrix reaches: few freedoms, all of them."""
     size = problem.M.shape[0]
     free = size - problem.border
     right = problem.M @ np.random.default_rng(2017).standard_normal((size, free + 2))
-    solve, _ = _factorized(problem.extended().bordered, around.frequency * (1 - DISTANCE), problem)
+    solve, _ = _factorize_shifted(
+        problem.to_extended_precision().border_matrix, around.frequency * (1 - DISTANCE), problem
+    )
     reached = solve(np.vstack((right, np.zeros((problem.border, free + 2)))))[:size]
     Q, upper, _ = qr(reached, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(upper))[:free]
@@ -79,54 +87,52 @@ def _symmetric(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray,
     size, zeros = problem.M.shape[0], np.zeros(problem.border)
     if not size:
         return np.empty(0, np.complex128), np.empty((0, 0), np.complex128)
-    wide = problem.extended()
-    solve, shift = _factorized(wide.shifted, around.frequency**2 * (1 - DISTANCE) ** 2, problem)
+    wide = problem.to_extended_precision()
+    solve, shift = _factorize_shifted(wide.shift_matrix, around.frequency**2 * (1 - DISTANCE) ** 2, problem)
 
-    def inverted(b: FloatArray) -> FloatArray:
+    def apply_inverse(b: FloatArray) -> FloatArray:
         result: FloatArray = solve(np.concatenate((b.ravel(), zeros)))[:size]
         return result
 
-    x = _lanczos(problem, inverted, shift, around.count + 2)
+    x = _lanczos(problem, apply_inverse, shift, around.count + 2)
     # A Rayleigh quotient squares what the iteration left of an error.
-    y = extended(x)
+    y = to_extended_precision(x)
     mu = (np.sum(y * (wide.K @ y), axis=0) / np.sum(y * (wide.M @ y), axis=0)).astype(np.float64)
     s = np.where(mu > 0, 1j * np.sqrt(np.abs(mu)), np.sqrt(np.abs(mu)))
     return np.concatenate((s, np.where(mu > 0, s.conj(), -s))), np.hstack((x, x)).astype(np.complex128)
 
 
 def _lanczos(
-    problem: QuadraticProblem, inverted: Callable[[FloatArray], FloatArray], shift: float, wanted: int
+    problem: QuadraticProblem, apply_inverse: Callable[[FloatArray], FloatArray], shift: float, count: int
 ) -> FloatArray:
     """Return vectors of the mu nearest to the shift, or of all of a small problem."""
     size = problem.M.shape[0]
     if size <= MAX_DENSE_SIZE and not problem.border:
         M = problem.M.toarray()
         _require_inertia(M)
-        nu, x = np.linalg.eig(np.column_stack([inverted(column) for column in M.T]))
+        nu, x = np.linalg.eig(np.column_stack([apply_inverse(column) for column in M.T]))
         return np.asarray(x.real[:, np.argsort(-np.abs(nu))], dtype=np.float64)
-    start = inverted(problem.M @ np.random.default_rng(2017).standard_normal(size))
-    operator = linalg.LinearOperator((size, size), matvec=inverted, dtype=np.float64)
+    start = apply_inverse(problem.M @ np.random.default_rng(2017).standard_normal(size))
+    operator = linalg.LinearOperator((size, size), matvec=apply_inverse, dtype=np.float64)
     try:
-        return np.asarray(
-            linalg.eigsh(operator, k=wanted, M=problem.M, sigma=shift, OPinv=operator, v0=start, tol=0)[1]
-        )
+        return np.asarray(linalg.eigsh(operator, k=count, M=problem.M, sigma=shift, OPinv=operator, v0=start, tol=0)[1])
     except linalg.ArpackError as error:
         raise NumericalError(_no_convergence(error)) from None
 
 
-def _damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, ComplexArray]:
+def _solve_damped(problem: QuadraticProblem, around: Around) -> tuple[ComplexArray, ComplexArray]:
     """Return eigenvalues and vectors of the problem in z = (x, s x)."""
     size, zeros = problem.M.shape[0], np.zeros(problem.border)
-    solve, sigma = _factorized(problem.extended().bordered, _shift(around), problem)
+    solve, sigma = _factorize_shifted(problem.to_extended_precision().border_matrix, _shift(around), problem)
 
-    def inverted(z: Any) -> Any:
+    def apply_inverse(z: Any) -> Any:
         # (A - sigma E)^-1 E z: sigma x - y = -x0 and sigma M y + C y + K x + G' l = -M y0
         x0, y0 = z[:size], z[size:]
         right = -(problem.M @ (y0 + sigma * x0)) - problem.C @ x0
         x = solve(np.concatenate((right, zeros)))[:size]
         return np.concatenate((x, sigma * x + x0))
 
-    s, z = _arnoldi(inverted, 2 * size, sigma, 2 * (around.count + 2))
+    s, z = _arnoldi(apply_inverse, 2 * size, sigma, 2 * (around.count + 2))
     return s, z[:size]
 
 
@@ -160,35 +166,35 @@ def _errors(problem: QuadraticProblem, s: ComplexArray, x: ComplexArray, around:
 def linear(pencil: LinearPencil, around: Around) -> Solutions:
     """Return the wanted eigenvalues of E z' = A z."""
     sigma = _shift(around)
-    A, E = extended(pencil.A), extended(pencil.E)
-    solve, sigma = _factorized(lambda s: A - s * E, sigma, None)
+    A, E = to_extended_precision(pencil.A), to_extended_precision(pencil.E)
+    solve, sigma = _factorize_shifted(lambda s: A - s * E, sigma, None)
 
-    def inverted(z: Any) -> Any:
+    def apply_inverse(z: Any) -> Any:
         return solve(pencil.E @ z)
 
     size = pencil.A.shape[0]
-    s, z = _arnoldi(inverted, size, sigma, 2 * (around.count + 2))
-    keep = _chosen(s, around)
+    s, z = _arnoldi(apply_inverse, size, sigma, 2 * (around.count + 2))
+    keep = _choose_nearest(s, around)
     s, z = s[keep], z[:, keep]
     return Solutions(s, z[: 2 * pencil.n], np.full(len(s), np.nan))
 
 
 def _arnoldi(
-    inverted: Callable[[Any], Any], size: int, sigma: complex, wanted: int
+    apply_inverse: Callable[[Any], Any], size: int, sigma: complex, count: int
 ) -> tuple[ComplexArray, ComplexArray]:
     """Return the eigenvalues nearest to sigma, and their conjugates, of a real problem."""
     is_real = not isinstance(sigma, complex)
     kind: type[np.float64] | type[np.complex128] = np.float64 if is_real else np.complex128
     start = np.random.default_rng(2017).standard_normal(size).astype(kind)
     for _ in range(2):  # into the space that the constraints leave
-        start = inverted(start)
+        start = apply_inverse(start)
         start /= np.linalg.norm(start)
-    operator = linalg.LinearOperator((size, size), matvec=inverted, dtype=kind)
+    operator = linalg.LinearOperator((size, size), matvec=apply_inverse, dtype=kind)
     try:
         if size <= 2 * MAX_DENSE_SIZE:
-            nu, z = np.linalg.eig(np.column_stack([inverted(column) for column in np.eye(size, dtype=kind)]))
+            nu, z = np.linalg.eig(np.column_stack([apply_inverse(column) for column in np.eye(size, dtype=kind)]))
         else:
-            nu, z = linalg.eigs(operator, k=min(wanted, size - 2), v0=start, tol=0)
+            nu, z = linalg.eigs(operator, k=min(count, size - 2), v0=start, tol=0)
     except (linalg.ArpackError, np.linalg.LinAlgError) as error:
         raise NumericalError(_no_convergence(error)) from None
     present = np.abs(nu) > 1e-12 * np.max(np.abs(nu))
@@ -204,7 +210,7 @@ def _shift(around: Around) -> complex | float:
     return around.frequency * complex(DISTANCE, 1 - DISTANCE) if around.frequency else 0.0
 
 
-def _factorized(
+def _factorize_shifted(
     matrix: Callable[[Any], Any], sigma: Any, problem: QuadraticProblem | None
 ) -> tuple[Callable[[Any], Any], Any]:
     """Return the solver at the shift, moved aside where the matrix is singular there."""
@@ -225,7 +231,7 @@ def _solver(W: Any, problem: QuadraticProblem | None) -> Callable[[Any], Any]:
     return RefinedFactors(W, what).solve
 
 
-def _chosen(s: ComplexArray, around: Around) -> NDArray[np.intp]:
+def _choose_nearest(s: ComplexArray, around: Around) -> NDArray[np.intp]:
     """Return the places of the wanted eigenvalues: the nearest to the frequency, each followed by its conjugate."""
     level = 1e-12 * np.abs(s)
     upper, lower = np.flatnonzero(s.imag >= -level), np.flatnonzero(s.imag < -level)
@@ -241,6 +247,4 @@ def _chosen(s: ComplexArray, around: Around) -> NDArray[np.intp]:
 
 
 def _no_convergence(error: Exception) -> str:
-    return (
-        f"The eigenvalues around this frequency do not converge ({error}). Ask for fewer, or around another frequency."
-    )
+    return f"The eigenvalues around this frequency do not converge ({error}). Compute fewer, or use another frequency."

@@ -26,7 +26,7 @@ from fmilin.formulations.formulation import (
     violations,
 )
 from fmilin.formulations.sparse.iterations import Around, Solutions, linear, quadratic
-from fmilin.formulations.sparse.problem import minimal, motion_pencil, redundant, unconstrained
+from fmilin.formulations.sparse.problem import minimal, motion_pencil, penalize_problem, redundant
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
@@ -53,10 +53,10 @@ def eigenvalues_near(
     """
     around, chosen = around or Around(), formulation_named(formulation)
     form = form.sparse()
-    kept = None if independent is None else _indices(form, independent)
+    independent_positions = None if independent is None else _indices(form, independent)
     sizes = {"n": form.n, "m": form.m}
     if isinstance(chosen, MCS):
-        problem, Z = minimal(form, kept)
+        problem, Z = minimal(form, independent_positions)
         solutions, words = quadratic(problem, around), "elimination, "
         sizes |= {"rank": len(Z.dependent), "order": 2 * len(Z.independent)}
     elif isinstance(chosen, RCS) and form.motion is None:
@@ -66,16 +66,16 @@ def eigenvalues_near(
         sizes |= {"rank": problem.G.shape[0], "order": 2 * form.n + problem.G.shape[0]}
     elif isinstance(chosen, RCS):
         _require_infinite(chosen)
-        pencil, words = motion_pencil(form, kept), "accelerations kept, "
+        pencil, words = motion_pencil(form, independent_positions), "accelerations kept, "
         solutions = linear(pencil, around)
         sizes |= {"rank": pencil.A.shape[0] - 3 * form.n, "order": pencil.A.shape[0]}
     else:
-        solutions = quadratic(unconstrained(form, chosen, kept), around)
+        solutions = quadratic(penalize_problem(form, chosen, independent_positions), around)
         words = f"penalty, alpha = {chosen.alpha:g}, xi = {chosen.xi:g}, omega = {chosen.omega:g}, "
         sizes |= {"order": 2 * form.n}
     spectrum = _spectrum(form, chosen, solutions, sizes, f"{words}shift-invert around {around.frequency:g} rad/s")
     if isinstance(chosen, UCS):
-        return replace(spectrum, remarks=(*spectrum.remarks, *_swamped(form, chosen, spectrum)))
+        return replace(spectrum, remarks=(*spectrum.remarks, *_warn_swamped(form, chosen, spectrum)))
     return spectrum
 
 
@@ -88,7 +88,7 @@ def _spectrum(
     vectors = vectors / np.where(largest == 0, 1.0, largest)
     is_true = np.ones(len(values), dtype=bool)
     if isinstance(chosen, UCS):
-        is_true = _violated_inertia(form, chosen, vectors) < SPURIOUS_INERTIA_FRACTION
+        is_true = _compute_penalty_inertia(form, chosen, vectors) < SPURIOUS_INERTIA_FRACTION
     return Spectrum(
         formulation=type(chosen).__name__.lower(),
         method=method,
@@ -106,8 +106,8 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
     if rank < form.m:
         yield Remark(
             "singular",
-            f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If they "
-            "do so here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities, "
+            f"{form.m - rank} of the {form.m} constraints follow from others at this point and were left out. If this "
+            "holds here only, the configuration is singular: the eigenvalues belong to an enlarged set of velocities, "
             "and to multipliers that are not determined there.",
         )
     if form.motion is not None:
@@ -117,13 +117,13 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
     if not is_true.all():
         yield Remark(
             "labels",
-            f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, the "
-            f"penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. "
-            "Look around the frequency of the motion that you want, or use the formulation mcs or rcs.",
+            f"{np.count_nonzero(~is_true)} of the {len(values)} eigenvalues nearest to the frequency are spurious, "
+            f"the penalty's own, of modulus {np.min(np.abs(values[~is_true])):.3g} 1/s and more. Search around the "
+            "frequency of the motion that you want, or use the formulation mcs or rcs.",
         )
 
 
-def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[Remark, ...]:
+def _warn_swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[Remark, ...]:
     """Remark on a penalty beside which double precision loses the inertia, or too many digits of the eigenvalues."""
     weight = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
     sizes = np.abs(spectrum.eigenvalues)
@@ -135,10 +135,10 @@ def _swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[R
     return (swamping_penalty(options.alpha, f"{change}. Take a smaller alpha, or the formulation mcs or rcs."),)
 
 
-def _violated_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray) -> FloatArray:
+def _compute_penalty_inertia(form: ConstrainedForm, options: UCS, vectors: ComplexArray) -> FloatArray:
     """Return the part of v' M_p v that the penalty makes, for each eigenvector: near 0 or near 1."""
     dv = vectors[form.n :]
-    penalty = options.alpha * np.sum(np.abs(form.rate_of(vectors)) ** 2, axis=0)
+    penalty = options.alpha * np.sum(np.abs(form.constraint_rates(vectors)) ** 2, axis=0)
     inertia = np.abs(np.einsum("ij,ij->j", dv.conj(), form.M @ dv))
     part: FloatArray = penalty / np.maximum(penalty + inertia, np.finfo(float).tiny)
     return part
@@ -155,6 +155,6 @@ def _indices(form: ConstrainedForm, names: Sequence[str]) -> list[int]:
 def _require_infinite(options: RCS) -> None:
     if options.spurious != "infinite":
         raise UsageError(
-            "Around a frequency the redundant formulation keeps its spurious eigenvalues infinite: with zeros in their "
-            "place the slowest eigenvalues would be nothing else. Use RCS(spurious='infinite')."
+            "Around a frequency the redundant formulation keeps its spurious eigenvalues infinite: with zeros in "
+            "their place they would be the slowest eigenvalues. Use RCS(spurious='infinite')."
         )

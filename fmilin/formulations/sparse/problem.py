@@ -40,7 +40,7 @@ MAX_CORRECTIONS = 4  # corrections; one is enough unless the matrix is very stif
 GAIN = 0.1  # A correction that is not smaller than this part of the one before gains nothing
 
 
-def extended(matrix: Any) -> Any:
+def to_extended_precision(matrix: Any) -> Any:
     """Return a sparse matrix with entries in extended precision, real or complex."""
     return matrix.astype(np.clongdouble if np.iscomplexobj(matrix) else np.longdouble)
 
@@ -55,8 +55,8 @@ class RefinedFactors:
 
     def solve(self, right: Any) -> Any:
         """Return W^-1 right, for right (k,) or (k, j), in double precision."""
-        right = extended(np.asarray(right))
-        x = extended(self._factors.solve(right.astype(self._kind)))
+        right = to_extended_precision(np.asarray(right))
+        x = to_extended_precision(self._factors.solve(right.astype(self._kind)))
         before = np.inf
         for _ in range(MAX_CORRECTIONS):
             change = self._factors.solve((right - self._W @ x).astype(self._kind))
@@ -95,21 +95,21 @@ class QuadraticProblem:
             return False
         return all(abs(m - m.T).max() <= REAL_SQUARE_TOLERANCE * abs(m).max() for m in (self.M, self.K))
 
-    def bordered(self, s: complex) -> Any:
+    def border_matrix(self, s: complex) -> Any:
         """Return [[s^2 M + s C + K, G'], [G, 0]]."""
         return self._with_border(s * s * self.M + s * self.C + self.K)
 
-    def shifted(self, mu: float) -> Any:
+    def shift_matrix(self, mu: float) -> Any:
         """Return [[K - mu M, G'], [G, 0]]."""
         return self._with_border(self.K - mu * self.M)
 
     def _with_border(self, Q: Any) -> Any:
         return Q.tocsc() if self.G is None else sparse.block_array([[Q, self.G.T], [self.G, None]], format="csc")
 
-    def extended(self) -> QuadraticProblem:
+    def to_extended_precision(self) -> QuadraticProblem:
         """Return the same matrices in extended precision."""
-        M, C, K = (extended(a) for a in (self.M, self.C, self.K))
-        return QuadraticProblem(M, C, K, None if self.G is None else extended(self.G))
+        M, C, K = (to_extended_precision(a) for a in (self.M, self.C, self.K))
+        return QuadraticProblem(M, C, K, None if self.G is None else to_extended_precision(self.G))
 
     @property
     def border(self) -> int:
@@ -122,7 +122,7 @@ class QuadraticProblem:
         no = np.zeros_like(V)
         return QuadraticProblem(M, C, K, None, np.vstack((V, no)), np.vstack((no, V)))
 
-    def seen(self, x: ComplexArray, s: ComplexArray) -> ComplexArray:
+    def extract_motion(self, x: ComplexArray, s: ComplexArray) -> ComplexArray:
         """Return (dq, dv), shape (2n, j), for vectors x (k, j) of the eigenvalues s (j,)."""
         if self.lift_x is None:
             return np.vstack((x, x * s))
@@ -199,24 +199,24 @@ def motion_pencil(form: ConstrainedForm, independent: Sequence[int] | None) -> L
     return LinearPencil(sparse.vstack((E, sparse.csc_array((k - 2 * p, k))), format="csc"), A, n)
 
 
-def unconstrained(form: ConstrainedForm, options: UCS, independent: Sequence[int] | None) -> QuadraticProblem:
+def penalize_problem(form: ConstrainedForm, options: UCS, independent: Sequence[int] | None) -> QuadraticProblem:
     """Return the penalized problem (UCS)."""
     M, C, K = (matrix.tocsc() for matrix in penalize_equations(form, options))
     penalized = QuadraticProblem(M, C, K, is_approximate=True)
     if form.motion is None:
         return penalized
-    return _carried(form, form.motion, penalized, sparse_null_space(form.Phi_q, independent))
+    return _carry_motion(form, form.motion, penalized, sparse_null_space(form.Phi_q, independent))
 
 
-def _carried(
+def _carry_motion(
     form: ConstrainedForm, motion: ConstraintMotion, penalized: QuadraticProblem, Z: SparseNullSpace
 ) -> QuadraticProblem:
     """Return the problem with the terms N P, N Q, N W of a moving point: dv = (s - N P) dq."""
     filled = len(Z.dependent) * len(np.unique(sparse.csc_array(motion.gamma_v).nonzero()[1]))
     if filled > MAX_FILL_SIZE:
         raise NumericalError(
-            f"The penalty formulation of this moving point would need a matrix of about {filled:,} entries: how each "
-            "dependent coordinate follows the others. Use the formulation mcs or rcs, or a point of rest."
+            f"The penalty formulation of this moving point would need a matrix of about {filled:,} entriesfor the "
+            "dependent coordinates. Use the formulation mcs or rcs, or an equilibrium."
         )
     terms = compute_motion_terms(form, Z.lift)
     NP = terms.NP

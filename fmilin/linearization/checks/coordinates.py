@@ -32,7 +32,8 @@ class CoordinatesAreWellConditioned(ResultCheck):
             return ()
         if not isinstance(at, LinearizedPoint):
             text = (
-                f"The coordinates move others {condition_number:.3g} times as far as themselves: name others, or none."
+                f"Dependent states move up to {condition_number:.3g} times as far as the coordinates: name others, or "
+                "none."
             )
             return (Remark("conditioning", text),)
         selection = at.nearby.frame.selection
@@ -50,4 +51,5 @@ class CoordinatesAreWellConditioned(ResultCheck):
 def find_singular_points(at: LinearizedBatch) -> Mask:
     """Return the points of a batch with singular coordinates, or nearly so, or with derivatives that are not finite."""
     is_regular = at.geometry.condition_number <= CONDITION_LIMIT
+    is_regular &= np.isfinite(at.derivatives.errors).all(axis=(1, 2))
     return np.asarray(~(at.derivatives.find_finite(at.geometry.kept) & is_regular))

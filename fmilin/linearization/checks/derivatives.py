@@ -35,7 +35,7 @@ from fmilin.tolerances import INACCURATE_ENTRY_ERROR
 class DerivativesAgree(ResultCheck):
     """Exact directional derivatives are a claim: where they contradict a difference, the difference is used."""
 
-    verifies = "Exact derivatives agree with differences, and slopes hold on both sides of the point and beyond it."
+    verifies = "Exact derivatives agree with differences, on both sides of the point and farther away."
     needs = (
         "Two evaluations for each column at the first point of a model, two along one direction at later points; a "
         "sweep of step sizes for columns in doubt."
@@ -92,7 +92,7 @@ class NoEventIsNear(LinearizationCheck):
         remarks = [
             Remark(
                 "turn",
-                f"The output '{names[i]}' jumps by 360 at the point, which was taken for a full turn of an angle in "
+                f"The output '{names[i]}' jumps by 360 at the point, which was treated as a full turn of an angle in "
                 "degrees. If it is a switch, there is no linear model.",
             )
             for i in at.observations.doubtful_turns
@@ -101,7 +101,7 @@ class NoEventIsNear(LinearizationCheck):
             return remarks
         numbers = ", ".join(str(i + 1) for i in at.observations.crossed)
         text = f"Held in its present mode beside the point, where events would change it (indicators: {numbers})"
-        return [*remarks, Remark("held", f"{text}. The linear model is true of this mode alone.")]
+        return [*remarks, Remark("held", f"{text}. The linear model is valid in this mode only.")]
 
     def find_doubt(self, at: LinearizedBatch) -> None:
         """Return no doubt: a model with event indicators has no batches."""
@@ -128,8 +128,8 @@ class ModelRepeatsItself(LinearizationCheck):
         if measured is None:
             includes = "the error estimates do not include that"
         text = (
-            f"The model does not repeat itself: evaluated again at the same point, {nearby.rows[worst]} differs by up "
-            f"to {change[worst]:.3g}. It keeps memory between calls, and {includes}."
+            f"The model is not reproducible: evaluated again at the same point, {nearby.rows[worst]} differs by up to "
+            f"{change[worst]:.3g}. It keeps memory between calls, and {includes}."
         )
         return (Remark("memory", text),)
 
@@ -199,13 +199,13 @@ def _describe_slopes(at: LinearizedPoint, row: int, j: int) -> str:
     with np.errstate(all="ignore"):
         value = float(np.concatenate((nearby.frame.y0, nearby.point.inputs))[j])
         sweep = step_sweep(lambda s: nearby.at(s * unit), nearby.base, float(nearby.scales[j]), value)
-    slopes = "" if sweep is None else f" The slope found at steps of {_list_slopes(nearby, sweep, row)}."
+    slopes = "" if sweep is None else f" The derivative at steps of {_list_slopes(nearby, sweep, row)}."
     if on_return is not None and (change := float(np.max(on_return, initial=0.0))):
         slopes += f" Evaluated again at the same point the model differs by up to {change:.2g}: it keeps memory."
     return (
-        f"{slopes} A slope that changes with the step means friction, a deadzone, a switch, rounding or noise in the "
-        f"model: give '{nearby.columns[j]}' a nominal value of the size at which the model is smooth, tighten the "
-        "tolerance of solvers inside, provide exact derivatives, or move the point."
+        f"{slopes} A derivative that changes with the step indicates friction, a dead zone, a switch, rounding or "
+        f"noise in the model: give '{nearby.columns[j]}' a nominal value of the size at which the model is smooth, "
+        "tighten the tolerance of solvers inside, provide exact derivatives, or move the point."
     )
 
 

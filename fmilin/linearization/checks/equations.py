@@ -14,7 +14,7 @@ from fmilin.linearization.dependence import describe_dependence, find_unmovable
 from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import can_be_described
 
-MOST_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
+MAX_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
 
 
 class DescriptorSystemAgrees(LinearizationCheck):
@@ -62,7 +62,7 @@ class StatesAreIndependent(ResultCheck):
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
         """Look at the points of a small batch, as of single calls: what nobody declared shows at the reference, too."""
         model, models = at.reference.model, at.models
-        if len(model.constraints) or len(at) > MOST_POINTS:
+        if len(model.constraints) or len(at) > MAX_POINTS:
             return None
         A, B, f0 = models.read("A"), models.read("B"), models.read("f0")
         input_sizes, doubt = model.inputs.scales(), np.zeros(len(at), dtype=bool)

@@ -28,13 +28,13 @@ from fmilin.numerics.balanced import is_equilibrium
 from fmilin.tolerances import CONSTANT_JACOBIAN_TOLERANCE, EQUILIBRIUM_RATE_TOLERANCE
 
 TURNING = (
-    "they belong to coordinates that turn, and say nothing of stability. Where A stays they do: take the direction of "
-    "the axis, an angle about it and rates in a frame that does not turn with the body (independent= takes "
-    "expressions)."
+    "they belong to rotating coordinates, and do not determine stability. Choose coordinates in which A stays the "
+    "same: the direction of the axis, an angle about it and rates in a frame that does not turn with the body "
+    "(independent= accepts expressions)."
 )
 INSTEAD_OF_TURNING = (
-    "In axes of a body that turns A would not stay: the coordinates are the direction of its axis, or of what it turns "
-    "about, angles about them, and what does not turn sees of its velocities. Choose others with independent=."
+    "A would change in axes of a rotating body. The coordinates are therefore the direction of its axis of rotation, "
+    "angles about it, and velocities in a frame that does not rotate. Choose others with independent=."
 )
 WITH_TIME = Remark("periodic", "The model depends on time.")
 Along = tuple[tuple[str, ...], tuple[str, ...], float]  # coordinates, idle ones among them, and how much later in s
@@ -84,7 +84,7 @@ class MotionRemarks(PointRemarks):
             self._rates, self._sizes = at.tangents.rates[every, fastest], at.geometry.sizes[every, fastest]
 
     def write(self, k: int) -> Sequence[Remark]:
-        """Return the remarks on point ``k``."""
+        """Return the diagnostics on point ``k``."""
         if not self.is_present[k]:
             return ()
         motion = self._motion
@@ -125,19 +125,20 @@ def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, 
         )
     uniform = ", ".join(name for name in names if name not in carried)
     but = (
-        f" Nothing depends on {', '.join(carried)}: their rates and rows of A may change, the eigenvalues stay."
+        f" No state depends on {', '.join(carried)}: their rates and rows of A may change, the eigenvalues do not."
         if carried
         else ""
     )
     return Remark(
         "steady",
-        f"The point is no equilibrium but a steady motion: {what}, and {uniform} move uniformly. Along them A is the "
-        f"same {later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the motion.{but}",
+        f"The point is not an equilibrium but a steady motion: {what}, and {uniform} move uniformly. Along them A is "
+        f"the same {later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the "
+        f"motion.{but}",
     )
 
 
 def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
-    """Return a remark on a motion with what is to be said of A along it, at point ``k``."""
+    """Return a diagnostic on a motion with what is to be said of A along it, at point ``k``."""
     if not change.is_compared[k]:
         return [motion]
     part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
@@ -146,8 +147,8 @@ def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
         return [replace(motion, message=f"{motion.message} A is the same along it, {seen}.")]
     if change.turning[k]:
         return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]
-    instant = "these are the eigenvalues of an instant, and say nothing of stability; where it repeats"
-    return [motion, Remark("periodic", f"{changes}: {instant}, fl.periodic_orbit(model) does.")]
+    instant = "these are the eigenvalues of an instant, and do not determine stability. For a periodic motion use"
+    return [motion, Remark("periodic", f"{changes}: {instant} fl.periodic_orbit(model).")]
 
 
 def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: MotionBatch, otherwise: Remark) -> list[Remark]:

@@ -11,14 +11,14 @@ from fmilin.linearization.batch_derivatives import choose_samples
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
 from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.checks.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
-from fmilin.model.capabilities import read_discrete_states, read_remarks_at
+from fmilin.model.capabilities import read_discrete_states, read_point_remarks
 from fmilin.model.interface import OperatingPoint
 
 
 class InputsDoNotPrescribeMotion(LinearizationCheck):
     """Where an input stands in a constraint, dependent states follow it at once."""
 
-    verifies = "No input stands in a constraint."
+    verifies = "No input occurs in a constraint."
     needs = "Nothing."
     runs = "at every point"
     kinds = ("prescribed-motion",)
@@ -45,10 +45,10 @@ class MethodApplies(ResultCheck):
     """Eigenvalues of a formulation, or over the enlarged set of velocities, mean something else at some points."""
 
     verifies = (
-        "The method that was asked for supposes nothing that is not so at the point: that it rests, that one branch of "
-        "motion passes, that penalties hold the constraints."
+        "The assumptions of the requested method hold at the point: it is in equilibrium, one branch of motion "
+        "passes, penalties keep the constraints."
     )
-    needs = "Nothing: formulation= and at_singularity=True say so themselves."
+    needs = "Nothing: formulation= and at_singularity=True imply it."
     runs = "at every point"
     kinds = ("singular", "off-equilibrium", "penalty-approximation")
     describes_computation = True
@@ -63,7 +63,7 @@ class MethodApplies(ResultCheck):
 class ModelHasNoNotes(ResultCheck):
     """Discrete states, notes of the file, and how held feet stand."""
 
-    verifies = "The model says nothing peculiar about itself, its discrete states, and the point."
+    verifies = "The model has no peculiarities, nor have its discrete states or the point."
     needs = "Nothing; contact forces of held feet; the discrete states at one of 32 points of a sweep."
     runs = "at every point"
     kinds = ("held", "model", "standing", "contact")
@@ -71,7 +71,7 @@ class ModelHasNoNotes(ResultCheck):
 
     def examine(self, at: AssembledPoint) -> Sequence[Remark]:
         discrete = discrete_states_remarks(read_discrete_states(at.model))
-        return (*discrete, *model_remarks(at.model.notes), *read_remarks_at(at.model, at.point))
+        return (*discrete, *model_remarks(at.model.notes), *read_point_remarks(at.model, at.point))
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
         """Return a doubt of all points where discrete states are not at some of them what they were at the reference.
@@ -94,4 +94,4 @@ class ModelHasNoNotes(ResultCheck):
         if not at.reference.has_point_notes:
             return SharedRemarks(notes, len(at))
         each = zip(points.time.tolist(), points.states, points.inputs, strict=True)
-        return ListedRemarks([(*notes, *read_remarks_at(model, OperatingPoint(*point))) for point in each])
+        return ListedRemarks([(*notes, *read_point_remarks(model, OperatingPoint(*point))) for point in each])

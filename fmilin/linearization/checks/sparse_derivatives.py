@@ -39,7 +39,7 @@ def require_agreement(at: SparseLinearizedPoint) -> None:
         and bend <= KINK_TOLERANCE / 4 * largest + rounding
     ):
         raise NumericalError(
-            f"The exact slopes of '{model.info.name}' deviate by {max(deviation, bend):.3g} from differences at this "
-            "point: the equations have a kink or leave their domain here. Move the point a little, or take the "
-            "slopes on one side of it (one_sided=)."
+            f"The exact derivatives of '{model.info.name}' deviate by {max(deviation, bend):.3g} from differences at "
+            "this point: the equations have a kink or leave their domain here. Move the point a little, or use the "
+            "derivatives on one side of it (one_sided=)."
         )

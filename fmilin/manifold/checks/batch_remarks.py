@@ -1,4 +1,4 @@
-"""Remarks on the points of a batch: numbers until a point is looked at, texts then.
+"""Diagnostics on the points of a batch: numbers until a point is looked at, texts then.
 
 A sentence on a point takes longer to write than its linear model takes to compute, and most are never read.
 """
@@ -23,35 +23,35 @@ class PointRemarks(ABC):
 
     @abstractmethod
     def write(self, k: int) -> Sequence[Remark]:
-        """Return the remarks on point ``k``."""
+        """Return the diagnostics on point ``k``."""
 
 
 class ListedRemarks(PointRemarks):
-    """Remarks that are written already."""
+    """Diagnostics that are written already."""
 
     def __init__(self, remarks: Sequence[Sequence[Remark]]) -> None:
         self._remarks = remarks
         self.is_present = np.array([bool(each) for each in remarks], dtype=bool)
 
     def write(self, k: int) -> Sequence[Remark]:
-        """Return the remarks on point ``k``."""
+        """Return the diagnostics on point ``k``."""
         return self._remarks[k]
 
 
 class SharedRemarks(PointRemarks):
-    """The same remarks on each of ``count`` points."""
+    """The same diagnostics on each of ``count`` points."""
 
     def __init__(self, remarks: Remarks, count: int) -> None:
         self._remarks = remarks
         self.is_present = np.full(count, bool(remarks))
 
     def write(self, k: int) -> Sequence[Remark]:
-        """Return the remarks on point ``k``."""
+        """Return the diagnostics on point ``k``."""
         return self._remarks
 
 
 class BatchRemarks(Sequence[Remarks]):
-    """The remarks of several sources on each point, in the order of the sources."""
+    """The diagnostics of several sources on each point, in the order of the sources."""
 
     def __init__(self, sources: Sequence[PointRemarks], count: int) -> None:
         self._sources, self._count = sources, count
@@ -72,5 +72,5 @@ class BatchRemarks(Sequence[Remarks]):
         return present
 
     def with_first(self, remarks: Sequence[Remarks]) -> BatchRemarks:
-        """Return the same remarks behind others on the same points."""
+        """Return the same diagnostics behind others on the same points."""
         return BatchRemarks([ListedRemarks(remarks), *self._sources], self._count)

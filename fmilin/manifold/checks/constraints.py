@@ -19,8 +19,9 @@ from fmilin.manifold.checks.context import (
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import NEWTON_SINGULAR_VALUE_TOLERANCE, position_remarks
 from fmilin.manifold.verification import VerifiedFacts, drift, require_invariance, verify_inputs
-from fmilin.tolerances import INVARIANT_TOLERANCE, MANIFOLD_DISTANCE_TOLERANCE, RANK
+from fmilin.tolerances import MANIFOLD_DISTANCE_TOLERANCE, RANK
 
+MEASURED_ERRORS = 10.0  # of a gradient by differences, that what is left of a redundant constraint may be
 REDUNDANCY_PER_DISTANCE = 100.0
 """Gradients of redundant constraints differ by rounding, and by this times the distance of the point from them."""
 
@@ -28,7 +29,7 @@ REDUNDANCY_PER_DISTANCE = 100.0
 class ConstraintsDoNotVanish(ManifoldCheck):
     """sin(x)^2 + cos(x)^2 - 1 constrains nothing: with it, the unconstrained model would be returned."""
 
-    verifies = "No constraint is zero wherever the states are."
+    verifies = "No constraint is zero for all states."
     needs = "The constraints, evaluated at a few random points."
     runs = "once a model"
     verifies_model = True
@@ -87,8 +88,8 @@ class RankIsClear(ManifoldCheck):
         ):
             text = (
                 f"{doubtful} one counts as redundant that differs from the others by {rank.rejected:.2g} in sizes of "
-                "the states, which is more than rounding. If it is to hold something else, write it so that it differs "
-                "by more; otherwise leave it out."
+                "the states, which is more than rounding. If it is a constraint of its own, write it so that it "
+                "differs by more; otherwise leave it out."
             )
             return (Remark("rank", text),)
         return ()
@@ -101,13 +102,15 @@ class RankIsClear(ManifoldCheck):
             return None
         rates = np.abs(tangents.gradient[:, redundant] @ (tangents.T * geometry.y_sizes[:, None]))
         largest = rates.max(axis=2, initial=0.0)
-        return np.asarray(~(largest <= RANK * geometry.row_norms[:, redundant]).all(axis=1))
+        errors = geometry.H_errors[:, redundant] @ np.abs(tangents.T * geometry.y_sizes[:, None])
+        allowed = RANK * geometry.row_norms[:, redundant] + MEASURED_ERRORS * errors.max(axis=2, initial=0.0)
+        return np.asarray(~(largest <= allowed).all(axis=1))
 
 
 class PointIsReachable(ManifoldCheck):
     """Nearly parallel constraints may be satisfied far from the solution that they mean together."""
 
-    verifies = "Newton's method sees no other solution of the constraints far from the point."
+    verifies = "Newton's method predicts no other solution of the constraints far from the point."
     needs = "Nothing: the gradient is computed anyway."
     runs = "at every point"
     kinds = ("position",)
@@ -148,7 +151,8 @@ class MotionKeepsConstraints(CoordinateCheck):
         typical = np.abs(f) if known_rates is None else np.maximum(np.abs(f), known_rates)
         terms = (np.abs(H) @ sizes[..., None])[..., 0]
         off, size = drift(H, f, typical, sizes, terms)
-        return np.asarray(~(off <= INVARIANT_TOLERANCE * size).all(axis=1))
+        off -= (at.geometry.H_errors @ np.abs(f)[..., None])[..., 0]
+        return np.asarray(~(off <= at.geometry.invariant_tolerance * size).all(axis=1))
 
 
 class NothingIsConserved(CoordinateCheck):
@@ -196,4 +200,5 @@ class InputsKeepConstraints(CoordinateCheck):
             return None
         H = at.tangents.gradient[:, at.geometry.rows]
         f_u = at.tangents.derivatives[..., len(at.tangents.kept) :]
-        return np.asarray(~(np.abs(H @ f_u) <= INVARIANT_TOLERANCE * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))
+        tolerance = at.geometry.invariant_tolerance
+        return np.asarray(~(np.abs(H @ f_u) <= tolerance * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))

@@ -61,7 +61,8 @@ class Dropped:
     def __str__(self) -> str:
         size = f"{self.coefficient.value:.2g}, and its terms are of size {self.coefficient.terms:.2g}"
         return (
-            f"The coefficient of '{self.variable}' in '{self.equation}' is {size}: it is rounding, and counts as zero."
+            f"The coefficient of '{self.variable}' in '{self.equation}' is {size}: it is a rounding error, and counts "
+            "as zero."
         )
 
 
@@ -95,9 +96,11 @@ def _sizes(signals: Signals) -> list[float]:
 class Coefficients:
     """Judges coefficients at the values of the parameters, and keeps what depends on these."""
 
-    def __init__(self, graph: DaeGraph, own: int) -> None:
+    def __init__(self, graph: DaeGraph, parameter_count: int) -> None:
         self._graph, self._moving = graph, ca.vertcat(graph.time, graph.x, graph.unknowns, graph.u)
-        self._own: SX = graph.p[:own]  # parameters that a user can change; constants of the equations follow them
+        self._changeable_parameters: SX = graph.p[
+            :parameter_count
+        ]  # parameters that a user can change; constants of the equations follow them
         self._watched: dict[int, SX] = {}
         self.dropped: list[Dropped] = []
 
@@ -120,10 +123,14 @@ class Coefficients:
                 symbolic.append(i)
         if symbolic:
             column = ca.vertcat(*(elements[i] for i in symbolic))
-            values, bounds, zero = self._evaluated(column, self._graph.values)
+            values, bounds, zero = self._evaluate(column, self._graph.values)
             for i, value, bound, is_zero in zip(symbolic, values.tolist(), bounds.tolist(), zero.tolist(), strict=True):
                 judged[i] = Coefficient(value, bound, is_zero)
-            changeable = set(ca.jacobian_sparsity(column, self._own).get_triplet()[0] if self._own.numel() else [])
+            changeable = set(
+                ca.jacobian_sparsity(column, self._changeable_parameters).get_triplet()[0]
+                if self._changeable_parameters.numel()
+                else []
+            )
             self._watched |= {elements[symbolic[k]].__hash__(): elements[symbolic[k]] for k in changeable}
         return judged
 
@@ -172,20 +179,22 @@ class Coefficients:
                 continue
             if not abs(c.value) * sizes[j] <= CANCELLATION_ROUNDING_FACTOR * EPS * sized[i]:
                 continue
-            is_written = not (self._own.numel() and ca.depends_on(nodes[k], self._own))
+            is_written = not (
+                self._changeable_parameters.numel() and ca.depends_on(nodes[k], self._changeable_parameters)
+            )
             if is_left_by_cancellation(c.value, largest[i], is_written=is_written):
                 suspects.append(Suspect(i, j, graph.equation_names[i], names[j], c.value))
         return suspects
 
-    def watch_along(self, column: SX, variables: SX) -> None:
+    def watch_derivatives(self, column: SX, variables: SX) -> None:
         """Watch derivatives that change along the motion, at a point like no other: parameters may make them vanish."""
-        if not self._own.numel():
+        if not self._changeable_parameters.numel():
             return
         nodes = ca.densify(ca.vertcat(ca.SX(0, 1), *ca.jacobian(column, variables).nonzeros()))
         if not nodes.numel():
             return
         moving = set(ca.jacobian_sparsity(nodes, self._moving).get_triplet()[0])
-        changeable = set(ca.jacobian_sparsity(nodes, self._own).get_triplet()[0])
+        changeable = set(ca.jacobian_sparsity(nodes, self._changeable_parameters).get_triplet()[0])
         chosen = ca.vertcat(ca.SX(0, 1), *(nodes[i] for i in sorted(moving & changeable)))
         values = np.random.default_rng(18).uniform(0.3, 1.7, self._moving.numel())
         placed = ca.substitute([chosen], [self._moving], [ca.SX(ca.DM(values))])[0]
@@ -195,13 +204,13 @@ class Coefficients:
         """Return what the structure depends on, to be looked at when parameters change."""
         nodes = list(self._watched.values())
         function = ca.Function("watched", [self._graph.p], [ca.vertcat(ca.SX(0, 1), *nodes)])
-        return Watched(function, self._graph.values[self._own.numel() :])
+        return Watched(function, self._graph.values[self._changeable_parameters.numel() :])
 
-    def _evaluated(self, column: SX, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        return _judged(ca.Function("coefficients", [self._graph.p], [ca.densify(column)]), values)
+    def _evaluate(self, column: SX, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        return _estimate_rounding(ca.Function("coefficients", [self._graph.p], [ca.densify(column)]), values)
 
 
-def _judged(function: Any, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+def _estimate_rounding(function: Any, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     if function.nnz_out(0) > MAX_BOUNDED_COEFFICIENTS:
         numbers: FloatArray = function(values).full().ravel()
         return numbers, np.abs(numbers), numbers == 0.0
@@ -218,7 +227,7 @@ class Watched:
 
     def zeros(self, parameters: FloatArray) -> bytes:
         """Return which of the coefficients are zero for some values of the parameters, to be compared."""
-        return _judged(self.function, np.concatenate((parameters, self.constants)))[2].tobytes()
+        return _estimate_rounding(self.function, np.concatenate((parameters, self.constants)))[2].tobytes()
 
 
 _JUMPS = {
@@ -232,8 +241,8 @@ def find_jumping(expression: SX, variables: SX) -> set[int]:
 
     In ``if h > 1 then q else 0`` the slope by h is 0, and yet h decides which branch counts.
     """
-    every = ca.symvar(expression)
-    function = ca.Function("jumps", [ca.vertcat(ca.SX(0, 1), *every)], [expression])
+    symbols = ca.symvar(expression)
+    function = ca.Function("jumps", [ca.vertcat(ca.SX(0, 1), *symbols)], [expression])
     sources: dict[int, frozenset[int]] = {}  # the symbols that each register depends on
     deciding: set[int] = set()
     for k in range(function.n_instructions()):
@@ -250,7 +259,7 @@ def find_jumping(expression: SX, variables: SX) -> set[int]:
         elif operation == ca.OP_IF_ELSE_ZERO:
             deciding |= parts[0]
         sources[written[0]] = frozenset().union(*parts)
-    named = {every[k].__hash__() for k in deciding}
+    named = {symbols[k].__hash__() for k in deciding}
     return {j for j, variable in enumerate(variables.elements()) if variable.__hash__() in named}
 
 

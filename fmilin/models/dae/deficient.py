@@ -15,7 +15,13 @@ from scipy import linalg
 
 from fmilin.errors import NumericalError, quote_first
 from fmilin.models.dae.rows import SINGULAR_POINT_ERROR, ConsistentPoint, ConsistentPoints, Rows, Unknown
-from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of, derivative_name
+from fmilin.models.dae.semi_explicit import (
+    DifferentiatedRow,
+    JetDerivatives,
+    SemiExplicit,
+    derivative_name,
+    stack_column,
+)
 from fmilin.signals import FloatArray
 
 DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which derivatives are not defined
@@ -36,27 +42,27 @@ class Completion:
     notes: tuple[str, ...] = ()
 
 
-def completed(
+def complete_system(
     form: SemiExplicit, motion: JetDerivatives, rows: list[DifferentiatedRow], unknowns: list[Unknown]
 ) -> Completion:
     """Return rows and unknowns of full rank; NumericalError, with names, where the motion is not determined."""
     best: tuple[int, list[DifferentiatedRow], list[Unknown]] | None = None
-    seen: set[int] = set()  # rows that were differentiated here
+    differentiated_rows: set[int] = set()  # rows that were differentiated here
     for k in range(ROUNDS):
         J, at, count = _jacobian(form, motion, rows, unknowns)
         missing = len(unknowns) - _rank(J, at.zero)
         if missing == 0:
-            return Completion(rows, unknowns, selected(J, rows, at.zero))
+            return Completion(rows, unknowns, select_independent_rows(J, rows, at.zero))
         if best is None or missing < best[0]:
             best = missing, rows, unknowns
         elif k >= MAX_ROUNDS and count > LARGE_SIZE:
             break
-        rows, unknowns = _differentiated(motion, rows, unknowns, J, seen, at.zero)
+        rows, unknowns = _differentiate_dependent_rows(motion, rows, unknowns, J, differentiated_rows, at.zero)
     assert best is not None  # noqa: S101 - there is a first round
     return _redundant(form, motion, *best[1:])
 
 
-def selected(J: FloatArray, rows: Sequence[DifferentiatedRow], zero: float) -> list[DifferentiatedRow]:
+def select_independent_rows(J: FloatArray, rows: Sequence[DifferentiatedRow], zero: float) -> list[DifferentiatedRow]:
     """Return as many independent rows of J, scaled, as it has columns, those of low order first."""
     n = J.shape[1]
     Q: FloatArray = np.zeros((0, n))
@@ -81,11 +87,13 @@ def _jacobian(
         key=lambda p: p.zero,
         default=ConsistentPoint(numbers.x, numbers.w, SINGULAR_POINT_ERROR),
     )
-    J = _finite_slopes(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
-    return _scaled(J * numbers.sizes[1]), best, numbers.count
+    J = _finite_jacobian(numbers, best, [row.name for row in rows], [motion.name(*key) for key in unknowns])
+    return _scale_rows(J * numbers.sizes[1]), best, numbers.count
 
 
-def _finite_slopes(numbers: Rows, at: ConsistentPoint, equations: Sequence[str], unknowns: Sequence[str]) -> FloatArray:
+def _finite_jacobian(
+    numbers: Rows, at: ConsistentPoint, equations: Sequence[str], unknowns: Sequence[str]
+) -> FloatArray:
     """Return dr/dw at a point, or beside it where it is not defined there, as that of sqrt at 0."""
     rng = np.random.default_rng(18)
     J: FloatArray = np.zeros((0, 0))
@@ -98,13 +106,13 @@ def _finite_slopes(numbers: Rows, at: ConsistentPoint, equations: Sequence[str],
             return J
     i, j = np.argwhere(~np.isfinite(J))[0].tolist()
     raise NumericalError(
-        f"The slope of '{equations[i]}' by '{unknowns[j]}' in '{numbers.name}' is infinite or not a number at the "
-        "start values and beside them. Give start values at which it is defined (start=...), of algebraic variables, "
-        "too."
+        f"The derivative of '{equations[i]}' by '{unknowns[j]}' in '{numbers.name}' is infinite or not a number at "
+        "and near the start values. Give start values at which it is defined (start=...), including algebraic "
+        "variables."
     )
 
 
-def _scaled(J: FloatArray) -> FloatArray:
+def _scale_rows(J: FloatArray) -> FloatArray:
     sizes = np.linalg.norm(J, axis=1, keepdims=True)
     return J / np.where(sizes > 0, sizes, 1.0)
 
@@ -113,38 +121,40 @@ def _rank(J: FloatArray, zero: float) -> int:
     return int(np.count_nonzero(linalg.svdvals(J) > zero)) if J.size else 0
 
 
-def _differentiated(
+def _differentiate_dependent_rows(
     motion: JetDerivatives,
     rows: list[DifferentiatedRow],
     unknowns: list[Unknown],
     J: FloatArray,
-    seen: set[int],
+    differentiated_rows: set[int],
     zero: float,
 ) -> tuple[list[DifferentiatedRow], list[Unknown]]:
     """Return the system with the derivatives of rows that depend on each other; of those seen before what is needed."""
     has_rate = {(row.i, row.order - 1) for row in rows if row.is_true}
     last = [k for k, row in enumerate(rows) if not row.is_true or (row.i, row.order) not in has_rate]
-    left = linalg.null_space(J.T, rcond=zero)
-    new = [k for k in last if k not in seen]
-    left = left @ linalg.orth(left[new].T, rcond=zero)  # what says no more of rows that were seen is left out
-    these = [k for k in last if np.linalg.norm(left[k]) > zero]
-    if not set(these) - seen:
+    left_null_space = linalg.null_space(J.T, rcond=zero)
+    new = [k for k in last if k not in differentiated_rows]
+    left_null_space = left_null_space @ linalg.orth(
+        left_null_space[new].T, rcond=zero
+    )  # what says no more of rows that were seen is left out
+    these = [k for k in last if np.linalg.norm(left_null_space[k]) > zero]
+    if not set(these) - differentiated_rows:
         return rows, unknowns
-    values = motion.along(column_of([rows[k].value for k in these]))
-    met = [key for key in motion.jets_in(values) if key not in set(unknowns)]
+    values = motion.along(stack_column([rows[k].value for k in these]))
+    met = [key for key in motion.list_jets(values) if key not in set(unknowns)]
     block = J[np.ix_(these, [unknowns.index((j, s - 1)) for j, s in met])]
-    old, fresh = ([i for i, k in enumerate(these) if (k in seen) == before] for before in (True, False))
+    old, fresh = ([i for i, k in enumerate(these) if (k in differentiated_rows) == before] for before in (True, False))
     taken = sorted([*(old[p] for p in _independent(block[old].T, zero)), *fresh])
-    stand_ins = {met[p]: motion.substitute_for(*met[p]) for p in _independent(block[taken], zero)}
+    stand_ins = {met[p]: motion.substitute_derivative(*met[p]) for p in _independent(block[taken], zero)}
     nothing = ca.SX(0)
     values = ca.substitute(
         values,
-        column_of([motion.jet(*key) for key in met]),
-        column_of([motion.jet(*stand_ins[key]) if key in stand_ins else nothing for key in met]),
+        stack_column([motion.jet(*key) for key in met]),
+        stack_column([motion.jet(*stand_ins[key]) if key in stand_ins else nothing for key in met]),
     )
     more = [DifferentiatedRow(derivative_name(rows[k].name, 1), rows[k].i, rows[k].order + 1, values[i], is_true=False)
             for i, k in enumerate(these) if i in taken]  # fmt: skip
-    seen |= set(these)
+    differentiated_rows |= set(these)
     return [*rows, *more], [*unknowns, *(stand_ins[key] for key in met if key in stand_ins)]
 
 
@@ -159,22 +169,22 @@ def _independent(A: FloatArray, zero: float) -> list[int]:
 def _redundant(
     form: SemiExplicit, motion: JetDerivatives, rows: list[DifferentiatedRow], unknowns: list[Unknown]
 ) -> Completion:
-    """Return the system with unknowns that nothing determines held; refuse where the motion depends on them."""
+    """Return the system with unknowns that nothing determines held; reject where the motion depends on them."""
     J, at, _ = _jacobian(form, motion, rows, unknowns)
     free = linalg.null_space(J, rcond=at.zero)
     open_names = [motion.name(*unknowns[k]) for k in np.flatnonzero(np.linalg.norm(free, axis=1) > at.zero)]
-    left = linalg.null_space(J.T, rcond=at.zero)
-    numbers = {row.i for k, row in enumerate(rows) if np.linalg.norm(left[k]) > at.zero and row.order}
+    left_null_space = linalg.null_space(J.T, rcond=at.zero)
+    numbers = {row.i for k, row in enumerate(rows) if np.linalg.norm(left_null_space[k]) > at.zero and row.order}
     doubled = [form.equations[i] for i in sorted(numbers or {row.i for row in rows})]
     f = Rows(form, motion, form.f.elements(), unknowns)
     slopes = f.gradients(at.x, at.w)[1] * f.sizes[1]
     if (np.abs(slopes @ free) > at.zero * np.linalg.norm(slopes, axis=1, keepdims=True)).any():
         raise NumericalError(
-            f"The motion of '{form.graph.name}' is not determined: {quote_first(open_names)} may be anything, as the "
-            f"equations {quote_first(doubled)} depend on each other. Replace one of these, or take what is missing as "
-            "an input."
+            f"The motion of '{form.graph.name}' is not determined: {quote_first(open_names)} may have any value, "
+            f"because the equations {quote_first(doubled)} depend on each other. Replace one of these, or declare the "
+            "missing quantity as an input."
         )
-    held = [int(k) for k in linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]]
+    fixed_columns = [int(k) for k in linalg.qr(free.T, mode="r", pivoting=True)[1][: free.shape[1]]]
     more = [
         DifferentiatedRow(
             f"{motion.name(*unknowns[k])} = start value",
@@ -182,15 +192,15 @@ def _redundant(
             0,
             motion.jet(*unknowns[k]) - motion.guess(*unknowns[k]),
         )
-        for k in held
+        for k in fixed_columns
     ]
-    unit = np.eye(len(unknowns))[held]
+    unit = np.eye(len(unknowns))[fixed_columns]
     note = (
         f"Redundant equations: {quote_first(doubled)} depend on each other, and {free.shape[1]} of them "
-        f"{'is' if free.shape[1] == 1 else 'are'} left out; {quote_first(open_names)} are not determined each for "
-        "itself. The motion does not depend on them."
+        f"{'is' if free.shape[1] == 1 else 'are'} left out; {quote_first(open_names)} are not determined "
+        "individually. The motion does not depend on them."
     )
-    solved = selected(np.vstack((unit, J)), [*more, *rows], at.zero)
+    solved = select_independent_rows(np.vstack((unit, J)), [*more, *rows], at.zero)
     return Completion(_enough(form, motion, rows, unknowns, solved, at), unknowns, solved, (note,))
 
 
@@ -204,12 +214,12 @@ def _enough(
 ) -> list[DifferentiatedRow]:
     """Return the rows without equations that others imply: their last derivatives are not among those solved."""
     numbers = Rows(form, motion, [row.value for row in rows], unknowns)
-    J = _scaled(np.hstack(numbers.gradients(at.x, at.w)) * np.concatenate(numbers.sizes))
+    J = _scale_rows(np.hstack(numbers.gradients(at.x, at.w)) * np.concatenate(numbers.sizes))
     last = {(row.i, max(r.order for r in rows if r.i == row.i)) for row in rows}
     taken, rank = {id(row) for row in solved}, _rank(J, at.zero)
-    left = list(range(len(rows)))
+    remaining = list(range(len(rows)))
     for row in rows:
         if (row.i, row.order) in last and id(row) not in taken:
-            fewer = [k for k in left if rows[k].i != row.i or id(rows[k]) in taken]
-            left = fewer if _rank(J[fewer], at.zero) == rank else left
-    return [rows[k] for k in left]
+            fewer = [k for k in remaining if rows[k].i != row.i or id(rows[k]) in taken]
+            remaining = fewer if _rank(J[fewer], at.zero) == rank else remaining
+    return [rows[k] for k in remaining]

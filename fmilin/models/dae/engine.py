@@ -18,8 +18,8 @@ from fmilin.models.dae.coefficients import is_left_by_cancellation
 from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.reduction import Reduced, reduce_graph
 from fmilin.models.dae.rows import REGULAR_POINT_ERROR, convert_to_numbers, reciprocal_condition
-from fmilin.models.dae.semi_explicit import column_of
-from fmilin.models.engine import Quantity, offered
+from fmilin.models.dae.semi_explicit import stack_column
+from fmilin.models.engine import Quantity, list_available_quantities
 from fmilin.models.symbolic import SymbolicEngine
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 from fmilin.tolerances import MIN_RECIPROCAL_CONDITION_NUMBER
@@ -39,15 +39,15 @@ class DaeEngine(SymbolicEngine):
             self._base = _implicit(self.reduced)
         self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
         super().__init__(graph)
-        self.independent = self._wished(graph) if graph.preferred and self.constraints else ()
+        self.independent = self._choose_preferred_states(graph) if graph.preferred and self.constraints else ()
 
     def _take(self, graph: DaeGraph) -> None:
         self.graph = graph
         self.info = ModelInfo(graph.name)
         inputs = graph.inputs.positions
-        every = self.reduced.inputs
+        all_inputs = self.reduced.inputs
         self.states = graph.states
-        self.inputs = Signals(graph.inputs[inputs[s.name]] if s.name in inputs else s for s in every)
+        self.inputs = Signals(graph.inputs[inputs[s.name]] if s.name in inputs else s for s in all_inputs)
         self.outputs = tuple(graph.outputs)
         self.parameter_signals, self.p = graph.parameters, graph.values
         self.parameters = dict(zip(graph.parameters.names, self.p.tolist(), strict=True))
@@ -57,7 +57,7 @@ class DaeEngine(SymbolicEngine):
         """The reduced equations without outputs."""
         return self._base
 
-    def _wished(self, graph: DaeGraph) -> tuple[str, ...]:
+    def _choose_preferred_states(self, graph: DaeGraph) -> tuple[str, ...]:
         """Return as many states as are independent at the start, those that are preferred first."""
         numeric = self.numeric([self.available[quantity_name(k)] for k in range(len(self.reduced.invariants))])
         x, u = graph.states.starts, self.inputs.starts
@@ -97,7 +97,7 @@ class DaeEngine(SymbolicEngine):
         graph = self.graph
         signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in graph.parameters)
         changed = replace(graph, parameters=signals)
-        return self.having(changed) if self.keeps_structure(changed) else type(self)(changed)
+        return self.with_system(changed) if self.keeps_structure(changed) else type(self)(changed)
 
     def keeps_structure(self, changed: DaeGraph) -> bool:
         """Whether a graph with other values of parameters is reduced as this one is.
@@ -143,19 +143,19 @@ class DaeEngine(SymbolicEngine):
         signals = graph.output_signals.positions
         declared = [
             Quantity(graph.output_signals[signals[name]] if name in signals else Signal(name), value)
-            for name, value in zip(graph.outputs, self.written(list(graph.outputs.values())), strict=True)
+            for name, value in zip(graph.outputs, self.express(list(graph.outputs.values())), strict=True)
         ]
         further = [Quantity(s, value) for s, value in zip(graph.algebraic, form.z.elements(), strict=True)]
         further += [Quantity(Signal(quantity_name(k)), row.value) for k, row in enumerate(self.reduced.invariants)]
         further += self._rates_of_aliases()
-        every = offered(self.states, self.inputs, (), further)
-        same = {node.__hash__(): every[name].source for column, names in
+        available = list_available_quantities(self.states, self.inputs, (), further)
+        same = {node.__hash__(): available[name].source for column, names in
                 ((graph.x, self.states.names), (self.reduced.u, self.inputs.names))
                 for node, name in zip(column.elements(), names, strict=True)}  # fmt: skip
         for quantity in declared:
             source = same.get(quantity.source.__hash__(), quantity.source)
-            every[quantity.signal.name] = Quantity(quantity.signal, source)
-        return every
+            available[quantity.signal.name] = Quantity(quantity.signal, source)
+        return available
 
     def _rates_of_aliases(self) -> list[Quantity]:
         """Return ``der(NAME)`` for the other names of states, and for the names of their negatives."""
@@ -169,7 +169,7 @@ class DaeEngine(SymbolicEngine):
                 quantities.append(Quantity(Signal(f"der({alias.removeprefix('-')})", unit), source))
         return quantities
 
-    def written(self, expressions: list[SX]) -> list[SX]:
+    def express(self, expressions: list[SX]) -> list[SX]:
         """Return expressions over the graph's symbols as expressions over (t, x, u, p) and the unknowns."""
         form = self.reduced.form
         column = ca.densify(ca.vertcat(ca.SX(0, 1), *expressions))
@@ -193,16 +193,16 @@ def _constraints(system: Reduced) -> list[Constraint]:
         taken |= {rate}
         constraints.append(
             Constraint(
-                _observed(system, k),
+                _name_residual(system, k),
                 name=row.name,
                 level="velocity" if rate is None else "position",
-                rate=None if rate is None else _observed(system, rate),
+                rate=None if rate is None else _name_residual(system, rate),
             )
         )
     return constraints
 
 
-def _observed(system: Reduced, number: int) -> Expression:
+def _name_residual(system: Reduced, number: int) -> Expression:
     """Return a residual by its name; inputs that move it are named, too, as they prescribe a motion."""
     driving = [u for u, is_driving in zip(system.inputs.names, system.driving[number], strict=True) if is_driving]
     return driven_by(driving, Expression.variable(quantity_name(number)))
@@ -211,7 +211,7 @@ def _observed(system: Reduced, number: int) -> Expression:
 def _implicit(system: Reduced) -> ImplicitSystem:
     """Return the implicit system, without outputs."""
     graph, w = system.form.graph, system.unknowns
-    residuals = column_of([row.value for row in system.solved])
+    residuals = stack_column([row.value for row in system.solved])
     W = jacobian(residuals, w)
     linear = not w.numel() or not ca.depends_on(ca.vertcat(ca.SX(0, 1), *W.nonzeros()), w)
     guess = None
@@ -219,7 +219,7 @@ def _implicit(system: Reduced) -> ImplicitSystem:
         r = -ca.substitute(residuals, w, ca.SX.zeros(w.numel())) if w.numel() else ca.SX(0, 1)
     else:
         r = -residuals
-        states, values = system.started()
+        states, values = system.find_start()
         point = 0.0, states, system.inputs.starts, graph.values
         guess = Guess(
             values, np.maximum(system.sizes, np.abs(values)), *point, equations=tuple(row.name for row in system.solved)

@@ -24,7 +24,7 @@ SX = Any  # casadi.SX: casadi ships no types
 Written = Any  # text, sympy.Expr, sympy.Eq or a number
 
 
-def graph_of(
+def build_graph(
     name: str,
     equations: Sequence[Written],
     *,
@@ -39,31 +39,31 @@ def graph_of(
     """Return the graph of a model's equations; names that are not given are found in them."""
     declaration = Declaration(name)
     residuals = [_read(declaration, e, f"the equation '{e}'") for e in equations]
-    seen = {n: _read(declaration, e, f"the output '{n}'") for n, e in outputs.items()}
+    output_expressions = {n: _read(declaration, e, f"the output '{n}'") for n, e in outputs.items()}
     appearing = list(dict.fromkeys(n for e in residuals for n in e.names))
-    parts = _sorted_names(appearing, _texts(states), _texts(algebraic), _texts(inputs), list(map(str, parameters)))
+    parts = _sort_names(appearing, _texts(states), _texts(algebraic), _texts(inputs), list(map(str, parameters)))
     for what, names in zip(("a state", "an algebraic variable", "an input", "a parameter"), parts, strict=True):
         declaration.declare(names, what)
     if len(set(chain.from_iterable(parts))) < sum(map(len, parts)):
         declaration.raise_problems()  # what follows needs one symbol for each name
-    signals = _signals(declaration, parts, seen, parameters, start, labels)
+    signals = _signals(declaration, parts, output_expressions, parameters, start, labels)
     x, z, u, p = (_symbols(names) for names in parts)
     dx = _symbols([f"der({n})" for n in parts[0]])
     time = ca.SX.sym(TIME)
-    every = {n: s for names, column in zip(parts, (x, z, u, p), strict=True)
+    symbols = {n: s for names, column in zip(parts, (x, z, u, p), strict=True)
              for n, s in zip(names, column.elements(), strict=True)}  # fmt: skip
-    every |= {f"der({n})": s for n, s in zip(parts[0], dx.elements(), strict=True)} | {TIME: time}
-    labelled = [(f"the equation '{_label(given)}'", e) for given, e in zip(equations, residuals, strict=True)]
-    for where, e in [*labelled, *((f"the output '{n}'", e) for n, e in seen.items())]:
-        _require_names(declaration, where, e, every)
+    symbols |= {f"der({n})": s for n, s in zip(parts[0], dx.elements(), strict=True)} | {TIME: time}
+    labelled = [(f"the equation '{_label(equation)}'", e) for equation, e in zip(equations, residuals, strict=True)]
+    for where, e in [*labelled, *((f"the output '{n}'", e) for n, e in output_expressions.items())]:
+        _require_names(declaration, where, e, symbols)
     declaration.raise_problems()
     arithmetic = InGraph()
     return DaeGraph(
         name=name,
-        residuals=ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(arithmetic, every) for e in residuals))),
+        residuals=ca.densify(ca.vertcat(ca.SX(0, 1), *(e.built(arithmetic, symbols) for e in residuals))),
         x=x, dx=dx, z=z, u=u, p=p, time=time,
         states=signals[0], algebraic=signals[1], inputs=signals[2], parameters=signals[3],
-        outputs={n: ca.SX(e.built(arithmetic, every)) for n, e in seen.items()},
+        outputs={n: ca.SX(e.built(arithmetic, symbols)) for n, e in output_expressions.items()},
         output_signals=signals[4],
         equations=tuple(map(_label, equations)),
         preferred=tuple(map(str, labels.independent)),
@@ -75,7 +75,9 @@ def _texts(names: Sequence[Any] | None) -> list[str] | None:
     if names is None:
         return None
     if other := [n for n in names if not isinstance(n, str | sympy.Symbol)]:
-        raise UsageError(f"A name of a variable is a text or a symbol, not of the type '{type(other[0]).__name__}'.")
+        raise UsageError(
+            f"The name of a variable must be a text or a symbol, not of the type '{type(other[0]).__name__}'."
+        )
     return [str(n) for n in names]
 
 
@@ -97,7 +99,7 @@ def _read(declaration: Declaration, source: Written, where: str) -> Expression:
         return Expression.variable(TIME)
 
 
-def _sorted_names(
+def _sort_names(
     appearing: Sequence[str],
     states: list[str] | None,
     algebraic: list[str] | None,
@@ -108,10 +110,10 @@ def _sorted_names(
     if states is None:
         states = list(dict.fromkeys(n[4:-1] for n in appearing if _is_derivative(n) and n not in (inputs or ())))
     named = {TIME, *states, *parameters, *(algebraic or ()), *(inputs or ())}
-    left = [n for n in appearing if n not in named and not _is_derivative(n)]
+    unassigned = [n for n in appearing if n not in named and not _is_derivative(n)]
     if algebraic is None:
-        algebraic, left = left, []
-    return states, algebraic, left if inputs is None else inputs, parameters
+        algebraic, unassigned = unassigned, []
+    return states, algebraic, unassigned if inputs is None else inputs, parameters
 
 
 def _is_derivative(name: str) -> bool:
@@ -135,22 +137,22 @@ def _signals(
     values = declaration.numbers(parameters, [declaration.symbols[n] for n in parts[3]], "value")
     declaration.check_labels(labels, outputs)
     unknown = [str(n) for n in labels.independent if str(n) not in parts[0]]
-    declaration.problems += [f"the independent coordinate '{n}' is no state" for n in unknown]
+    declaration.problems += [f"the independent coordinate '{n}' is not a state" for n in unknown]
     if declaration.problems:
         declaration.raise_problems()
-    every = [declaration.signals(names, starts, labels) for names in parts[:3]]
-    return [*every, declaration.signals(parts[3], values, labels), declaration.signals(outputs, {}, labels)]
+    signals = [declaration.signals(names, starts, labels) for names in parts[:3]]
+    return [*signals, declaration.signals(parts[3], values, labels), declaration.signals(outputs, {}, labels)]
 
 
-def _require_names(declaration: Declaration, where: str, e: Expression, every: Mapping[str, Any]) -> None:
+def _require_names(declaration: Declaration, where: str, e: Expression, known_symbols: Mapping[str, Any]) -> None:
     for name in e.names:
-        if name in every:
+        if name in known_symbols:
             continue
         if _is_derivative(name):
             declaration.problems.append(
-                f"{where} contains {name}, and '{name[4:-1]}' is no state: list it among the states, or declare the "
-                f"input '{name}'"
+                f"{where} contains {name}, and '{name[4:-1]}' is not a state: list it among the states, or declare "
+                f"the input '{name}'"
             )
         else:
-            error = UnknownNameError.among(name, list(every), "a variable of the model")
+            error = UnknownNameError.among(name, list(known_symbols), "a variable of the model")
             declaration.problems.append(f"in {where}: {error}")

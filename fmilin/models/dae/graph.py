@@ -56,12 +56,17 @@ class DaeGraph:
             if len(getattr(self, what)) != symbols.numel()
         ]
         if wrong:
-            raise UsageError(f"The graph of '{self.name}' does not fit: {'; '.join(wrong)}.")
+            raise UsageError(f"The graph of the equations of '{self.name}' is inconsistent: {'; '.join(wrong)}.")
         free = ca.symvar(self.residuals)
-        own = {s.__hash__() for a in (self.time, self.x, self.dx, self.z, self.u, self.p) for s in a.elements()}
-        foreign = [str(s) for s in free if s.__hash__() not in own]
+        graph_symbols = {
+            s.__hash__() for a in (self.time, self.x, self.dx, self.z, self.u, self.p) for s in a.elements()
+        }
+        foreign = [str(s) for s in free if s.__hash__() not in graph_symbols]
         if foreign:
-            raise UsageError(f"The residuals of '{self.name}' contain {quote_first(foreign)}, which has no value.")
+            raise UsageError(
+                f"The residuals of '{self.name}' contain {quote_first(foreign)}, which has no value. Declare it as a "
+                "parameter."
+            )
         require_balance(self)
 
     @cached_property
@@ -77,8 +82,8 @@ class DaeGraph:
     @cached_property
     def equation_names(self) -> tuple[str, ...]:
         """One for each residual."""
-        given, count = tuple(self.equations), self.residuals.numel()
-        return (*given, *(f"equation {i + 1}" for i in range(len(given), count)))
+        names, count = tuple(self.equations), self.residuals.numel()
+        return (*names, *(f"equation {i + 1}" for i in range(len(names), count)))
 
     @property
     def values(self) -> FloatArray:
@@ -87,18 +92,18 @@ class DaeGraph:
 
 
 def require_balance(graph: DaeGraph) -> None:
-    """Refuse more or fewer equations than unknowns, with what is never used."""
-    count, wanted = graph.residuals.numel(), graph.unknowns.numel()
-    if count == wanted:
+    """Reject more or fewer equations than unknowns, with what is never used."""
+    count, unknown_count = graph.residuals.numel(), graph.unknowns.numel()
+    if count == unknown_count:
         return
     used = ca.jacobian_sparsity(graph.residuals, ca.vertcat(graph.unknowns, graph.x))
     columns = set(np.unique(used.get_triplet()[1]).tolist()) if count else set()
     n = len(graph.states)
     unused = [name for j, name in enumerate(graph.algebraic.names) if n + j not in columns]
-    unused += [name for j, name in enumerate(graph.states.names) if not {j, wanted + j} & columns]
+    unused += [name for j, name in enumerate(graph.states.names) if not {j, unknown_count + j} & columns]
     which = f" No equation contains {quote_first(unused)}." if unused else ""
     raise UsageError(
-        f"The model '{graph.name}' is not balanced: {count} equations for {n} states and {wanted - n} algebraic "
-        f"variables.{which} {'Add the missing equations' if count < wanted else 'Leave out equations'}, or declare "
-        "what is given from outside as an input."
+        f"The model '{graph.name}' is not balanced: {count} equations for {n} states and {unknown_count - n} algebraic "
+        f"variables.{which} {'Add the missing equations' if count < unknown_count else 'Leave out equations'}, or "
+        "the external quantity as an input."
     )

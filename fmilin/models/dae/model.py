@@ -13,7 +13,7 @@ from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
-from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates
+from fmilin.model.capabilities import HasDescriptorForm, HasGivenStates, HasParameterSignals
 from fmilin.model.equations import DescriptorForm
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.ranges import find_extrapolated
@@ -33,7 +33,7 @@ from fmilin.support.kinds import containers_checked
 MAX_DEFLATED_EQUATIONS = 400  # equations of a pencil from which the index is read: a second or so
 
 
-class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
+class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSignals):
     """F(t, x', x, z, u, p) = 0 as it is written, of any index; x has derivatives, z are algebraic variables.
 
     Constraints on the states that differentiation reveals become constraints of the model, and coordinates are chosen
@@ -94,10 +94,10 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         start: Mapping[Name, float] | None = None,
         labels: Labels | None = None,
     ) -> None:
-        from fmilin.models.dae.equations import graph_of  # imports sympy, which a graph does without
+        from fmilin.models.dae.equations import build_graph  # imports sympy, which a graph does without
 
         with explain_library_errors(f"the equations of '{name}'"):
-            graph = graph_of(
+            graph = build_graph(
                 name,
                 equations,
                 states=states,
@@ -144,7 +144,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
 
     def has_descriptor_form(self) -> bool:
         """Return whether no equation is redundant, and all outputs are in the equations."""
-        symbols = _named(self.engine.graph)
+        symbols = _list_named_quantities(self.engine.graph)
         return not self.engine.reduced.notes and all(name in symbols for name in self.outputs.names)
 
     def descriptor_form(self, t: float, x: FloatArray, u: FloatArray) -> DescriptorForm | None:
@@ -154,7 +154,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         """
         engine, graph = self.engine, self.engine.graph
         if engine.reduced.notes:
-            raise UsageError(f"There is no descriptor system of '{graph.name}'. {' '.join(engine.reduced.notes)}")
+            raise UsageError(f"A descriptor system does not exist for '{graph.name}'. {' '.join(engine.reduced.notes)}")
         full, n = self._full(u), len(x)
         algebraic = engine.select([engine.available[name] for name in graph.algebraic.names], [])
         rates, z, _ = engine.evaluate(algebraic, t, x, full)
@@ -164,23 +164,27 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         rank = np.linalg.matrix_rank(H / np.where(sizes > 0, sizes, 1.0), tol=REGULAR_POINT_ERROR) if H.size else 0
         point = t, x, full[: len(graph.inputs)]
         outputs = self.outputs.names
-        if any(name not in _named(graph) for name in outputs):
+        if any(name not in _list_named_quantities(graph) for name in outputs):
             return None
-        written = engine.made(("written", *outputs), lambda: WrittenSlopes.of(graph, outputs))
+        written = engine.build_model(("written", *outputs), lambda: SymbolicDerivatives.of(graph, outputs))
         return descriptor_form(graph, written, self.inputs.names, point, (rates, z), n - int(rank))
 
     def kept(self, held: Collection[str]) -> Mapping[str, bool]:
         """Return the states that are fixed at the start and not ``held``."""
         return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return unit and description of parameters, by name."""
+        return {signal.name: signal for signal in self.engine.graph.parameters}
+
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return also which inputs of tables are outside of their data at a point."""
-        remarks = super().remarks_at(point)
+        remarks = super().list_point_remarks(point)
         ranges = self.engine.graph.ranges
         if not ranges:
             return remarks
         engine = self.engine
-        expressions = engine.written([expression for _, expression in ranges])
+        expressions = engine.express([expression for _, expression in ranges])
         quantities = [Quantity(Signal(f"input of a table [{k + 1}]"), e) for k, e in enumerate(expressions)]
         selection = engine.select(quantities, [])
         values = engine.evaluate(selection, point.time, point.states, self._full(point.inputs))[1]
@@ -209,12 +213,12 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates):
         }
         graph = replace(graph, **new)
         if new["algebraic"] != parts["algebraic"]:
-            return self._changed(DaeEngine(graph))
-        return self._changed(self.engine.having(graph))
+            return self._replace_choice(DaeEngine(graph))
+        return self._replace_choice(self.engine.with_system(graph))
 
 
 @dataclass(frozen=True)
-class WrittenSlopes:
+class SymbolicDerivatives:
     """Functions of the derivatives of the equations as they are written, and of some outputs."""
 
     by_u: Any  # casadi.Function: dF/du, and the derivatives of the outputs by x', x, z and u
@@ -222,12 +226,12 @@ class WrittenSlopes:
     constants: FloatArray
 
     @classmethod
-    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> WrittenSlopes:
+    def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> SymbolicDerivatives:
         """Return those of a graph, whose outputs are all in it."""
-        symbols = _named(graph)
-        seen = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
+        symbols = _list_named_quantities(graph)
+        selected_outputs = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
         by_u: Any = ca.jacobian(graph.residuals, graph.u)
-        blocks = [by_u, *(ca.jacobian(seen, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
+        blocks = [by_u, *(ca.jacobian(selected_outputs, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
         arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z]
         lifted, _, constants = lift_graph(graph)  # in which coefficients that are rounding can be told
         slopes = ca.sparsify(ca.jacobian(lifted.residuals, ca.vertcat(graph.dx, graph.x, graph.z)))
@@ -240,7 +244,7 @@ class WrittenSlopes:
 
 def descriptor_form(
     graph: DaeGraph,
-    written: WrittenSlopes,
+    written: SymbolicDerivatives,
     inputs: Sequence[str],
     point: tuple[float, FloatArray, FloatArray],  # t, x, u as the graph has them
     solution: tuple[FloatArray, FloatArray],  # x' and z there
@@ -271,7 +275,7 @@ def descriptor_form(
     )
 
 
-def _named(graph: DaeGraph) -> dict[str, Any]:
+def _list_named_quantities(graph: DaeGraph) -> dict[str, Any]:
     """Return what may be an output, in the graph's own symbols."""
     rates = [f"der({name})" for name in graph.states.names]
     columns = ((graph.x, graph.states.names), (graph.dx, rates), (graph.z, graph.algebraic.names),

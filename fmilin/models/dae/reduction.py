@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bip
 
 from fmilin.errors import FmilinError, NumericalError, UsageError, join_first, quote_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
-from fmilin.models.dae.deficient import DISPLACEMENT_SIZE, completed
+from fmilin.models.dae.deficient import DISPLACEMENT_SIZE, complete_system
 from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.rows import (
     REGULAR_POINT_ERROR,
@@ -36,9 +36,9 @@ from fmilin.models.dae.semi_explicit import (
     DifferentiatedRow,
     JetDerivatives,
     SemiExplicit,
-    column_of,
     derivative_name,
     semi_explicit,
+    stack_column,
 )
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import MIN_RECIPROCAL_CONDITION_NUMBER
@@ -62,7 +62,7 @@ def pattern(matrix: Any) -> Pattern:
     return csr_array((np.ones(len(rows), dtype=np.int32), (rows, columns)), shape=matrix.shape)
 
 
-def structure_of(
+def analyze_structure(
     R: tuple[Pattern, Pattern], f: tuple[Pattern, Pattern], name: str, equations: tuple[str, ...], w: tuple[str, ...]
 ) -> Structure:
     """Return the offsets for the entries of R, then f, by (x, w); UsageError where the structure is singular."""
@@ -76,14 +76,14 @@ def structure_of(
     rows, columns = min_weight_full_bipartite_matching(delays)
     sigma = 1 - delays.tocoo().data
     i, j = delays.tocoo().coords
-    c, own = np.zeros(count, np.intp), np.zeros(count, np.intp)
+    c, equation_offsets = np.zeros(count, np.intp), np.zeros(count, np.intp)
     partner = np.empty(count, np.intp)
     partner[rows] = columns
-    own[rows] = 1 - delays[rows, columns]
+    equation_offsets[rows] = 1 - delays[rows, columns]
     while True:
         d = np.zeros(count, np.intp)
         np.maximum.at(d, j, c[i] + sigma)
-        new = d[partner] - own
+        new = d[partner] - equation_offsets
         if (new == c).all():
             return Structure(c, d)
         c = np.maximum(c, new)
@@ -91,7 +91,7 @@ def structure_of(
 
 def _delays(R_x: Pattern, R_w: Pattern, f_x: Pattern, f_w: Pattern) -> Pattern:
     """Return 1 + the derivatives of R_i until w_j appears; nothing where it never does."""
-    delays, seen, moved = R_w.astype(bool).astype(np.int32), R_x.astype(bool), R_x.astype(bool)
+    delays, visited, moved = R_w.astype(bool).astype(np.int32), R_x.astype(bool), R_x.astype(bool)
     for delay in range(1, f_x.shape[0] + 1):
         if not moved.nnz:
             break
@@ -100,9 +100,9 @@ def _delays(R_x: Pattern, R_w: Pattern, f_x: Pattern, f_w: Pattern) -> Pattern:
         new.eliminate_zeros()
         delays = (delays + new * (1 + delay)).tocsr()
         reached = (moved.astype(np.int32) @ f_x).astype(bool)
-        fresh = (reached.astype(np.int32) - reached.multiply(seen).astype(np.int32)).tocsr()
+        fresh = (reached.astype(np.int32) - reached.multiply(visited).astype(np.int32)).tocsr()
         fresh.eliminate_zeros()
-        moved, seen = fresh.astype(bool), (seen + fresh.astype(bool)).astype(bool)
+        moved, visited = fresh.astype(bool), (visited + fresh.astype(bool)).astype(bool)
     return csr_array(delays)
 
 
@@ -123,10 +123,10 @@ def _singular(delays: Pattern, columns: NDArray[Any], name: str, equations: tupl
         owners = by_column.indices[by_column.indptr[j] : by_column.indptr[j + 1]].tolist()
         todo += [int(columns[i]) for i in owners if columns[i] >= 0 and int(columns[i]) not in free]
     return (
-        f"The model '{name}' has no unique motion, whatever its numbers are: the equations "
-        f"{quote_first([equations[i] for i in sorted(rows)])} say too much about each other, and nothing determines "
-        f"{quote_first([w[j] for j in sorted(free)])}. Replace an equation, or declare "
-        "what is given from outside as an input."
+        f"The model '{name}' has no unique motion for any parameter values: the equations "
+        f"{quote_first([equations[i] for i in sorted(rows)])} are dependent, and "
+        f"{quote_first([w[j] for j in sorted(free)])} are not determined. Replace an equation, or declare the "
+        "external quantity as an input."
     )
 
 
@@ -173,14 +173,14 @@ class Reduced:
         is_left = any(names[j] in algebraic - differentiated for j, _ in self.keys if j < len(names))
         return max(row.order for row in self.solved) + int(is_left)
 
-    def started(self) -> tuple[FloatArray, FloatArray]:
+    def find_start(self) -> tuple[FloatArray, FloatArray]:
         """Return states and unknowns to begin from: start values of states, or consistent ones if these allow none."""
         rows = Rows(self.form, self.motion, [row.value for row in self.solved], self.keys)
         names = [row.name for row in self.solved]
         try:
-            return rows.x, rows.solved(names)
+            return rows.x, rows.solve_unknowns(names)
         except NumericalError:
-            if (solution := rows.solved_aside(names)) is not None:
+            if (solution := rows.solve_from_both_sides(names)) is not None:
                 return rows.x, solution
             at = ConsistentPoints(self.form, self.motion, (*self.solved, *self.invariants), self.keys).find()
             if at is None:
@@ -193,7 +193,7 @@ def reduce_graph(graph: DaeGraph) -> Reduced:
     lifted, constants, values = lift_graph(graph)
     result = _reduce_with_suspects(lifted, len(graph.parameters))
     form, rows = result.form, (*result.solved, *result.invariants)
-    columns = {"f": form.f, "z": form.z, "R": form.R, "rows": column_of([row.value for row in rows])}
+    columns = {"f": form.f, "z": form.z, "R": form.R, "rows": stack_column([row.value for row in rows])}
     numbers = settle(columns, constants, values)
     settled = [replace(row, value=e) for row, e in zip(rows, numbers["rows"].elements(), strict=True)]
     count = len(graph.parameters)
@@ -203,19 +203,19 @@ def reduce_graph(graph: DaeGraph) -> Reduced:
     return replace(result, form=form, solved=tuple(settled[:split]), invariants=tuple(settled[split:]))
 
 
-def _reduce_with_suspects(graph: DaeGraph, own: int) -> Reduced:
+def _reduce_with_suspects(graph: DaeGraph, parameter_count: int) -> Reduced:
     """Return the reduction; NumericalError where it depends on a coefficient that may be rounding.
 
     A number such as 2^-54 beside others of size 1 is what mixing equations in floating-point numbers leaves for zero.
     """
-    form = semi_explicit(graph, own=own)
+    form = semi_explicit(graph, parameter_count=parameter_count)
     if not form.suspects:
-        return reduced(form)
+        return reduce_index(form)
     results: list[Reduced] = []
     failures: list[FmilinError] = []
-    for candidate in (form, semi_explicit(drop_suspects(graph, form.suspects), own=own)):
+    for candidate in (form, semi_explicit(drop_suspects(graph, form.suspects), parameter_count=parameter_count)):
         try:
-            results.append(reduced(candidate))
+            results.append(reduce_index(candidate))
         except FmilinError as error:
             failures.append(error)
     if not results:
@@ -226,19 +226,18 @@ def _reduce_with_suspects(graph: DaeGraph, own: int) -> Reduced:
     if first == second:
         return results[0]
     raise NumericalError(
-        f"Rounding decides about '{graph.name}': {join_first(map(str, form.suspects), 3)} may be what is left "
-        f"where larger numbers cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} "
-        f"and {second[1]}. "
-        "Write 0 in its place, or give nominal values to the variables (Labels) if it is meant."
+        f"Rounding determines the order of '{graph.name}': {join_first(map(str, form.suspects), 3)} may remain where "
+        f"larger numbers cancel. With it index and order are {first[0]} and {first[1]}, without it {second[0]} and "
+        f"{second[1]}. Write 0 in its place, or give the variables nominal values (Labels) if it is intended."
     )
 
 
 def _with_note(result: Reduced, suspects: Sequence[Suspect]) -> Reduced:
-    note = f"Taken as zero, as nothing determines the motion otherwise: {join_first(map(str, suspects), 3)}."
+    note = f"Treated as zero, because the motion is not determined otherwise: {join_first(map(str, suspects), 3)}."
     return replace(result, remarks=(*result.remarks, note))
 
 
-def reduced(form: SemiExplicit) -> Reduced:
+def reduce_index(form: SemiExplicit) -> Reduced:
     """Return unknowns, equations and invariants; UsageError or NumericalError where they determine no motion."""
     try:
         structure = _structure(form)
@@ -246,19 +245,19 @@ def reduced(form: SemiExplicit) -> Reduced:
         _structure(semi_explicit(form.graph, as_written=True))  # names all equations and unknowns that are concerned
         raise
     c, d, motion = structure.c, structure.d, JetDerivatives(form)
-    rows = _differentiated(form, c, motion)
+    rows = _differentiate_rows(form, c, motion)
     unknowns = [(j, s) for s in range(int(d.max(initial=0)) + 1) for j in np.flatnonzero(d >= s).tolist()]
     notes: tuple[str, ...] = ()
-    every = list(rows.values())
-    is_by_numbers = (solved := _solved_rows(form, structure, rows, motion, unknowns)) is None
+    all_rows = list(rows.values())
+    is_by_numbers = (solved := _select_solved_rows(form, structure, rows, motion, unknowns)) is None
     if solved is None:
-        completion = completed(form, motion, every, unknowns)
-        every, solved, unknowns, notes = completion.rows, completion.solved, completion.unknowns, completion.notes
+        completion = complete_system(form, motion, all_rows, unknowns)
+        all_rows, solved, unknowns, notes = completion.rows, completion.solved, completion.unknowns, completion.notes
     taken = {id(row) for row in solved}
-    invariants = [row for row in every if id(row) not in taken]
-    driving = _driving(form, motion, solved, invariants, unknowns)
+    invariants = [row for row in all_rows if id(row) not in taken]
+    driving = _find_driving_inputs(form, motion, solved, invariants, unknowns)
     if idle := [i for i in range(len(form.graph.inputs), driving.shape[1]) if not driving[:, i].any()]:
-        solved, invariants = (_without(some, motion, idle) for some in (solved, invariants))
+        solved, invariants = (_without(row_list, motion, idle) for row_list in (solved, invariants))
         driving = np.delete(driving, idle, axis=1)
         motion.drop(idle)
     u, inputs = motion.inputs()
@@ -268,7 +267,7 @@ def reduced(form: SemiExplicit) -> Reduced:
         inputs=inputs,
         motion=motion,
         keys=unknowns,
-        unknowns=column_of([motion.jet(j, s) for j, s in unknowns]),
+        unknowns=stack_column([motion.jet(j, s) for j, s in unknowns]),
         names=tuple(motion.name(j, s) for j, s in unknowns),
         guess=np.array([motion.guess(j, s) for j, s in unknowns]),
         sizes=np.array([motion.size(j) for j, _ in unknowns]),
@@ -285,23 +284,23 @@ def _structure(form: SemiExplicit) -> Structure:
     R_x, R_w, f_x, f_w = (
         pattern(ca.sparsify(ca.jacobian(e, s))) for e in (form.R, form.f) for s in (form.graph.x, form.w)
     )
-    return structure_of((R_x, R_w), (f_x, f_w), form.graph.name, form.equations, form.names)
+    return analyze_structure((R_x, R_w), (f_x, f_w), form.graph.name, form.equations, form.names)
 
 
-def _differentiated(
+def _differentiate_rows(
     form: SemiExplicit, c: NDArray[np.intp], motion: JetDerivatives
 ) -> dict[tuple[int, int], DifferentiatedRow]:
     """Return the rows by (i, order), each as often differentiated as c says."""
     rows = {(i, 0): DifferentiatedRow(form.equations[i], i, 0, e) for i, e in enumerate(form.R.elements())}
     for order in range(1, int(c.max(initial=0)) + 1):
         these = np.flatnonzero(c >= order).tolist()
-        values = motion.along(column_of([rows[i, order - 1].value for i in these])).elements()
+        values = motion.along(stack_column([rows[i, order - 1].value for i in these])).elements()
         for i, value in zip(these, values, strict=True):
             rows[i, order] = DifferentiatedRow(derivative_name(form.equations[i], order), i, order, value)
     return rows
 
 
-def _solved_rows(
+def _select_solved_rows(
     form: SemiExplicit, structure: Structure, rows: RowsByOrder, motion: JetDerivatives, unknowns: Sequence[Unknown]
 ) -> list[DifferentiatedRow] | None:
     """Return the equations that determine the unknowns, stage by stage; None where the last stage is singular."""
@@ -347,7 +346,7 @@ def _last_jacobian(
     return None
 
 
-def _driving(
+def _find_driving_inputs(
     form: SemiExplicit,
     motion: JetDerivatives,
     solved: list[DifferentiatedRow],
@@ -381,8 +380,8 @@ def _driving(
 def _without(rows: list[DifferentiatedRow], motion: JetDerivatives, idle: Sequence[int]) -> list[DifferentiatedRow]:
     """Return rows with zero for some inputs, which are derivatives of others and cancel."""
     u = motion.inputs()[0]
-    values = column_of([row.value for row in rows])
-    values = ca.substitute(values, column_of([u[i] for i in idle]), ca.SX.zeros(len(idle)))
+    values = stack_column([row.value for row in rows])
+    values = ca.substitute(values, stack_column([u[i] for i in idle]), ca.SX.zeros(len(idle)))
     return [replace(row, value=value) for row, value in zip(rows, values.elements(), strict=True)]
 
 

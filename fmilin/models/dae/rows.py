@@ -14,7 +14,7 @@ from scipy import linalg
 
 from fmilin.codegen.rounding import matrix_without_rounding
 from fmilin.errors import NumericalError
-from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, column_of
+from fmilin.models.dae.semi_explicit import DifferentiatedRow, JetDerivatives, SemiExplicit, stack_column
 from fmilin.numerics.factors import MAX_DENSE_ROWS, Factors, regular_factors
 from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, follow_zeros
 from fmilin.signals import FloatArray
@@ -90,12 +90,12 @@ class ConsistentPoints:
         """Return a point near the start, or about ``moved`` sizes beside it along the manifold; None without one."""
         if moved:
             base = self.find()
-            return None if base is None else self._find_near(*self.numbers.displaced(base, moved))
+            return None if base is None else self._find_consistent_point(*self.numbers.displace(base, moved))
         if not self._nearest_start:
-            self._nearest_start.append(self._find_near(self.numbers.x, self.numbers.w))
+            self._nearest_start.append(self._find_consistent_point(self.numbers.x, self.numbers.w))
         return self._nearest_start[0]
 
-    def _find_near(self, x: FloatArray, w: FloatArray) -> ConsistentPoint | None:
+    def _find_consistent_point(self, x: FloatArray, w: FloatArray) -> ConsistentPoint | None:
         slow = False
         if self._lower is not None:
             if (solution := self._lower.consistent(x, w)) is not None:
@@ -119,11 +119,11 @@ class Rows:
         self, form: SemiExplicit, motion: JetDerivatives, rows: Sequence[SX], unknowns: Sequence[Unknown]
     ) -> None:
         graph, (u, inputs) = form.graph, motion.inputs()
-        w = column_of([motion.jet(j, s) for j, s in unknowns])
-        column = column_of(rows)
-        absent = [key for key in motion.jets_in(column) if key not in set(unknowns)]
+        w = stack_column([motion.jet(j, s) for j, s in unknowns])
+        column = stack_column(rows)
+        absent = [key for key in motion.list_jets(column) if key not in set(unknowns)]
         if absent:
-            column = ca.substitute(column, column_of([motion.jet(*k) for k in absent]), ca.SX.zeros(len(absent)))
+            column = ca.substitute(column, stack_column([motion.jet(*k) for k in absent]), ca.SX.zeros(len(absent)))
         arguments = [graph.x, w, graph.time, u, graph.p]
         n = graph.x.numel()
         slopes = ca.jacobian(column, ca.vertcat(graph.x, w))  # one differentiation is cheaper than two
@@ -131,7 +131,7 @@ class Rows:
         self._function: Any = ca.Function("rows", arguments, results)
         self.count = int(self._function.n_instructions())
         self._arguments, self._column, self._u = arguments, column, u
-        self._given = 0.0, inputs.starts, graph.values
+        self._fixed_arguments = 0.0, inputs.starts, graph.values
         self.name = graph.name
         self.x = graph.states.starts
         self.w = np.array([motion.guess(j, s) for j, s in unknowns])
@@ -140,7 +140,7 @@ class Rows:
 
     def values(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return r."""
-        return np.asarray(self._function(x, w, *self._given)[0].full().ravel(), dtype=np.float64)
+        return np.asarray(self._function(x, w, *self._fixed_arguments)[0].full().ravel(), dtype=np.float64)
 
     @cached_property
     def _by_w(self) -> Any:
@@ -150,25 +150,25 @@ class Rows:
 
     def gradients(self, x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return dr/dx and dr/dw."""
-        _, by_x, by_w = self._function(x, w, *self._given)
+        _, by_x, by_w = self._function(x, w, *self._fixed_arguments)
         return by_x.full(), by_w.full()
 
     def input_gradient(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return dr/du."""
         by_u = ca.Function("by_inputs", self._arguments, [ca.jacobian(self._column, self._u)])
-        return np.asarray(by_u(x, w, *self._given).full(), dtype=np.float64)
+        return np.asarray(by_u(x, w, *self._fixed_arguments).full(), dtype=np.float64)
 
     def matrix(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw, sparse where it is large."""
-        return convert_to_numbers(self._function(x, w, *self._given)[2])
+        return convert_to_numbers(self._function(x, w, *self._fixed_arguments)[2])
 
     def matrix_without_rounding(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw with zeros for entries that are rounding of their terms: no row of them may be scaled to 1."""
         if self._function.size_out(2)[0] > MAX_DENSE_ROWS:
             return self.matrix(x, w)
-        return matrix_without_rounding(self._by_w, x, w, *self._given)
+        return matrix_without_rounding(self._by_w, x, w, *self._fixed_arguments)
 
-    def displaced(self, base: ConsistentPoint, moved: float) -> tuple[FloatArray, FloatArray]:
+    def displace(self, base: ConsistentPoint, moved: float) -> tuple[FloatArray, FloatArray]:
         """Return what is ``moved`` in a random direction along which no row changes to first order."""
         n, sizes = len(base.x), np.concatenate(self.sizes)
         J = np.hstack(self.gradients(base.x, base.w)) * sizes
@@ -203,14 +203,14 @@ class Rows:
             x, w = x + step[:n], w + step[n:]
             last = max(size, float(np.max(np.abs(step[n:]) / np.maximum(np.abs(w), self.sizes[1]), initial=0.0)))
             if last <= NEWTON_STEP_TOLERANCE or previous / 2 < last <= STALLED_STEP_TOLERANCE:
-                left = np.abs(self.values(x, w)) / norms
+                residual = np.abs(self.values(x, w)) / norms
                 slow = QUADRATIC_CONVERGENCE_RATIO * previous < last and not last <= NEWTON_STEP_TOLERANCE
-                return (x, w, slow or was_slow) if np.max(left, initial=0.0) <= STALLED_STEP_TOLERANCE else None
+                return (x, w, slow or was_slow) if np.max(residual, initial=0.0) <= STALLED_STEP_TOLERANCE else None
             was_slow = QUADRATIC_CONVERGENCE_RATIO * previous < last <= QUADRATIC_CONVERGENCE_SIZE
             previous = last
         return None
 
-    def solved_aside(self, equations: Sequence[str]) -> FloatArray | None:
+    def solve_from_both_sides(self, equations: Sequence[str]) -> FloatArray | None:
         """Return :meth:`solved` from both sides of a guess where derivatives vanish, as those of q |q| do at q = 0."""
         J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
         if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
@@ -218,15 +218,15 @@ class Rows:
         missing = linalg.null_space(J * sizes, rcond=DEPENDENT_ROW_TOLERANCE).sum(axis=1)
         for side in (LATERAL_START_SIZE, -LATERAL_START_SIZE) if missing.any() else ():
             with suppress(NumericalError):
-                solutions.append(self.solved(equations, self.w + side * sizes * missing))
+                solutions.append(self.solve_unknowns(equations, self.w + side * sizes * missing))
         if len(solutions) > 1 and self._size(solutions[1] - solutions[0], solutions[0]) > STALLED_STEP_TOLERANCE:
             raise NumericalError(
-                f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, "
-                "where no slope tells which is meant: give start values nearer to it (start=...)."
+                f"The equations of '{self.name}' have two solutions near the start values of algebraic variables, and "
+                "the derivatives do not decide between them: give start values nearer to one (start=...)."
             )
         return solutions[0] if solutions else None
 
-    def solved(self, equations: Sequence[str], w: FloatArray | None = None) -> FloatArray:
+    def solve_unknowns(self, equations: Sequence[str], w: FloatArray | None = None) -> FloatArray:
         """Return the unknowns at the start values of the states, from as many rows; NumericalError without a solution.
 
         Newton's method stays near the path that leads from the guess: :func:`fmilin.numerics.newton.follow_zeros`.
@@ -239,8 +239,8 @@ class Rows:
         worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf))) if len(r) else 0
         raise NumericalError(
             f"No values of the algebraic variables of '{self.name}' were found at the start: '{equations[worst]}' is "
-            f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and of "
-            "algebraic variables (start=...), or check that there is one."
+            f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and "
+            "algebraic variables (start=...), or check that a solution exists."
         )
 
 

@@ -44,27 +44,27 @@ class SemiExplicit:
     suspects: tuple[Suspect, ...] = ()  # coefficients that may be rounding, by what their numbers are
 
 
-def semi_explicit(graph: DaeGraph, *, as_written: bool = False, own: int | None = None) -> SemiExplicit:
+def semi_explicit(graph: DaeGraph, *, as_written: bool = False, parameter_count: int | None = None) -> SemiExplicit:
     """Return the equations with everything explicit in place, or nothing.
 
-    Of the parameters the first ``own`` can be changed later, all of them by default.
+    Of the parameters the first ``parameter_count`` can be changed later, all of them by default.
     """
-    coefficients = Coefficients(graph, len(graph.parameters) if own is None else own)
-    coefficients.watch_along(graph.residuals, ca.vertcat(graph.unknowns, graph.x))
+    coefficients = Coefficients(graph, len(graph.parameters) if parameter_count is None else parameter_count)
+    coefficients.watch_derivatives(graph.residuals, ca.vertcat(graph.unknowns, graph.x))
     suspects = coefficients.find_suspects(graph.residuals)
     peeling = _Peeling(graph, coefficients)
     if not as_written:
         peeling.run()
     v, n = graph.unknowns, len(graph.states)
-    order = peeling.ordered()
-    kept = [i for i in range(len(peeling.F)) if i not in peeling.used]
-    results = [_column(peeling.F[i] for i in kept), v]
+    order = peeling.order_definitions()
+    implicit_rows = [i for i in range(len(peeling.F)) if i not in peeling.used]
+    results = [_column(peeling.F[i] for i in implicit_rows), v]
     if order:
         results = ca.substitute_inplace([v[j] for j in order], [peeling.solution(j) for j in order], results)[1]
-    left = [j for j in range(v.numel()) if j not in peeling.definitions]
-    equations = tuple(graph.equation_names[i] for i in kept)
-    variables = ca.vertcat(graph.x, _column(v[j] for j in left))
-    names = (*graph.states.names, *(graph.unknown_names[j] for j in left))
+    implicit_unknowns = [j for j in range(v.numel()) if j not in peeling.definitions]
+    equations = tuple(graph.equation_names[i] for i in implicit_rows)
+    variables = ca.vertcat(graph.x, _column(v[j] for j in implicit_unknowns))
+    names = (*graph.states.names, *(graph.unknown_names[j] for j in implicit_unknowns))
     R = coefficients.drop(results[0], variables, names, equations)
     f = coefficients.drop(results[1][:n, 0], variables, names, graph.unknown_names[:n])
     signals = [*(None,) * n, *graph.algebraic]
@@ -73,10 +73,10 @@ def semi_explicit(graph: DaeGraph, *, as_written: bool = False, own: int | None 
     sizes = np.array([size or max(abs(g), 1.0) for size, g in zip(nominals, guess.tolist(), strict=True)])
     return SemiExplicit(
         graph=graph,
-        w=_column(v[j] for j in left),
-        names=tuple(graph.unknown_names[j] for j in left),
-        guess=guess[left],
-        sizes=sizes[left],
+        w=_column(v[j] for j in implicit_unknowns),
+        names=tuple(graph.unknown_names[j] for j in implicit_unknowns),
+        guess=guess[implicit_unknowns],
+        sizes=sizes[implicit_unknowns],
         f=f,
         z=results[1][n:, 0],
         R=R,
@@ -134,7 +134,7 @@ class _Peeling:
         i = self.definitions[j]
         return ca.substitute(self.F[i], self._v[j], 0) / -ca.jacobian(self.F[i], self._v[j])
 
-    def ordered(self) -> list[int]:
+    def order_definitions(self) -> list[int]:
         """Return the defined unknowns, each after those in its definition; raise NumericalError for a cycle."""
         definitions = self.definitions
         sorter = TopologicalSorter(
@@ -144,7 +144,7 @@ class _Peeling:
             return list(sorter.static_order())
         except CycleError as error:
             names = ", ".join(self._v[j].name() for j in error.args[1])
-            raise NumericalError(f"The definitions of {names} need each other: solve for one of them.") from None
+            raise NumericalError(f"The definitions of {names} depend on each other: solve for one of them.") from None
 
     def _define(self, i: int) -> set[int]:
         """Let an equation give one of its unknowns if it can; return the equations that this changes."""
@@ -153,14 +153,14 @@ class _Peeling:
         candidates = [j for j, c in row.items() if c is not None and abs(c) > MIN_DIVISOR_RATIO * largest]
         alone = [j for j in candidates if self._where[j] == {i}]
         if alone:
-            return self._taken(i, alone[0])
+            return self._assign(i, alone[0])
         if len(row) == 1 and candidates:
-            return self._taken(i, candidates[0])
+            return self._assign(i, candidates[0])
         if len(row) == 2 and candidates:
             return self._alias(i, min(candidates, key=lambda j: (len(self._where[j]), j)))
         return set()
 
-    def _taken(self, i: int, j: int) -> set[int]:
+    def _assign(self, i: int, j: int) -> set[int]:
         """Let equation i give the unknown j; return the equations that contain what is in it."""
         self.definitions[j] = i
         self.used.add(i)
@@ -176,11 +176,11 @@ class _Peeling:
 
     def _alias(self, i: int, j: int) -> set[int]:
         """Let equation i give j, and put it in place in all other equations."""
-        others = set(self._where[j]) - {i}
+        other_equations = set(self._where[j]) - {i}
         self.definitions[j] = i
         value = self.solution(j)
         states = [k for s in ca.symvar(self.F[i]) if (k := self._positions.get(s.__hash__())) is not None]
-        for k in others:
+        for k in other_equations:
             columns = sorted((set(self._open[k]) | set(self._open[i])) - {j})
             equation = ca.substitute(self.F[k], self._v[j], value)
             self.F[k] = self._without_zeros(equation, columns, states, self._graph.equation_names[k])
@@ -195,7 +195,7 @@ class _Peeling:
             self._open[k] = {columns[c]: value for c, value in zip(entries, constants, strict=True)}
             for c in self._open[k]:
                 self._where[c].add(k)
-        return self._taken(i, j) | others
+        return self._assign(i, j) | other_equations
 
     def _without_zeros(self, equation: SX, columns: Sequence[int], states: Sequence[int], name: str) -> SX:
         """Return an equation without unknowns and states whose coefficients cancelled when an alias came in."""
@@ -246,7 +246,7 @@ class JetDerivatives:
             self._jets[j, order], self._positions[symbol.__hash__()] = symbol, (j, order)
         return self._jets[j, order]
 
-    def substitute_for(self, j: int, order: int) -> tuple[int, int]:
+    def substitute_derivative(self, j: int, order: int) -> tuple[int, int]:
         """Return a new unknown that stands for a derivative in some equations."""
         self._names.append(self.name(j, order))
         self._guesses.append(0.0)
@@ -274,7 +274,7 @@ class JetDerivatives:
         symbols, rates = (ca.vertcat(*part) for part in zip(*moving, strict=True))
         return ca.jtimes(column, symbols, rates)
 
-    def jets_in(self, column: SX) -> list[tuple[int, int]]:
+    def list_jets(self, column: SX) -> list[tuple[int, int]]:
         """Return the unknowns (j, order) in a column."""
         return sorted(self._positions[s.__hash__()] for s in ca.symvar(column) if s.__hash__() in self._positions)
 
@@ -314,6 +314,6 @@ def derivative_name(name: str, order: int) -> str:
     return "der(" * order + name + ")" * order
 
 
-def column_of(nodes: Sequence[SX]) -> SX:
+def stack_column(nodes: Sequence[SX]) -> SX:
     """Return a dense column."""
     return ca.densify(ca.vertcat(ca.SX(0, 1), *nodes))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.models.dae.reduction import Reduced
 from fmilin.models.dae.rows import Rows
-from fmilin.numerics.balanced import TERMS_ROUNDED, balanced
+from fmilin.numerics.balanced import TERMS_ROUNDED, equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.certification import UnboundedUnknowns, certify_zero
 from fmilin.signals import FloatArray
@@ -54,7 +54,7 @@ def certify_start(reduced: Reduced) -> Certificate | None:
     """Return how well rates and algebraic variables are determined at the start; None for very large models."""
     if len(reduced.solved) > MAX_CERTIFIED_UNKNOWNS:
         return None
-    states, w = reduced.started()
+    states, w = reduced.find_start()
     equations = StartEquations(reduced, states, w)
     z = w / equations.column_sizes
     J = np.nan_to_num(equations.jacobian(z)[0])
@@ -65,7 +65,7 @@ def certify_start(reduced: Reduced) -> Certificate | None:
     way = zero.z - z
     zero = replace(zero, step=way + zero.step, distance=np.abs(way) + zero.distance)
     # A single slope is compared with what it is nearby: by itself, it is all of the Jacobian.
-    regularity = balanced(J).regularity if len(z) != 1 else float(np.abs(J[0, 0]) / zero.seen[0, 0])
+    regularity = equilibrate_jacobian(J).regularity if len(z) != 1 else float(np.abs(J[0, 0]) / zero.entry_sizes[0, 0])
     certificate = Certificate.from_zero(
         zero,
         reduced.names,

@@ -39,10 +39,10 @@ class Translation:
         """Return ``expression`` in plain symbols."""
         translation = self._translations.get(expression)
         if translation is None:
-            translation = self._translations[expression] = self._translated(expression)
+            translation = self._translations[expression] = self._translate(expression)
         return translation
 
-    def _translated(self, e: Expr) -> Expr:
+    def _translate(self, e: Expr) -> Expr:
         if e in self._meanings:
             meaning = self._meanings[e]
             return self(meaning()) if callable(meaning) and not isinstance(meaning, sympy.Basic) else meaning
@@ -57,7 +57,7 @@ class Translation:
         if isinstance(e, sympy.Derivative):
             return self._derivative(e)
         if isinstance(e, AppliedUndef | sympy.Integral | sympy.Subs):
-            self.problems.append(f"'{e}' is no function of time and no elementary function")
+            self.problems.append(f"'{e}' is neither a function of time nor an elementary function")
             return sympy.S.Zero
         if not e.args:
             return e
@@ -65,7 +65,7 @@ class Translation:
         return e if all(new is old for new, old in zip(arguments, e.args, strict=True)) else e.func(*arguments)
 
     def _derivative(self, e: Expr) -> Expr:
-        base, order = e.expr, _order_in(e, self._time)
+        base, order = e.expr, _time_order(e, self._time)
         if isinstance(base, AppliedUndef) and base.args == (self._time,) and order:
             return self._dynamic(plain_name(e))
         done = e.doit()
@@ -78,7 +78,7 @@ class Translation:
         return self.dynamic.setdefault(name, sympy.Symbol(name, real=True))
 
 
-def _order_in(derivative: Expr, time: Symbol) -> int:
+def _time_order(derivative: Expr, time: Symbol) -> int:
     """Return how often the derivative is with respect to time, 0 when it is with respect to something else, too."""
     counts = dict(derivative.variable_count)
     return int(counts[time]) if set(counts) == {time} else 0
@@ -121,20 +121,20 @@ class SympyEquations:
         return LinearRow(name, {w: c for w, c in total.items() if c != 0}, hidden.rest)
 
 
-def equations_in(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
+def read_sympy_equations(method: Any, reactions: Sequence[Any] = ()) -> SympyEquations:
     """Return the equations of a ``KanesMethod`` or ``LagrangesMethod``; ``reactions`` name its unknown forces."""
     if isinstance(method, KanesMethod):
         return _kane(method, reactions)
     if isinstance(method, LagrangesMethod):
         return _lagrange(method)
-    raise UsageError(f"Equations are taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
+    raise UsageError(f"Equations can be taken from a KanesMethod or LagrangesMethod of sympy, not from {type(method)}.")
 
 
 def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:
     _form_kanes_equations(kane)
     t = dynamicsymbols._t
     q, u = list(kane.q), list(kane.u)
-    equations = SympyEquations(Translation(t, _meanings_of(kane, q, u)), _named(q), _named(u))
+    equations = SympyEquations(Translation(t, _find_meanings(kane, q, u)), _to_plain_symbols(q), _to_plain_symbols(u))
     o, m = len(u), len(kane._f_nh)
     q_dot, u_dot = list(map(der, equations.q)), list(map(der, equations.u))
     K = getattr(kane, "_k_kqdot_implicit", kane._k_kqdot)
@@ -148,7 +148,9 @@ def _kane(kane: Any, reactions: Sequence[Any]) -> SympyEquations:
     if kane._uaux:
         _add_reactions(equations, kane.auxiliary_eqs, u_dot, [plain_name(r) for r in reactions])
     independent_u = u[: o - m]
-    equations.independent = [str(s) for s in (*equations.q[: len(q) - len(kane._qdep)], *_named(independent_u))]
+    equations.independent = [
+        str(s) for s in (*equations.q[: len(q) - len(kane._qdep)], *_to_plain_symbols(independent_u))
+    ]
     return equations
 
 
@@ -160,10 +162,10 @@ def _form_kanes_equations(kane: Any) -> None:
     kane.kanes_equations()
 
 
-def _meanings_of(kane: Any, q: Sequence[Expr], u: Sequence[Expr]) -> dict[Expr, Any]:
+def _find_meanings(kane: Any, q: Sequence[Expr], u: Sequence[Expr]) -> dict[Expr, Any]:
     """Return what states, their rates and auxiliary speeds become; q'' is asked for only where it was left over."""
     t = dynamicsymbols._t
-    meanings: dict[Expr, Any] = dict(zip((*q, *u), _named((*q, *u)), strict=True))
+    meanings: dict[Expr, Any] = dict(zip((*q, *u), _to_plain_symbols((*q, *u)), strict=True))
     meanings |= {s.diff(t): der(meanings[s]) for s in (*q, *u)}
     meanings |= {s: sympy.S.Zero for a in kane._uaux for s in (a, a.diff(t))}
     for s, rate in (kane._qdot_u_map or {}).items():
@@ -199,9 +201,9 @@ def _lagrange(lagrange: Any) -> SympyEquations:
         lagrange.form_lagranges_equations()
     t = dynamicsymbols._t
     q, n, m = list(lagrange.q), len(lagrange.q), len(lagrange.coneqs)
-    names = _named(q)
+    names = _to_plain_symbols(q)
     u = [sympy.Symbol(f"{name}_dot", real=True) for name in names]
-    multipliers = _named(list(lagrange.lam_vec))
+    multipliers = _to_plain_symbols(list(lagrange.lam_vec))
     meanings: dict[Expr, Any] = dict(zip(q, names, strict=True))
     meanings |= {s.diff(t): v for s, v in zip(q, u, strict=True)}
     meanings |= {s.diff(t, 2): der(v) for s, v in zip(q, u, strict=True)}
@@ -225,6 +227,6 @@ def _lagrange(lagrange: Any) -> SympyEquations:
     return equations
 
 
-def _named(functions: Sequence[Expr]) -> list[Symbol]:
+def _to_plain_symbols(functions: Sequence[Expr]) -> list[Symbol]:
     """Return the plain symbols of functions of time."""
     return [sympy.Symbol(plain_name(f), real=True) for f in functions]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from fmilin.models.declaration import Declaration, Given, Symbol, der
-from fmilin.models.kane.form import KaneForm, LinearRow, in_order_of, linear_row, plain_name
+from fmilin.models.declaration import Declaration, ModelArguments, Symbol, der
+from fmilin.models.kane.form import KaneForm, LinearRow, linear_row, order_rows, plain_name
 from fmilin.models.labels import Expr, Name
 from fmilin.support.kinds import require_field_containers
 
@@ -80,47 +80,47 @@ class _EquationReader:
         return tuple(rows)
 
 
-def form_of(
-    declaration: Declaration, given: KaneEquations, inputs: Sequence[Name], parameters: Iterable[Name]
+def build_form(
+    declaration: Declaration, equations: KaneEquations, inputs: Sequence[Name], parameters: Iterable[Name]
 ) -> KaneForm:
     """Return the checked form; problems are noted in ``declaration``, where names become known."""
-    texts = [f.name for f in fields(given) if isinstance(getattr(given, f.name), str)]
+    texts = [f.name for f in fields(equations) if isinstance(getattr(equations, f.name), str)]
     if texts:
         declaration.problems.append(f"{', '.join(texts)} should be given as lists, even with a single entry")
         declaration.raise_problems()
-    q = declaration.declare(given.q, "a coordinate")
-    u = declaration.declare(given.u, "a speed")
+    q = declaration.declare(equations.q, "a coordinate")
+    u = declaration.declare(equations.u, "a speed")
     r = declaration.declare(inputs, "an input")
     p = declaration.declare(parameters, "a parameter")
-    multipliers = declaration.declare(given.multipliers, "a multiplier")
+    multipliers = declaration.declare(equations.multipliers, "a multiplier")
     q_dot, u_dot = tuple(map(der, q)), tuple(map(der, u))
     declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
-    n, o, m, k = len(q), len(u), len(list(given.f_v)), len(multipliers)
+    n, o, m, k = len(q), len(u), len(list(equations.f_v)), len(multipliers)
     t = declaration.time
     reader = _EquationReader(declaration, {t, *r, *p})
     dynamic = o - m + k
-    f_0 = reader.block("f_0", given.f_0, n, (*q, *q_dot))
-    f_1 = reader.block("f_1", given.f_1, n, (*q, *u))
-    f_2 = reader.block("f_2", given.f_2, dynamic, (*q, *u_dot))
-    f_3 = reader.block("f_3", given.f_3, dynamic, (*q, *q_dot, *u))
-    f_4 = reader.block("f_4", given.f_4, dynamic if list(given.f_4) else 0, (*q, *multipliers)) or [0] * dynamic
-    f_c = reader.block("f_c", given.f_c, len(list(given.f_c)), q)
-    f_v = reader.block("f_v", given.f_v, m, (*q, *u))
+    f_0 = reader.block("f_0", equations.f_0, n, (*q, *q_dot))
+    f_1 = reader.block("f_1", equations.f_1, n, (*q, *u))
+    f_2 = reader.block("f_2", equations.f_2, dynamic, (*q, *u_dot))
+    f_3 = reader.block("f_3", equations.f_3, dynamic, (*q, *q_dot, *u))
+    f_4 = reader.block("f_4", equations.f_4, dynamic if list(equations.f_4) else 0, (*q, *multipliers)) or [0] * dynamic
+    f_c = reader.block("f_c", equations.f_c, len(list(equations.f_c)), q)
+    f_v = reader.block("f_v", equations.f_v, m, (*q, *u))
     reader.rows("f_1", f_1, u)
-    kinematics = in_order_of(q_dot, reader.rows("f_0", [a + b for a, b in zip(f_0, f_1, strict=True)], q_dot))
+    kinematics = order_rows(q_dot, reader.rows("f_0", [a + b for a, b in zip(f_0, f_1, strict=True)], q_dot))
     velocity = reader.rows("f_v", f_v, u)
     f_2_to_4 = [a + b + c for a, b, c in zip(f_2, f_3, f_4, strict=True)]
     dynamics = reader.rows("f_2", f_2_to_4, (*u_dot, *multipliers))
-    if given.f_a is None:
+    if equations.f_a is None:
         acceleration = derivative_of_velocity_constraints(velocity, t, dict(zip(q, q_dot, strict=True)), r)
     else:
-        f_a = reader.block("f_a", given.f_a, m, (*q, *q_dot, *u, *u_dot))
+        f_a = reader.block("f_a", equations.f_a, m, (*q, *q_dot, *u, *u_dot))
         acceleration = reader.rows("f_a", f_a, u_dot)
     names = [f"f_c[{i + 1}]" for i in range(len(f_c))] + [row.name for row in velocity]
-    if given.names and len(given.names) != len(names):
-        declaration.problems.append(f"there are {len(given.names)} names for {len(names)} constraints")
-    elif given.names:
-        names = [str(name) for name in given.names]
+    if equations.names and len(equations.names) != len(names):
+        declaration.problems.append(f"there are {len(equations.names)} names for {len(names)} constraints")
+    elif equations.names:
+        names = [str(name) for name in equations.names]
     return KaneForm(
         time=t,
         q=q,
@@ -156,19 +156,21 @@ def derivative_of_velocity_constraints(
     return tuple(rows)
 
 
-def kane_form(declaration: Declaration, equations: SympyEquations, given: Given) -> tuple[KaneForm, Given]:
+def kane_form(
+    declaration: Declaration, equations: SympyEquations, arguments: ModelArguments
+) -> tuple[KaneForm, ModelArguments]:
     """Return the form, and what was given with plain names and symbols; problems are noted in ``declaration``."""
-    given = _in_plain_names(equations, given)
-    inputs = _inputs(declaration, equations, given)
-    independent = given.labels.independent or tuple(equations.independent)
-    given = replace(given, inputs=inputs, labels=replace(given.labels, independent=independent))
+    arguments = _in_plain_names(equations, arguments)
+    inputs = _inputs(declaration, equations, arguments)
+    independent = arguments.labels.independent or tuple(equations.independent)
+    arguments = replace(arguments, inputs=inputs, labels=replace(arguments.labels, independent=independent))
     q = declaration.declare(equations.q, "a coordinate")
     u = declaration.declare(equations.u, "a speed")
-    given.declare(declaration)
+    arguments.declare(declaration)
     multipliers = declaration.declare(equations.multipliers, "a multiplier")
     q_dot, u_dot = tuple(map(der, q)), tuple(map(der, u))
     declaration.derived |= {str(w): w for w in (*q_dot, *u_dot)}
-    names = {str(p) for p in (*given.parameters, *inputs)}
+    names = {str(p) for p in (*arguments.parameters, *inputs)}
     unknown = [name for name in (*equations.translate.constants, *equations.translate.dynamic) if name not in names]
     for name in sorted(set(unknown)):
         declaration.problems.append(f"'{name}' appears in the equations and has no value: give it in parameters")
@@ -180,51 +182,51 @@ def kane_form(declaration: Declaration, equations: SympyEquations, given: Given)
         q_dot=q_dot,
         u_dot=u_dot,
         inputs=tuple(declaration.symbols[name] for name in inputs),
-        parameters=tuple(declaration.symbols[str(p)] for p in given.parameters),
+        parameters=tuple(declaration.symbols[str(p)] for p in arguments.parameters),
         multipliers=multipliers,
         configuration_names=tuple(f"f_c[{i + 1}]" for i in range(len(equations.f_c))),
         f_c=tuple(equations.f_c),
         velocity=tuple(equations.velocity),
         acceleration=tuple(equations.acceleration),
-        kinematics=in_order_of(q_dot, equations.kinematics),
+        kinematics=order_rows(q_dot, equations.kinematics),
         dynamics=tuple(equations.dynamics),
     )
     _check_contents(declaration, form, equations)
-    return form, given
+    return form, arguments
 
 
-def _in_plain_names(equations: SympyEquations, given: Given) -> Given:
+def _in_plain_names(equations: SympyEquations, arguments: ModelArguments) -> ModelArguments:
     """Replace functions of time by their names, in keys and in outputs."""
     before = dict(equations.translate.dynamic), dict(equations.translate.constants)
-    outputs = {n: equations.translate(c) if isinstance(c, sympy.Basic) else c for n, c in given.outputs.items()}
+    outputs = {n: equations.translate(c) if isinstance(c, sympy.Basic) else c for n, c in arguments.outputs.items()}
     # outputs alone make no inputs and need no values
     equations.translate.dynamic, equations.translate.constants = before
-    labels = given.labels
-    return Given(
-        inputs=[plain_name(r) for r in given.inputs],
-        parameters=_named(given.parameters),
+    labels = arguments.labels
+    return ModelArguments(
+        inputs=[plain_name(r) for r in arguments.inputs],
+        parameters=_name_keys(arguments.parameters),
         outputs=outputs,
-        start=_named(given.start),
+        start=_name_keys(arguments.start),
         labels=replace(
             labels,
-            units=_named(labels.units),
-            nominals=_named(labels.nominals),
-            descriptions=_named(labels.descriptions),
+            units=_name_keys(labels.units),
+            nominals=_name_keys(labels.nominals),
+            descriptions=_name_keys(labels.descriptions),
             independent=tuple(plain_name(s) for s in labels.independent),
         ),
     )
 
 
-def _inputs(declaration: Declaration, equations: SympyEquations, given: Given) -> list[str]:
+def _inputs(declaration: Declaration, equations: SympyEquations, arguments: ModelArguments) -> list[str]:
     """Return the inputs: those that were named, else all specified functions, each before its derivatives."""
-    constants = {str(p) for p in given.parameters}
+    constants = {str(p) for p in arguments.parameters}
     appearing = [name for name in equations.translate.dynamic if name not in constants]
     prescribing = [name for name in appearing if _in_constraints(equations, name)]
     for name in prescribing:
         chain = (str(der(name)), str(der(der(name))))
         appearing += [d for d in chain if d not in appearing]
-    if given.inputs:
-        chosen = [str(r) for r in given.inputs]
+    if arguments.inputs:
+        chosen = [str(r) for r in arguments.inputs]
         missing = [name for name in appearing if name not in chosen]
         declaration.problems += [f"'{name}' appears in the equations and is not among the inputs" for name in missing]
         return chosen
@@ -268,5 +270,5 @@ def _parts(row: LinearRow) -> list[Any]:
     return [row.rest, *row.coefficients.values()]
 
 
-def _named(values: Mapping[Any, Any]) -> dict[str, Any]:
+def _name_keys(values: Mapping[Any, Any]) -> dict[str, Any]:
     return {plain_name(key): value for key, value in values.items()}

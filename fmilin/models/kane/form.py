@@ -23,9 +23,9 @@ from fmilin.models.declaration import (
     ExplicitEquations,
     Symbol,
     SymbolicConstraint,
+    build_named_constraint,
     der,
-    named_constraint,
-    rate_along,
+    differentiate_in_time,
     vanishes,
 )
 from fmilin.models.labels import Expr
@@ -93,20 +93,20 @@ class KaneForm:
         return tuple(row.expression for row in self.velocity)
 
 
-def in_order_of(symbols: Sequence[Symbol], rows: Sequence[LinearRow]) -> tuple[LinearRow, ...]:
+def order_rows(symbols: Sequence[Symbol], rows: Sequence[LinearRow]) -> tuple[LinearRow, ...]:
     """Return the rows, each that holds one of ``symbols`` alone in the place of that symbol if that is free."""
     if len(rows) != len(symbols):
         return tuple(rows)
     ordered: dict[int, LinearRow] = {}
-    others: list[LinearRow] = []
+    unmatched: list[LinearRow] = []
     for row in rows:
         index = symbols.index(next(iter(row.coefficients))) if len(row.coefficients) == 1 else -1
         if index >= 0 and index not in ordered:
             ordered[index] = row
         else:
-            others.append(row)
-    left = iter(others)
-    return tuple(ordered[i] if i in ordered else next(left) for i in range(len(rows)))
+            unmatched.append(row)
+    remaining = iter(unmatched)
+    return tuple(ordered[i] if i in ordered else next(remaining) for i in range(len(rows)))
 
 
 class SymbolsIn:
@@ -145,7 +145,7 @@ class _LinearTerms:
 
     def __init__(self, symbols: Sequence[Symbol], inside: SymbolsIn) -> None:
         self._symbols, self._inside = tuple(symbols), inside
-        self._wanted = frozenset(symbols)
+        self._symbol_set = frozenset(symbols)
         self._separations: dict[Expr, tuple[dict[Symbol, Expr], Expr]] = {}
         self.nonlinear: set[Symbol] = set()
         """Symbols that were met in something else than a sum or a product with what is free of them."""
@@ -158,24 +158,24 @@ class _LinearTerms:
     def _of(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
         separation = self._separations.get(e)
         if separation is None:
-            separation = self._separations[e] = self._separated(e)
+            separation = self._separations[e] = self._separate(e)
         return separation
 
-    def _separated(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
-        present = self._inside(e) & self._wanted
+    def _separate(self, e: Expr) -> tuple[dict[Symbol, Expr], Expr]:
+        present = self._inside(e) & self._symbol_set
         if not present:
             return {}, e
         if e.is_Symbol:
             return {e: sympy.S.One}, sympy.S.Zero
         if e.is_Add:
             parts = [self._of(term) for term in e.args]
-            slopes = {w: sympy.Add(*(c[w] for c, _ in parts if w in c)) for w in present}
-            return slopes, sympy.Add(*(rest for _, rest in parts))
-        moving = [factor for factor in e.args if self._inside(factor) & self._wanted]
+            coefficients = {w: sympy.Add(*(c[w] for c, _ in parts if w in c)) for w in present}
+            return coefficients, sympy.Add(*(rest for _, rest in parts))
+        moving = [factor for factor in e.args if self._inside(factor) & self._symbol_set]
         if e.is_Mul and len(moving) == 1:
-            others = sympy.Mul(*(factor for factor in e.args if factor is not moving[0]))
-            slopes, rest = self._of(moving[0])
-            return {w: others * c for w, c in slopes.items()}, others * rest
+            other_factors = sympy.Mul(*(factor for factor in e.args if factor is not moving[0]))
+            coefficients, rest = self._of(moving[0])
+            return {w: other_factors * c for w, c in coefficients.items()}, other_factors * rest
         self.nonlinear |= present
         return {}, sympy.S.Zero
 
@@ -193,7 +193,7 @@ class _Kinematics:
         return tuple(dict.fromkeys(w for row in self.remaining for w in row.coefficients))
 
 
-def solved_form(form: KaneForm) -> ExplicitEquations:
+def build_explicit_equations(form: KaneForm) -> ExplicitEquations:
     """Return the equations with q', u' and lambda as unknowns of a linear system."""
     kinematics = _explicit(form.kinematics, numbers_only=True)
     inside = SymbolsIn()
@@ -220,19 +220,19 @@ def solved_form(form: KaneForm) -> ExplicitEquations:
     )
 
 
-def constraints_of(form: KaneForm, equations: ExplicitEquations) -> list[Constraint]:
+def list_constraints(form: KaneForm, equations: ExplicitEquations) -> list[Constraint]:
     """Return f_c, with its rate where that can be written down in the speeds, and f_v."""
     rates = dict(zip(form.states, equations.derivatives, strict=True))
     unknown = set(equations.unknowns)
     inputs = set(form.inputs)
     constraints = []
     for name, f_c in zip(form.configuration_names, form.f_c, strict=True):
-        rate = rate_along(f_c, rates, form.time)
+        rate = differentiate_in_time(f_c, rates, form.time)
         hidden = rate.free_symbols & unknown or f_c.free_symbols & inputs or vanishes(rate)
-        constraints.append(named_constraint(SymbolicConstraint(f_c, name), f_c, None if hidden else rate))
+        constraints.append(build_named_constraint(SymbolicConstraint(f_c, name), f_c, None if hidden else rate))
     for row in form.velocity:
         f_v = row.expression
-        constraints.append(named_constraint(SymbolicConstraint(f_v, row.name, "velocity"), f_v, None))
+        constraints.append(build_named_constraint(SymbolicConstraint(f_v, row.name, "velocity"), f_v, None))
     return constraints
 
 
@@ -257,8 +257,8 @@ def _explicit(rows: Sequence[LinearRow], *, numbers_only: bool) -> _Kinematics:
 def _without_explicit(row: LinearRow, explicit: Mapping[Symbol, Expr]) -> LinearRow:
     """Move the rates that are explicit into the rest."""
     explicit_terms = [c * explicit[w] for w, c in row.coefficients.items() if w in explicit]
-    left = {w: c for w, c in row.coefficients.items() if w not in explicit}
-    return LinearRow(row.name, left, sympy.Add(row.rest, *explicit_terms))
+    implicit_coefficients = {w: c for w, c in row.coefficients.items() if w not in explicit}
+    return LinearRow(row.name, implicit_coefficients, sympy.Add(row.rest, *explicit_terms))
 
 
 def _all_explicit(form: KaneForm) -> Mapping[Symbol, Expr]:

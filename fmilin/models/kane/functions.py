@@ -65,17 +65,17 @@ class KaneFunctions:
         self._arguments, self._q_dot, self._w = map(self._graph.declare, (self.symbols, form.q_dot, unknowns))
         u, r = self._arguments[1 + n : 1 + n + o], self._arguments[1 + n + o : 1 + n + o + len(form.inputs)]
         self._columns = ca.vertcat(self._arguments[: 1 + n], self._q_dot, u, r)
-        V, v = self._separated(form.velocity, form.u)
+        V, v = self._separate_coefficients(form.velocity, form.u)
         blocks = [
             ca.vertcat(self._graph.column(form.f_c), V @ u + v),
-            *self._separated(form.kinematics, form.q_dot),
-            *self._separated((*form.acceleration, *form.dynamics), unknowns),
+            *self._separate_coefficients(form.kinematics, form.q_dot),
+            *self._separate_coefficients((*form.acceleration, *form.dynamics), unknowns),
         ]
         self._f_c_and_f_v, self._K, self._k, self._W, self._b = ca.cse(blocks)
         explicit = self._K.is_constant() and np.array_equal(np.array(ca.DM(self._K)), np.eye(n))
         self._kinematics_are_explicit = bool(explicit)
 
-    def _separated(self, rows: Sequence[LinearRow], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
+    def _separate_coefficients(self, rows: Sequence[LinearRow], symbols: Sequence[Symbol]) -> tuple[SX, SX]:
         """Return the coefficients of ``symbols`` in the rows, and the rest of the rows."""
         columns = {w: j for j, w in enumerate(symbols)}
         coefficients = {

@@ -16,10 +16,10 @@ from fmilin.manifold.frame import kept_states
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.model.equations import SymbolicSystem
 from fmilin.model.interface import OperatingPoint
-from fmilin.models.declaration import Declaration, Given, assembled
+from fmilin.models.declaration import Declaration, ModelArguments, assemble_system
 from fmilin.models.engine import InterfaceChoice
-from fmilin.models.kane.equations import KaneEquations, form_of, kane_form
-from fmilin.models.kane.form import KaneForm, constraints_of, solved_form
+from fmilin.models.kane.equations import KaneEquations, build_form, kane_form
+from fmilin.models.kane.form import KaneForm, build_explicit_equations, list_constraints
 from fmilin.models.kane.functions import Expansion, KaneFunctions, Numerics, check_constraints
 from fmilin.models.kane.procedure import (
     Matrices,
@@ -51,7 +51,7 @@ class KaneNumeric(SystemFunctions):
         self.coordinate_rates = coordinate_rates
 
     def solver(self, W: Any, t: float) -> Factors:
-        """Return the factors of W; singular kinematic or dynamic equations are refused."""
+        """Return the factors of W; singular kinematic or dynamic equations are rejected."""
         try:
             return super().solver(W, t)
         except NumericalError:
@@ -65,16 +65,16 @@ class KaneNumeric(SystemFunctions):
 class KaneEngine(SystemEngine):
     """Kane's equations: their form as functions, shared by all choices of inputs and outputs, beside W w = r."""
 
-    visit_seconds = 1e-4
-    whole_slopes = True
+    evaluation_seconds = 1e-4
+    has_all_derivatives = True
 
     def __init__(self, system: SymbolicSystem, functions: KaneFunctions) -> None:
         super().__init__(system)
         self.form_functions, self.form = functions, functions.form
         form, n = functions.form, len(functions.form.q)
         self.freedoms_known = not system.constraints and n == len(form.u)
-        given = [str(s) for s in (form.time, *form.states, *system.inputs, *system.parameters)]
-        self._order = np.array([given.index(str(s)) for s in functions.symbols], dtype=np.intp)
+        declared_symbols = [str(s) for s in (form.time, *form.states, *system.inputs, *system.parameters)]
+        self._order = np.array([declared_symbols.index(str(s)) for s in functions.symbols], dtype=np.intp)
         # where the inputs stand among the columns of J
         self.input_columns = [1 + n + len(form.states) + form.inputs.index(r) for r in system.inputs]
 
@@ -93,12 +93,14 @@ class KaneEngine(SystemEngine):
         return KaneNumeric(system, [str(w) for w in self.form.q_dot])
 
 
-def engine_of(declaration: Declaration, form: KaneForm, given: Given, numerics: Numerics | None) -> KaneEngine:
+def build_engine(
+    declaration: Declaration, form: KaneForm, arguments: ModelArguments, numerics: Numerics | None
+) -> KaneEngine:
     """Return the engine of a form, checked against its own constraints."""
     declaration.raise_problems()
-    equations = solved_form(form)
-    declaration.derived |= equations.named()
-    system = assembled(declaration, equations, constraints_of(form, equations), given)
+    equations = build_explicit_equations(form)
+    declaration.derived |= equations.derived_names()
+    system = assemble_system(declaration, equations, list_constraints(form, equations), arguments)
     functions = KaneFunctions(form, numerics or Numerics())
     check_constraints(functions, system)
     return KaneEngine(system, functions)
@@ -113,13 +115,13 @@ _KINKED = (
 @lru_cache(maxsize=16)
 def are_smooth(expressions: tuple[Any, ...]) -> bool:
     """Whether no function in sympy expressions has a kink: no absolute values, signs or case distinctions."""
-    stack, seen = list(expressions), set()
+    stack, visited = list(expressions), set()
     while stack:  # what expressions share is looked at once
         e = stack.pop()
         if isinstance(e, _KINKED):
             return False
-        if e not in seen:
-            seen.add(e)
+        if e not in visited:
+            visited.add(e)
             stack.extend(e.args)
     return True
 
@@ -189,9 +191,9 @@ class KaneModel(SymbolicModel):
         numerics: Numerics | None = None,
     ) -> None:
         declaration = Declaration(name)
-        given = Given(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
-        form = form_of(declaration, equations, given.inputs, given.parameters)
-        NativeModel.__init__(self, engine_of(declaration, form, given, numerics))
+        arguments = ModelArguments(inputs, parameters or {}, outputs or {}, start or {}, labels or Labels())
+        form = build_form(declaration, equations, arguments.inputs, arguments.parameters)
+        NativeModel.__init__(self, build_engine(declaration, form, arguments, numerics))
 
     @classmethod
     def from_sympy(
@@ -227,13 +229,13 @@ class KaneModel(SymbolicModel):
         reactions : sequence
             The unknown forces of the auxiliary equations, where they cannot be told from inputs.
         """
-        from fmilin.models.kane.conversion import equations_in
+        from fmilin.models.kane.conversion import read_sympy_equations
 
-        equations = equations_in(method, reactions)
-        given = Given(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
+        equations = read_sympy_equations(method, reactions)
+        arguments = ModelArguments(inputs or (), parameters or {}, outputs or {}, start or {}, labels or Labels())
         declaration = Declaration(name)
-        form, given = kane_form(declaration, equations, given)
-        return cls._of(engine_of(declaration, form, given, numerics), InterfaceChoice())
+        form, arguments = kane_form(declaration, equations, arguments)
+        return cls._of(build_engine(declaration, form, arguments, numerics), InterfaceChoice())
 
     @property
     def form(self) -> KaneForm:
@@ -261,17 +263,17 @@ class KaneModel(SymbolicModel):
         for point in points:
             require_sizes(self, point)
         matrices: list[Matrices] = []
-        partition = self._partition_for(points, independent)
+        partition = self._choose_partition(points, independent)
         for first in range(0, len(points), MAX_BATCH_POINTS):
-            some = points[first : first + MAX_BATCH_POINTS]
-            t, x, u = ([getattr(point, part) for point in some] for part in ("time", "states", "inputs"))
+            batch = points[first : first + MAX_BATCH_POINTS]
+            t, x, u = ([getattr(point, part) for point in batch] for part in ("time", "states", "inputs"))
             arguments = self.engine.arguments(np.array(t), np.array(x), self._full(np.array(u)))
-            matrices += self._eliminated(self.engine.form_functions.at(arguments), partition)
+            matrices += self._eliminate_dependent(self.engine.form_functions.at(arguments), partition)
         return matrices
 
     def partition(self, independent: Sequence[str]) -> Partition:
         """Return the partition that keeps the ``independent`` states."""
-        return Partition.named(independent, self.form, self.states, self.info.name)
+        return Partition.from_names(independent, self.form, self.states, self.info.name)
 
     def linearize_symbolic(
         self,
@@ -296,7 +298,7 @@ class KaneModel(SymbolicModel):
         """
         chosen = tuple(independent) if independent is not None else self.independent
         if not chosen:
-            raise UsageError("A symbolic linearization needs to know the independent states: name them.")
+            raise UsageError("A symbolic linearization needs the independent states: name them with independent=.")
         return linearize_symbolic(self.form, self.info.name, values or {}, self.partition(chosen), simplify=simplify)
 
     @property
@@ -307,7 +309,7 @@ class KaneModel(SymbolicModel):
     def second_order_form(self, t: float, x: FloatArray, u: FloatArray) -> None:
         """Return None: the equations are not in Lagrange's form."""
 
-    def _eliminated(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
+    def _eliminate_dependent(self, expansion: Expansion, partition: Partition) -> list[Matrices]:
         inputs = self._input_columns
         C = dependence(self.form, expansion.J, inputs, partition, self._scales)
         worst = float(np.max(C.condition_number))
@@ -320,7 +322,7 @@ class KaneModel(SymbolicModel):
             )
         return eliminate(self.form, expansion, inputs, partition, C)
 
-    def _partition_for(
+    def _choose_partition(
         self, points: Sequence[OperatingPoint], independent: Sequence[str] | Partition | None
     ) -> Partition:
         if isinstance(independent, Partition):
@@ -328,8 +330,10 @@ class KaneModel(SymbolicModel):
         names = self.independent if independent is None else independent
         if names or not points:
             return self.partition(names)
-        kept, n = kept_states(self, points[0]), len(self.form.q)
-        return Partition.keeping([i for i in kept if i < n], [i - n for i in kept if i >= n], n, len(self.form.u))
+        independent_states, n = kept_states(self, points[0]), len(self.form.q)
+        return Partition.from_independent(
+            [i for i in independent_states if i < n], [i - n for i in independent_states if i >= n], n, len(self.form.u)
+        )
 
     @cached_property
     def _scales(self) -> FloatArray:

@@ -41,7 +41,7 @@ class Partition:
     u_d: tuple[int, ...]
 
     @classmethod
-    def keeping(cls, q_i: Sequence[int], u_i: Sequence[int], n: int, o: int) -> Partition:
+    def from_independent(cls, q_i: Sequence[int], u_i: Sequence[int], n: int, o: int) -> Partition:
         """Return the partition with these independent coordinates out of n, and speeds out of o."""
         return cls(
             tuple(q_i),
@@ -51,21 +51,23 @@ class Partition:
         )
 
     @classmethod
-    def named(cls, independent: Sequence[str], form: KaneForm, states: Signals, model: str) -> Partition:
+    def from_names(cls, independent: Sequence[str], form: KaneForm, states: Signals, model: str) -> Partition:
         """Return the partition that keeps the named states."""
         n, o = len(form.q), len(form.u)
         if isinstance(independent, str):
-            raise UsageError("'independent' is a sequence of names: write independent=['...'] even for a single one.")
+            raise UsageError(
+                "'independent' must be a sequence of names: write independent=['...'] even for a single one."
+            )
         indices = [states.index_of(name, "a state of the model") for name in independent]
         q_i, u_i = [i for i in indices if i < n], [i - n for i in indices if i >= n]
-        wanted = (n - len(form.f_c), o - len(form.velocity))
-        if (len(set(q_i)), len(set(u_i))) != wanted or len(indices) != form.order:
+        required_counts = (n - len(form.f_c), o - len(form.velocity))
+        if (len(set(q_i)), len(set(u_i))) != required_counts or len(indices) != form.order:
             raise UsageError(
                 f"{len(q_i)} coordinates and {len(u_i)} speeds were named as independent, but '{model}' has "
-                f"{wanted[0]} and {wanted[1]}: {n} coordinates under {len(form.f_c)} configuration constraints, "
-                f"{o} speeds under {len(form.velocity)} velocity constraints."
+                f"{required_counts[0]} and {required_counts[1]}: {n} coordinates under {len(form.f_c)} configuration "
+                f"constraints, {o} speeds under {len(form.velocity)} velocity constraints."
             )
-        return cls.keeping(q_i, u_i, n, o)
+        return cls.from_independent(q_i, u_i, n, o)
 
     @property
     def states(self) -> tuple[int, ...]:
@@ -224,7 +226,7 @@ def linearize_symbolic(
     M, A_q, A_u = gradient(rows, form.unknowns), -gradient(rows, form.q), -gradient(rows, form.u)
     A_tilde = ((A_q + A_u * C_1) * C_0).row_join(A_u * C_2)
     B_tilde = -gradient(rows, form.inputs) + A_q * D_0 + A_u * (C_1 * D_0 + D_2)
-    A_prime, B_prime = _solved(M, A_tilde).applyfunc(tidy), _solved(M, B_tilde).applyfunc(tidy)
+    A_prime, B_prime = _solve_symbolically(M, A_tilde).applyfunc(tidy), _solve_symbolically(M, B_tilde).applyfunc(tidy)
     states = list(partition.states)
     lower = (C_1 * C_0).row_join(C_2)
     T = C_0.row_join(sympy.zeros(len(form.q), C_2.cols)).col_join(lower).applyfunc(tidy)
@@ -244,8 +246,8 @@ def _require_small(form: KaneForm, name: str) -> None:
     size += sum(int(row.expression.count_ops()) for row in form.dynamics)
     if size > MAX_OPERATIONS:
         raise UsageError(
-            f"The equations of '{name}' have {size} operations; symbolic matrices are made up to {MAX_OPERATIONS}. Use "
-            "linearize() or matrices() at the points that matter: they are as exact, and quick."
+            f"The equations of '{name}' have {size} operations; symbolic matrices are made up to {MAX_OPERATIONS}. "
+            "Use linearize() or matrices() at the points of interest: they are as exact, and fast."
         )
 
 
@@ -256,8 +258,8 @@ def _substitution(form: KaneForm, values: Mapping[Name, Any]) -> dict[Any, Any]:
         if str(name) not in symbols:
             raise UnknownNameError.among(str(name), symbols, "a state, an input or a parameter of the model")
         expression = sympy.sympify(value)
-        own = {s: symbols.get(str(s), sympy.Symbol(str(s), real=True)) for s in expression.free_symbols}
-        substitution[symbols[str(name)]] = expression.xreplace(own)
+        known_symbols = {s: symbols.get(str(s), sympy.Symbol(str(s), real=True)) for s in expression.free_symbols}
+        substitution[symbols[str(name)]] = expression.xreplace(known_symbols)
     return substitution
 
 
@@ -270,7 +272,7 @@ def _rates(form: KaneForm, at: Mapping[Any, Any], tidy: Any) -> dict[Any, Any]:
             len(rows), len(symbols), [_at(row.coefficients.get(w, 0), at, rates) for row in rows for w in symbols]
         )
         right = sympy.Matrix(len(rows), 1, [-_at(row.rest, at, rates) for row in rows])
-        solution = _solved(M.applyfunc(tidy), right.applyfunc(tidy))
+        solution = _solve_symbolically(M.applyfunc(tidy), right.applyfunc(tidy))
         rates |= {w: tidy(solution[i]) for i, w in enumerate(symbols)}
     return rates
 
@@ -285,13 +287,13 @@ def _dependence(form: KaneForm, partition: Partition, gradient: Any) -> tuple[Ma
     u_i, u_d = (sympy.eye(len(form.u))[:, list(part)] for part in (partition.u_i, partition.u_d))
     G_c, D_c = gradient(form.f_c, form.q), gradient(form.f_c, form.inputs)
     G_v, B, D_v = (gradient(form.f_v, symbols) for symbols in (form.q, form.u, form.inputs))
-    on_q = -q_d * _solved(G_c * q_d, (G_c * q_i).row_join(D_c))
-    on_u = -u_d * _solved(B * u_d, G_v.row_join(B * u_i).row_join(D_v))
+    on_q = -q_d * _solve_symbolically(G_c * q_d, (G_c * q_i).row_join(D_c))
+    on_u = -u_d * _solve_symbolically(B * u_d, G_v.row_join(B * u_i).row_join(D_v))
     p, n, o = q_i.cols, len(form.q), u_i.cols
     return q_i + on_q[:, :p], on_u[:, :n], u_i + on_u[:, n : n + o], on_q[:, p:], on_u[:, n + o :]
 
 
-def _solved(M: Matrix, right: Matrix) -> Matrix:
+def _solve_symbolically(M: Matrix, right: Matrix) -> Matrix:
     """Return M^-1 right by elimination, pivots tested for being zero in fact, not in form."""
     if right.cols == 0 or right.rows == 0:
         return sympy.zeros(right.rows, right.cols)

@@ -15,8 +15,8 @@ from scipy import linalg
 
 from fmilin.errors import ConstraintError, UnknownNameError, join_first
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.given import Motions, moved_starts, own_name, velocities
-from fmilin.models.mechanism.independence import normalized
+from fmilin.models.mechanism.given import Motions, list_moved_starts, own_name, velocities
+from fmilin.models.mechanism.independence import normalize_quaternions
 from fmilin.models.mechanism.part import Placement
 from fmilin.models.mechanism.parts import Loop
 from fmilin.models.mechanism.recursions import coordinate_columns, positions
@@ -44,13 +44,13 @@ class Gap:
 class Closing:
     """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q), and what closes the gaps."""
 
-    def __init__(self, description: MechanismDescription, held: tuple[str, ...]) -> None:
-        self.description, self.held = description, held
+    def __init__(self, description: MechanismDescription, fixed_joints: tuple[str, ...]) -> None:
+        self.description, self.held = description, fixed_joints
         self.system = system = System(description)
         self.size = _size(system.description)  # in m: the unit of distances and of displacements of slides
         slides = np.linalg.norm(system.tree.axes[:, :3], axis=1) == 0
         self.scales = np.where(slides, self.size, 1.0)
-        self.free_q, self.free_v = self._free(held)  # (n,), 1 for what may change, 0 for what is held
+        self.free_q, self.free_v = self._free(fixed_joints)  # (n,), 1 for what may change, 0 for what is held
         powers = {"lines": 1, "rods": 2, "hinges": 0}  # of a length: rods compare squares, hinges measure cosines
         self.units = np.array(
             [
@@ -64,7 +64,7 @@ class Closing:
     def start(self) -> Floats:
         """The first guess, quaternions of unit length, shape (n_q,)."""
         q = np.array([q for joint in self.system.description.joints for q in joint.position])
-        return normalized(self.system, q)
+        return normalize_quaternions(self.system, q)
 
     @cached_property
     def given_velocities(self) -> Floats:
@@ -74,24 +74,26 @@ class Closing:
     @cached_property
     def stated(self) -> NDArray[np.bool_]:
         """Which velocities somebody gave, shape (n,)."""
-        given = self.description.given_speeds
-        return np.array([name in given for name in self.system.tree.state_names[1]], dtype=bool)
+        given_speeds = self.description.given_speeds
+        return np.array([name in given_speeds for name in self.system.tree.state_names[1]], dtype=bool)
 
     def _scale(self, terms: tuple[tuple[str, float], ...]) -> float:
         """Return the unit of a coupling: that of the joint that follows."""
         return float(self.scales[self.system.tree.speeds_of[terms[0][0]][0]])
 
-    def _free(self, held: tuple[str, ...]) -> tuple[Floats, Floats]:
+    def _free(self, fixed_joints: tuple[str, ...]) -> tuple[Floats, Floats]:
         tree = self.system.tree
         names, speeds = tree.state_names
         free_q, free_v = np.ones(tree.n), np.ones(tree.n)
-        free_v[[speeds.index(name) for name in held if name in speeds]] = 0.0
-        for at in [names.index(name) for name in held if name in names]:
+        free_v[[speeds.index(name) for name in fixed_joints if name in speeds]] = 0.0
+        for at in [names.index(name) for name in fixed_joints if name in names]:
             joint = next(j for j, coordinates in tree.coordinates_of.items() if at in coordinates)
-            coordinates, own = tree.coordinates_of[joint], tree.speeds_of[joint]
+            coordinates, joint_speeds = tree.coordinates_of[joint], tree.speeds_of[joint]
             i = coordinates.index(at)
-            in_ball = len(coordinates) > len(own) and i >= len(coordinates) - 4
-            free_q[list(own[-3:]) if in_ball else [own[i]]] = 0.0  # one of a quaternion holds the whole ball
+            in_ball = len(coordinates) > len(joint_speeds) and i >= len(coordinates) - 4
+            free_q[list(joint_speeds[-3:]) if in_ball else [joint_speeds[i]]] = (
+                0.0  # one of a quaternion holds the whole ball
+            )
         return free_q, free_v
 
     def values(self, q: Floats) -> Floats:
@@ -100,7 +102,9 @@ class Closing:
 
     def is_closed(self, q: Floats) -> bool:
         """Whether all loops are closed, the right way round."""
-        return bool(np.max(np.abs(self.values(q)), initial=0.0) <= LOOP_CLOSURE_TOLERANCE) and not self.turned_over(q)
+        return bool(
+            np.max(np.abs(self.values(q)), initial=0.0) <= LOOP_CLOSURE_TOLERANCE
+        ) and not self.find_reversed_loops(q)
 
     def gaps(self, q: Floats) -> tuple[Gap, ...]:
         """Return the gap of each loop and wheel."""
@@ -118,10 +122,10 @@ class Closing:
                 apart = value if length is None else np.sqrt(max(2 * value + length**2, 0.0)) - length
                 distance = float(np.hypot(distance, apart))
             sizes[name] = (distance, angle)
-        over = self.turned_over(q)
+        over = self.find_reversed_loops(q)
         return tuple(Gap(name, d, float(np.pi) if name in over else a) for name, (d, a) in sizes.items())
 
-    def turned_over(self, q: Floats) -> tuple[str, ...]:
+    def find_reversed_loops(self, q: Floats) -> tuple[str, ...]:
         """Return the loops whose axes are opposite to each other: perpendicular to all that they should be."""
         X = np.asarray(positions(self.system.tree, q))
         loops = self.system.description.loops
@@ -147,7 +151,7 @@ class Closing:
         no_input = np.zeros(self.system.nu)
         return np.asarray(self.system.state(q, np.zeros(self.system.tree.n), no_input).G)
 
-    def descended(self, q: Floats) -> Floats:
+    def minimize_gaps(self, q: Floats) -> Floats:
         """Return where damped Gauss-Newton ends: dq = -D (G D)^+ g, D the sizes of what may move.
 
         Where loops cannot be closed it ends at the least gaps, in rad and in sizes of the mechanism, and these are
@@ -159,7 +163,7 @@ class Closing:
         for _ in range(ITERATIONS):
             self.iterations += 1
             GD = self.jacobian(q)[: self.system.m_q] / self.units[:, None] * D
-            candidate = self.moved(q, D * _step(GD, g, damping))
+            candidate = self.displace(q, D * _step(GD, g, damping))
             value = self.values(candidate)
             if np.linalg.norm(value) < np.linalg.norm(g):
                 q, g, damping = candidate, value, damping / 10 if damping > 1e-6 else 0.0
@@ -169,10 +173,10 @@ class Closing:
                 damping = max(10 * damping, 1e-4)
         return q
 
-    def moved(self, q: Floats, theta: Floats) -> Floats:
+    def displace(self, q: Floats, theta: Floats) -> Floats:
         """Return the positions after a displacement theta (n,); quaternions keep their length."""
         E, _ = coordinate_columns(self.system.tree, q, np.zeros(len(theta)))
-        return normalized(self.system, q + E @ theta)
+        return normalize_quaternions(self.system, q + E @ theta)
 
     def displacement(self, q: Floats) -> Floats:
         """Return how far the joints are from the first guess, in rad or sizes of the mechanism, shape (n_q,)."""
@@ -233,12 +237,12 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     >>> [round(float(j.position[0]), 6) for j in triangle.description.joints]  # 60 and -120 degrees
     [1.047198, -2.094395]
     """
-    closing = Closing(description, _held(description, held))
+    closing = Closing(description, _resolve_fixed_joints(description, held))
     q = _nearest(closing)
     _require_closed(closing, q)
     v = _speeds(closing, q)
     return Assembly(
-        description=_started(closing, q, v),
+        description=_replace_starts(closing, q, v),
         before=closing.gaps(closing.start),
         gaps=closing.gaps(q),
         moved=float(np.max(np.abs(closing.displacement(q)), initial=0.0)),
@@ -246,7 +250,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     )
 
 
-def closed(description: MechanismDescription) -> MechanismDescription:
+def close_loops(description: MechanismDescription) -> MechanismDescription:
     """Return the description itself where its loops are closed at the start, else :func:`assemble`'s."""
     if not (description.loops or description.couplings or description.wheels or description.skates):
         return description
@@ -256,7 +260,7 @@ def closed(description: MechanismDescription) -> MechanismDescription:
     return description if closing.is_closed(q) and fits else assemble(description).description
 
 
-def _held(description: MechanismDescription, held: Sequence[str] | None) -> tuple[str, ...]:
+def _resolve_fixed_joints(description: MechanismDescription, held: Sequence[str] | None) -> tuple[str, ...]:
     if held is None:
         return tuple(description.independent)
     states = [name for joint in description.joints for name in sum(joint.state_names, ())]
@@ -267,8 +271,8 @@ def _held(description: MechanismDescription, held: Sequence[str] | None) -> tupl
 
 
 def _nearest(closing: Closing) -> Floats:
-    """Return the closed posture nearest to the guess, or else the one with the smallest gaps."""
-    first = closing.descended(closing.start) if closing.system.m_q else closing.start
+    """Return the closed configuration nearest to the guess, or else the one with the smallest gaps."""
+    first = closing.minimize_gaps(closing.start) if closing.system.m_q else closing.start
     if closing.is_closed(first):
         return first
     random = np.random.default_rng(1801)
@@ -276,12 +280,14 @@ def _nearest(closing: Closing) -> Floats:
     for k in range(RANDOM_START_COUNT):
         displacement = START_DISTANCES[k % len(START_DISTANCES)] * random.uniform(-1, 1, len(closing.scales))
         candidates.append(
-            closing.descended(closing.moved(closing.start, displacement * closing.scales * closing.free_q))
+            closing.minimize_gaps(closing.displace(closing.start, displacement * closing.scales * closing.free_q))
         )
     good = [q for q in candidates if closing.is_closed(q)]
     if good:
         return min(good, key=lambda q: float(np.linalg.norm(closing.displacement(q))))
-    return min(candidates, key=lambda q: float(np.linalg.norm(closing.values(q)) + np.pi * len(closing.turned_over(q))))
+    return min(
+        candidates, key=lambda q: float(np.linalg.norm(closing.values(q)) + np.pi * len(closing.find_reversed_loops(q)))
+    )
 
 
 def _require_closed(closing: Closing, q: Floats) -> None:
@@ -289,20 +295,21 @@ def _require_closed(closing: Closing, q: Floats) -> None:
         return
     sizes = {gap.loop: max(gap.distance / closing.size, gap.angle) for gap in closing.gaps(q)}
     worst = max(sizes.values())
-    left = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(LOOP_CLOSURE_TOLERANCE, 1e-3 * worst)]
+    open_gaps = [gap for gap in closing.gaps(q) if sizes[gap.loop] > max(LOOP_CLOSURE_TOLERANCE, 1e-3 * worst)]
     first = {gap.loop: gap for gap in closing.gaps(closing.start)}
-    gaps = join_first((f"'{gap.loop}' stays open by {gap} (first guess: {first[gap.loop]})" for gap in left), 4, "; ")
+    gaps = join_first(
+        (f"'{gap.loop}' has a gap of {gap} (first guess: {first[gap.loop]})" for gap in open_gaps), 4, "; "
+    )
     names = closing.system.tree.state_names[0]
     holding = [name for name in closing.held if name in names]
     verb = "keeps its value" if len(holding) == 1 else "keep their values"
     condition = f" while {', '.join(repr(n) for n in holding)} {verb}" if holding else ""
     best = [f"{name} = {value:.4g}" for name, value in zip(names, q, strict=True) if name not in holding]
     raise ConstraintError(
-        f"The {'loop' if len(left) == 1 else 'loops'} of the mechanism '{closing.description.name}' cannot be closed"
-        f"{condition}: {gaps}. The best posture that was found is {join_first(best, 8)}. "
-        "Check lengths and placements, or give other first positions of the joints"
-        + (", or hold others." if holding else "."),
-        residuals={gap.loop: max(gap.distance, gap.angle) for gap in left},
+        f"The {'loop' if len(open_gaps) == 1 else 'loops'} of the mechanism '{closing.description.name}' cannot be "
+        f"closed{condition}: {gaps}. The best configuration found is {join_first(best, 8)}. Check lengths and "
+        "placements, or give other initial guesses of the joints" + (", or hold others." if holding else "."),
+        residuals={gap.loop: max(gap.distance, gap.angle) for gap in open_gaps},
     )
 
 
@@ -314,12 +321,12 @@ def _speeds(closing: Closing, q: Floats) -> Floats:
     if lost:
         raise ConstraintError(
             f"No velocities of the mechanism '{closing.description.name}' keep {', '.join(map(repr, lost))} closed "
-            "while the held ones keep their values: hold fewer, or give velocities that fit each other."
+            "with the fixed velocities: fix fewer, or give consistent velocities."
         )
     return nearest
 
 
-def _started(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:
+def _replace_starts(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:
     """Return the description with new start values where they differ from the given ones."""
     tree, joints = closing.system.tree, []
     for joint in closing.description.joints:
@@ -333,9 +340,9 @@ def _started(closing: Closing, q: Floats, v: Floats) -> MechanismDescription:
         replace(loop, turn=float(q[tree.coordinates_of[loop.name][0]])) if loop.type == "helical" else loop
         for loop in closing.description.loops
     ]
-    given = closing.given_velocities
-    fastest = np.max(np.abs(given) / closing.scales, initial=0.0) or 1.0
-    changes = closing.displacement(q), (v - given) / closing.scales / fastest
-    moved = moved_starts(closing.system, (closing.start, given), (q, v), changes, closing.stated)
+    given_velocities = closing.given_velocities
+    fastest = np.max(np.abs(given_velocities) / closing.scales, initial=0.0) or 1.0
+    changes = closing.displacement(q), (v - given_velocities) / closing.scales / fastest
+    moved = list_moved_starts(closing.system, (closing.start, given_velocities), (q, v), changes, closing.stated)
     followed = {n: float(x) for n, x, by in zip(tree.state_names[1], v, closing.stated, strict=True) if x and not by}
     return replace(closing.description, joints=joints, loops=loops, moved=moved, followed=followed)

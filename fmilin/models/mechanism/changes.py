@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, ModelError, UsageError
-from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot
-from fmilin.models.engine import limit_remarks, side_of
+from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot_error
+from fmilin.models.engine import classify_side, limit_remarks
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Sensor
 from fmilin.models.mechanism.independence import Independence
-from fmilin.models.mechanism.outputs import constraint_of
+from fmilin.models.mechanism.outputs import locate_multiplier
 from fmilin.models.mechanism.part import Placement, vector
 from fmilin.models.mechanism.parts import Body, Joint, Loop
 from fmilin.models.mechanism.recursions import velocities
@@ -35,17 +35,17 @@ MOMENTS = {"xx": (0, 0), "yy": (1, 1), "zz": (2, 2), "xy": (0, 1), "xz": (0, 2),
 MASSIVE = (".mass", ".inertia.xx", ".inertia.yy", ".inertia.zz")  # without these nothing may be left that resists
 
 
-def parameters_of(description: MechanismDescription) -> dict[str, float]:
+def list_parameters(description: MechanismDescription) -> dict[str, float]:
     """Return values by name: ``BODY.mass``, ``BODY.inertia.xy``, ``JOINT.damping[1]``, ``JOINT.placement.x``, ..."""
     values = {f"gravity.{axis}": value for axis, value in zip(AXES, description.gravity, strict=True)}
     for group, fields in FIELDS.items():
         for part in getattr(description, group):
             for what in fields:
-                values |= _spelled(part, what)
+                values |= _list_numbers(part, what)
     return values
 
 
-def _spelled(part: Any, what: str) -> dict[str, float]:
+def _list_numbers(part: Any, what: str) -> dict[str, float]:
     """Return the numbers of a field of a part by name; none where it has no such number."""
     value, name = getattr(part, what), f"{part.name}.{what}"
     if isinstance(part, Body) and part.mass is None:
@@ -67,26 +67,29 @@ def is_geometric(description: MechanismDescription, names: Iterable[str]) -> boo
     return any(name.startswith(bound) or any(part in name for part in GEOMETRIC) for name in names)
 
 
-def changed(description: MechanismDescription, values: Mapping[str, float]) -> MechanismDescription:
+def change_parameters(description: MechanismDescription, values: Mapping[str, float]) -> MechanismDescription:
     """Return the description with other values; names are those that it has, and are not checked again."""
     other = copy(description)
     gravity = (values.get(f"gravity.{axis}", g) for axis, g in zip(AXES, description.gravity, strict=True))
     object.__setattr__(other, "gravity", tuple(gravity))
     for group, fields in FIELDS.items():
-        parts = [_changed_part(part, fields, values) for part in getattr(description, group)]
+        parts = [_change_part(part, fields, values) for part in getattr(description, group)]
         object.__setattr__(other, group, tuple(parts))
     joints = {joint.name: joint for joint in other.joints}
     object.__setattr__(other, "ordered_joints", tuple(joints[j.name] for j in description.ordered_joints))
     return other
 
 
-def _changed_part(part: Any, fields: tuple[str, ...], values: Mapping[str, float]) -> Any:
+def _change_part(part: Any, fields: tuple[str, ...], values: Mapping[str, float]) -> Any:
     if not any(name.startswith(f"{part.name}.") for name in values):
         return part
     changes: dict[str, Any] = {}
     for what in fields:
-        if set(own := _spelled(part, what)).intersection(values):
-            old, numbers = getattr(part, what), tuple(values.get(name, value) for name, value in own.items())
+        if set(current_numbers := _list_numbers(part, what)).intersection(values):
+            old, numbers = (
+                getattr(part, what),
+                tuple(values.get(name, value) for name, value in current_numbers.items()),
+            )
             changes[what] = numbers[0] if isinstance(old, int | float) else numbers
             if isinstance(old, Placement):
                 x, y, z = numbers
@@ -107,7 +110,7 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
     for k, (i, a) in enumerate(actuators):
         if a.control_limits:
             value = float(state.u[i])
-            side = side_of(value, *a.control_limits)
+            side = classify_side(value, *a.control_limits)
             if side == "beyond":
                 low, high = a.control_limits
                 beyond.append(f"{a.name} ({value:.6g} is outside {low:.6g} .. {high:.6g})")
@@ -115,18 +118,18 @@ def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
                 at.append((a.name, side))
                 standing.append(f"{a.name} ({value:.6g})")
         force = float(drives.F[len(drives.F) - len(actuators) + k])
-        if a.force_limits and side_of(force, *a.force_limits) != "inside":
+        if a.force_limits and classify_side(force, *a.force_limits) != "inside":
             pushed.append(f"{a.name} (force {force:.6g})")
     for joint in d.joints:
         for speed in system.tree.speeds_of[joint.name] if joint.drive_limits else ():
             force = float(drives.driven[speed])
-            if side_of(force, *joint.drive_limits) != "inside":
+            if classify_side(force, *joint.drive_limits) != "inside":
                 pushed.append(f"the joint {joint.name} (force {force:.6g})")
     return tuple(at), limit_remarks(beyond, standing, pushed)
 
 
-def opened(description: MechanismDescription, at: At, remarks: tuple[str, ...]) -> MechanismDescription:
-    """Return the description with limits that controls may cross where they stand at them, and remarks."""
+def open_limits(description: MechanismDescription, at: At, remarks: tuple[str, ...]) -> MechanismDescription:
+    """Return the description with limits that controls may cross where they stand at them, and diagnostics."""
     sides = dict(at)
     inputs = [
         replace(i, control_limits=_open(i.control_limits, sides[i.name]))
@@ -147,7 +150,7 @@ STANDSTILL_SPEED_TOLERANCE = (
 )
 
 
-def loop_of(foot: Foot) -> str:
+def name_foot_loop(foot: Foot) -> str:
     """Return the name of the loop that holds a foot."""
     return f"{foot.name}.contact"
 
@@ -170,7 +173,7 @@ class Stance:
     remarks: tuple[str, ...]
 
 
-def held(
+def hold_feet(
     system: System, feet: Sequence[Foot], q: Floats, v: Floats, u: Floats, *, stance: Stance | None = None
 ) -> MechanismDescription:
     """Return the description with feet held where q (n_q,), v (n,) put them; these and u (nu,) become start values."""
@@ -180,19 +183,19 @@ def held(
     fastest = max(1.0, float(np.abs(v).max(initial=0.0)))
     loops, sensors, contacts = [], [], []
     for foot in feet:
-        stands = _standing(system, foot, None if stance is None else stance.feet[foot.name])
+        stands = _locate_foot(system, foot, None if stance is None else stance.feet[foot.name])
         link, offset = tree.frame_of[stands.body]
         frame, w = X[link] @ offset, V[link, :3]
         p = frame[:3, 3] + frame[:3, :3] @ stands.point
         speed = float(np.linalg.norm(np.concatenate((V[link, 3:] + np.cross(w, p), w if foot.flat else ()))))
         if speed > STANDSTILL_SPEED_TOLERANCE * fastest:
             raise ConstraintError(
-                f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Give a "
-                "point where it rests."
+                f"The foot '{foot.name}' cannot be held at this point: it moves there, at {speed:.3g} m/s. Choose a "
+                "point at which it does not move."
             )
         loops.append(
             Loop(
-                loop_of(foot),
+                name_foot_loop(foot),
                 "fixed" if foot.flat else "spherical",
                 description.ground,
                 stands.body,
@@ -201,7 +204,7 @@ def held(
             )
         )
         signals = contact_signals(foot)
-        sensors += [Sensor(s.name, "contact", loop_of(foot), coordinate=i) for i, s in enumerate(signals)]
+        sensors += [Sensor(s.name, "contact", name_foot_loop(foot), coordinate=i) for i, s in enumerate(signals)]
         contacts.append(stands.contact)
     joints = [
         replace(
@@ -224,14 +227,14 @@ def held(
 
 def without_undetermined(description: MechanismDescription, independence: Independence) -> MechanismDescription:
     """Return the description without the contact forces that rigid bodies do not determine."""
-    forces = {s.name: (s.of, constraint_of(s)[0]) for s in description.sensors if s.quantity == "contact"}
+    forces = {s.name: (s.of, locate_multiplier(s)[0]) for s in description.sensors if s.quantity == "contact"}
     lost = [name for name, key in forces.items() if key in independence.undetermined]
     shared = [name for name in lost if forces[name] not in independence.vanishing]
     if not lost:
         return description
     remark = (
-        f"More is held than can move: rigid bodies do not determine the contact forces {', '.join(shared)}, which are "
-        "no outputs and are not checked."
+        f"The feet are held redundantly: rigid bodies do not determine the contact forces {', '.join(shared)}, which "
+        "are neither outputs nor checked."
     )
     return replace(
         description,
@@ -244,17 +247,17 @@ def _where(names: Sequence[str]) -> str:
     one = len(names) == 1
     return (
         f"The {'foot' if one else 'feet'} {', '.join(names)} {'is' if one else 'are'} held where "
-        f"{'it is' if one else 'they are'} at the start: this mechanism has no ground of its own to stand on."
+        f"{'it is' if one else 'they are'} at the start: this mechanism has no ground of its own."
     )
 
 
-def _standing(system: System, foot: Foot, stands: Standing | None) -> Standing:
+def _locate_foot(system: System, foot: Foot, stands: Standing | None) -> Standing:
     """Return where a foot is held: where it is known to stand, at its marker, or at the origin of its body."""
     description = system.description
     markers = {marker.name: marker for marker in description.markers}
     if stands is None and foot.at != "contact":
         raise UsageError(
-            f"'{description.name}' knows no shape of the foot '{foot.name}', which ':{foot.at}' is a point of: hold a "
+            f"'{description.name}' has no shape of the foot '{foot.name}', to which ':{foot.at}' refers: hold a "
             "[[marker]] at that point."
         )
     if stands is None:
@@ -264,9 +267,11 @@ def _standing(system: System, foot: Foot, stands: Standing | None) -> Standing:
         stands = Standing(body, point, Contact(foot, up, None if marker is None else marker.friction))
     if stands.body not in {b.name for b in description.bodies}:
         names = [*markers, *(b.name for b in description.bodies)]
-        raise unknown_foot(foot.name, names, f"a body or marker of '{description.name}' that could be held")
-    if any(loop.name == loop_of(foot) for loop in description.loops):
-        raise ModelError(f"The foot '{foot.name}' is held already.")
+        raise unknown_foot_error(foot.name, names, f"a body or marker of '{description.name}' that could be held")
+    if any(loop.name == name_foot_loop(foot) for loop in description.loops):
+        raise ModelError(f"The foot '{foot.name}' is held already. Name it once.")
     if system.tree.frame_of[stands.body][0] == 0:
-        raise ModelError(f"The foot '{foot.name}' is fixed to the ground by its joints: nothing needs to hold it.")
+        raise ModelError(
+            f"The foot '{foot.name}' is fixed to the ground by its joints, so holding it has no effect. Leave it out."
+        )
     return stands

@@ -43,7 +43,7 @@ class Moved:
     """A start value that closing the loops had to change."""
 
     state: str
-    given: float
+    given_value: float
     became: float
 
 
@@ -104,15 +104,15 @@ class MechanismDescription(TableRepr):
             if f.type.startswith("Sequence"):
                 object.__setattr__(self, f.name, tuple(getattr(self, f.name)))
         object.__setattr__(self, "gravity", vector(self.gravity, f"Gravity of the mechanism '{self.name}'"))
-        problems = [*_repeated(self), *_unknown_bodies(self), *_unknown_others(self)]
+        problems = [*_check_repetitions(self), *_check_bodies(self), *_check_references(self)]
         if not problems:
-            ordered, problems = _ordered(self)
+            ordered, problems = _order_joints(self)
             object.__setattr__(self, "ordered_joints", tuple(ordered))
         if problems:
             raise ModelError(f"The mechanism '{self.name}' cannot be built: " + " ".join(problems))
 
 
-def _repeated(d: MechanismDescription) -> list[str]:
+def _check_repetitions(d: MechanismDescription) -> list[str]:
     problems = []
     groups: list[tuple[str, list[str]]] = [
         ("bodies (the ground is one) or markers", [d.ground, *_names(d.bodies), *_names(d.markers)]),
@@ -143,7 +143,7 @@ def _constraint_names(d: MechanismDescription) -> list[str]:
     return [*_names(d.loops), *_names(d.couplings), *_names(d.wheels), *_names(d.skates)]
 
 
-def _unknown_bodies(d: MechanismDescription) -> list[str]:
+def _check_bodies(d: MechanismDescription) -> list[str]:
     bodies, problems = [d.ground, *_names(d.bodies)], []
     for part in (part for parts in (*PARTS, "inputs") for part in getattr(d, parts)):
         keys = (
@@ -158,27 +158,29 @@ def _unknown_bodies(d: MechanismDescription) -> list[str]:
     return problems
 
 
-def _unknown_others(d: MechanismDescription) -> list[str]:
+def _check_references(d: MechanismDescription) -> list[str]:
     joints, problems = {j.name: j for j in d.joints}, []
     for c in d.couplings:
-        problems += [problem for name in (c.joint, *c.followed) for problem in _one_freedom(c, name, joints)]
+        problems += [
+            problem for name in (c.joint, *c.followed) for problem in _check_one_degree_of_freedom(c, name, joints)
+        ]
     for t in d.tendons:
-        problems += [problem for name in t.joints for problem in _one_freedom(t, name, joints)]
+        problems += [problem for name in t.joints for problem in _check_one_degree_of_freedom(t, name, joints)]
     for i in d.inputs:
         if isinstance(i, JointForce):
             problems += _coordinate(i, i.joint, i.coordinate, joints)
         elif isinstance(i, Actuator):
-            problems += _driven(i, d, joints)
+            problems += _check_actuator(i, d, joints)
         elif isinstance(i, Motion):
-            problems += _one_freedom(i, i.joint, joints)
+            problems += _check_one_degree_of_freedom(i, i.joint, joints)
     for s in d.sensors:
-        problems += _sensed(s, d, joints)
+        problems += _check_sensor(s, d, joints)
     for name in d.independent:
         problems += _name("recommended states", name, _states(d), "a state")
     return problems
 
 
-def _sensed(s: elements.Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+def _check_sensor(s: elements.Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
     """Return what is wrong with what a sensor looks at."""
     actuators = _names(i for i in d.inputs if isinstance(i, Actuator))
     if s.quantity.startswith("joint_"):
@@ -195,14 +197,14 @@ def _sensed(s: elements.Sensor, d: MechanismDescription, joints: dict[str, Joint
     return []
 
 
-def _one_freedom(part: Part, name: str, joints: dict[str, Joint]) -> list[str]:
+def _check_one_degree_of_freedom(part: Part, name: str, joints: dict[str, Joint]) -> list[str]:
     problems = _coordinate(part, name, 0, joints)
     if name in joints and len(SPEEDS[joints[name].type]) > 1:
-        problems.append(f"In {part.where}: the joint '{name}' must have one freedom.")
+        problems.append(f"In {part.where}: the joint '{name}' must have one degree of freedom.")
     return problems
 
 
-def _driven(a: Actuator, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
+def _check_actuator(a: Actuator, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
     """Return what is wrong with what an actuator drives."""
     if a.tendon:
         return _name(a, a.tendon, _names(d.tendons), "a tendon")
@@ -226,8 +228,8 @@ def _coordinate(part: Part, name: str, coordinate: int, joints: dict[str, Joint]
     if coordinate in range(len(speeds)):
         return []
     return [
-        f"In {part.where}: the {joints[name].type} joint '{name}' has {len(speeds)} freedoms, so its coordinate must "
-        f"be one of {list(range(len(speeds)))}, not {coordinate}."
+        f"In {part.where}: the {joints[name].type} joint '{name}' has {len(speeds)} degrees of freedom, so its "
+        f"coordinate must be one of {list(range(len(speeds)))}, not {coordinate}."
     ]
 
 
@@ -236,7 +238,7 @@ def _name(part: Part | str, name: str, names: Iterable[str], what: str) -> list[
     return [] if name in names else [f"In {where}: {UnknownNameError.among(name, names, what)}"]
 
 
-def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
+def _order_joints(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
     """Return the joints from the ground outwards, and what keeps them from being a tree."""
     problems = []
     to_parent: dict[str, Joint] = {}
@@ -246,7 +248,7 @@ def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
         elif joint.child in to_parent:
             problems.append(
                 f"The body '{joint.child}' has two joints to a parent, '{to_parent[joint.child].name}' and "
-                f"'{joint.name}', which closes a circle in the tree: make one of them a loop."
+                f"'{joint.name}', which closes a cycle in the tree: make one of them a loop."
             )
         else:
             to_parent[joint.child] = joint
@@ -267,7 +269,7 @@ def _ordered(d: MechanismDescription) -> tuple[list[Joint], list[str]]:
     if waiting:
         names = ", ".join(f"'{j.name}'" for j in waiting)
         problems.append(
-            f"The joints {names} form a circle that is not connected to the ground: connect one of their bodies to "
-            "the ground, and make the joint that closes the circle a loop."
+            f"The joints {names} form a cycle that is not connected to the ground: connect one of their bodies to the "
+            "ground, and make the joint that closes the cycle a loop."
         )
     return ordered, problems

@@ -65,7 +65,7 @@ VECTORS = {
 }
 """Sensors of bodies that are components of a vector: which one, and their units."""
 
-NOMINAL = "Typical size, positive: what searches and errors measure it in."
+NOMINAL = "Typical size, positive: the unit of searches and errors."
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Coupling(Part, kind="coupling"):
     """
 
     joint: Annotated[str, "The joint that follows."]
-    leader: Annotated[str, "The joint that it follows; without one it is held at the offset."] = ""
+    leader: Annotated[str, "The joint that it follows; without one it is fixed at the offset."] = ""
     ratio: Annotated[float, "Without unit, or in m/rad or rad/m."] = 1.0
     offset: Annotated[float, "In rad or m."] = 0.0
     powers: Annotated[Sequence[float], "Factors of q_leader^2, q_leader^3, ..., for cams."] = ()
@@ -91,7 +91,10 @@ class Coupling(Part, kind="coupling"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.joint in self.followed:
-            raise ModelError(f"The coupling '{self.name}' couples the joint '{self.joint}' with itself.")
+            raise ModelError(
+                f"The coupling '{self.name}' couples the joint '{self.joint}' with itself. Choose another joint as "
+                "leader."
+            )
         if len(set(self.followed)) < len(self.followed):
             raise ModelError(f"The coupling '{self.name}' follows a joint twice: add its ratios up.")
         if self.leaders and not self.leader:
@@ -99,7 +102,7 @@ class Coupling(Part, kind="coupling"):
         self._set("ratios", numbers(self.ratios, len(self.leaders), f"'ratios' of {self.where}"))
         self._set("powers", numbers(self.powers, len(self.powers), f"'powers' of {self.where}"))
         if self.powers and not self.leader:
-            raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader of which they could be.")
+            raise ModelError(f"The coupling '{self.name}' has 'powers' but no leader to which they apply.")
 
     @property
     def followed(self) -> tuple[str, ...]:
@@ -122,7 +125,7 @@ class Wheel(Part, kind="wheel"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (self.radius >= 0 and self.tube >= 0 and self.radius + self.tube > 0):
-            raise ModelError(f"A radius of {self.where} is negative, or both are zero: one must be positive.")
+            raise ModelError(f"The radii of {self.where} must not be negative, and one must be positive.")
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ class PointSpring(Part, kind="spring"):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.length < 0:
-            raise ModelError(f"The free length of {self.where} is negative.")
+            raise ModelError(f"The free length of {self.where} must not be negative. Give 0 or more.")
 
 
 @dataclass(frozen=True)
@@ -262,10 +265,10 @@ class Sensor(Part, kind="sensor"):
     ] = ""
     point: Annotated[Vector, "In the body's frame, in m."] = ZERO
     axis: Annotated[Vector, "In the ground (accelerometer, velocimeter, gyroscope: in the body)."] = (1.0, 0.0, 0.0)
-    pointer: Annotated[Vector, "`direction` only: the vector of the body that is looked at."] = (1.0, 0.0, 0.0)
+    pointer: Annotated[Vector, "`direction` only: the vector of the body to be measured."] = (1.0, 0.0, 0.0)
     coordinate: Annotated[int, "Of a joint (which speed), a reaction (which constraint) or a quaternion, from 0."] = 0
     factor: Annotated[float, "Factor of the quantity."] = 1.0
-    limits: Annotated[Limits, "The range of the sensor: what it shows goes no further."] = ()
+    limits: Annotated[Limits, "The range of the sensor: its output is limited to it."] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -289,14 +292,13 @@ class Sensor(Part, kind="sensor"):
 class Tendon(Part, kind="tendon"):
     """A length over joints, L = sum factor q, or along points, that pulls with stiffness (L - rest) + damping L'."""
 
-    joints: Annotated[Sequence[str], "Over joints: those that it runs over, each with one degree of freedom."] = ()
+    joints: Annotated[Sequence[str], "Over joints: the joints on its path, each with one degree of freedom."] = ()
     factors: Annotated[Sequence[float], "Over joints: L = sum factor q, in m/rad or without unit."] = ()
     bodies: Annotated[Sequence[str], "Along points: the bodies that it is attached to, in order."] = ()
     points: Annotated[Sequence[Vector], "Along points: where, in the frames of the bodies, in m."] = ()
     weights: Annotated[
         Sequence[float],
-        "Along points: how much each stretch counts; 1 when left out, 0 where it does not run, 1/2 behind a loose "
-        "pulley.",
+        "Along points: weight of each segment; 1 when left out, 0 where it does not run, 1/2 behind a loose pulley.",
     ] = ()
     stiffness: Annotated[float, "In N/m."] = 0.0
     damping: Annotated[float, "In N s/m."] = 0.0
@@ -318,7 +320,7 @@ class Tendon(Part, kind="tendon"):
         rest = (self.rest, self.rest) if np.ndim(self.rest) == 0 else self.rest
         self._set("rest", numbers(rest, 2, f"'rest' of {self.where}"))
         if self.rest[0] > self.rest[1]:
-            raise ModelError(f"The range 'rest' of {self.where} ends before it begins.")
+            raise ModelError(f"The range 'rest' of {self.where} ends before it begins: exchange the two.")
 
 
 @dataclass(frozen=True)
@@ -344,8 +346,8 @@ class Actuator(Part, kind="actuator"):
     bias: Annotated[Three, "Force by itself, by L and by L'."] = (0.0, 0.0, 0.0)
     dynamics: Annotated[Literal["none", "integrator", "filter"], "Before the force; its state is `NAME.act`."] = "none"
     time_constant: Annotated[float, "Of a filter, in s."] = 0.0
-    control_limits: Annotated[Limits, "The control goes no further."] = ()
-    force_limits: Annotated[Limits, "The force goes no further."] = ()
+    control_limits: Annotated[Limits, "Range of the control."] = ()
+    force_limits: Annotated[Limits, "Range of the force."] = ()
     start: Annotated[float, "Initial value of the control."] = 0.0
     activation: Annotated[float, "Initial value of its state."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
@@ -356,7 +358,7 @@ class Actuator(Part, kind="actuator"):
         if sum(bool(part) for part in (self.joint, self.tendon, self.body)) != 1:
             raise ModelError(f"{this} drives a 'joint', a 'tendon' or a 'body': give one of the three.")
         if self.dynamics == "filter" and not self.time_constant > 0:
-            raise ModelError(f"The time constant of {self.where} must be positive, as that of every filter.")
+            raise ModelError(f"The time constant of {self.where} must be positive, because it belongs to a filter.")
         self._set("gear", numbers(self.gear, None, f"'gear' of {self.where}"))
         if self.body and len(self.gear) != 6:
             raise ModelError(f"{this} drives a body and needs six numbers in 'gear': a force and a torque.")

@@ -20,9 +20,14 @@ from fmilin.models.engine import AdjustableEngine, NativeEngine, Quantity, Value
 from fmilin.models.mechanism import changes
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.elements import Actuator, Motion, Sensor
-from fmilin.models.mechanism.evaluator import MechanismQuantities, in_graph, separated
-from fmilin.models.mechanism.independence import independence_of, preferred_states, remarks_of, require_mass
-from fmilin.models.mechanism.outputs import CONTACT_INDICES_AND_SIGNS, constraint_of
+from fmilin.models.mechanism.evaluator import MechanismQuantities, build_second_order_form, in_graph
+from fmilin.models.mechanism.independence import (
+    analyze_independence,
+    choose_preferred_states,
+    list_remarks,
+    require_mass,
+)
+from fmilin.models.mechanism.outputs import CONTACT_INDICES_AND_SIGNS, locate_multiplier
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
 from fmilin.models.mechanism.system import System
 from fmilin.signals import FloatArray
@@ -33,7 +38,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
 
     autonomous = batches = compilable = True
     may_wrap = False  # sensors of angles go on beyond half a turn
-    visit_seconds = 3e-4
+    evaluation_seconds = 3e-4
     ground: Callable[[Sequence[Foot], FloatArray, FloatArray], changes.Stance] | None = None
     """Says where feet touch the ground at a point (x, u); None where nothing is known of a ground."""
 
@@ -42,19 +47,19 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
             raise ModelError(f"The input '{moved[0]}' is a motion: make a MovedMechanism of the description.")
         system = System(description)
         q = state_signals(system).starts[: system.tree.n_q]
-        self.description, self.independence = description, independence_of(system, q)
+        self.description, self.independence = description, analyze_independence(system, q)
         self.system = system = System(description, self.independence.vanishing)
         self._tree = system.tree
         require_mass(system, self.independence, q)
         self.info = ModelInfo(description.name)
         self.states, self.inputs = state_signals(system), input_signals(system)
         self.outputs = tuple(sensor.name for sensor in description.sensors)
-        self.constraints = _constraints_of(system)
+        self.constraints = _list_constraints(system)
         self.freedoms_known = not self.constraints
-        self.independent = tuple(description.independent) or preferred_states(system, self.independence, q)
+        self.independent = tuple(description.independent) or choose_preferred_states(system, self.independence, q)
         self.independent_by_default = not description.independent
-        self.parameters = changes.parameters_of(description)
-        self.notes = (*description.remarks, *remarks_of(system, self.independence))
+        self.parameters = changes.list_parameters(description)
+        self.notes = (*description.remarks, *list_remarks(system, self.independence))
 
     @cached_property
     def system(self) -> System:
@@ -68,7 +73,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
 
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the mechanism with other values; which constraints are independent changes with geometry alone."""
-        description = changes.changed(self.description, values)
+        description = changes.change_parameters(self.description, values)
         if changes.is_geometric(self.description, values):
             return self._like(description)
         other = copy(self)
@@ -88,19 +93,19 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
             require_mass(other.system, self.independence, self.states.starts[: self.system.tree.n_q])
         return other
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with limits opened at which controls stand, and diagnostics on what is saturated."""
         ranges = [s.name for s in self.description.sensors if s.limits]
         if not (ranges or any(isinstance(i, Actuator) for i in self.description.inputs)):
             return self
         at, remarks = changes.at_limits(self._plain.system, self._plain.state(x, u))
         if ranges:
-            shown = self.select([self.available[name] for name in ranges], ())
-            remarks += shown.outputs.remarks(shown.solution(x, u))
+            limit_quantities = self.select([self.available[name] for name in ranges], ())
+            remarks += limit_quantities.outputs.remarks(limit_quantities.solution(x, u))
         if not remarks:
             return self
         if (at, remarks) not in self._seen:
-            other = self._seen[at, remarks] = self._like(changes.opened(self.description, at, remarks))
+            other = self._seen[at, remarks] = self._like(changes.open_limits(self.description, at, remarks))
             other.names_limits, other.outputs = True, self.outputs
         return self._seen[at, remarks]
 
@@ -128,7 +133,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
     def evaluate_points(self, selection: MechanismQuantities, t: FloatArray, x: FloatArray, u: FloatArray) -> Values:
         """Return the same at many points, ``POINTS_AT_ONCE`` by one recursion."""
         slices = [slice(i, i + POINTS_AT_ONCE) for i in range(0, len(x), POINTS_AT_ONCE)]
-        values = [selection.values(selection.solution(x[some], u[some])) for some in slices]
+        values = [selection.values(selection.solution(x[batch], u[batch])) for batch in slices]
         rates, outputs, observed = (np.concatenate(part) for part in zip(*values, strict=True))
         return rates, outputs, observed
 
@@ -143,7 +148,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         closure = selection.closure
         return None if closure is None else closure.values(*selection.system.parts(x)[:2])
 
-    def observed_gradient(
+    def differentiate_observed(
         self, selection: MechanismQuantities, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return gaps and slips with their gradients from positions and velocities alone, also at many points."""
@@ -157,7 +162,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         system = selection.system
         if len(system.tree.balls) or system.activation_names or system.m_q < len(system.loop_constraints):
             return None
-        return separated(system, selection.outputs, selection.state(x, u))
+        return build_second_order_form(system, selection.outputs, selection.state(x, u))
 
     @property
     def contacts(self) -> Sequence[Contact]:  # type: ignore[override]
@@ -170,7 +175,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         system = System(self.description)
         q, v, a = system.parts(x)
         stance = None if self.ground is None else self.ground(feet, x, u)
-        other = self._like(_activated(changes.held(system, feet, q, v, u, stance=stance), a))
+        other = self._like(_replace_activations(changes.hold_feet(system, feet, q, v, u, stance=stance), a))
         less = changes.without_undetermined(other.description, other.independence)
         other = other if less is other.description else self._like(less)
         named = [sensor.name for sensor in other.description.sensors]
@@ -189,7 +194,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         positions = {(loop.of, loop.index): i for i, loop in enumerate(self.system.loop_constraints)}
         forces = {}
         for contact in self.contacts:
-            of = changes.loop_of(contact.foot)
+            of = changes.name_foot_loop(contact.foot)
             keys = [((of, index), sign) for index, sign in CONTACT_INDICES_AND_SIGNS[: 6 if contact.foot.flat else 3]]
             forces[contact.foot.name] = np.array(
                 [
@@ -211,15 +216,15 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         source = output.source
         if not isinstance(source, Sensor) or source.quantity not in ("reaction", "contact"):
             return
-        if (source.of, constraint_of(source)[0]) in self.independence.undetermined:
+        if (source.of, locate_multiplier(source)[0]) in self.independence.undetermined:
             raise ModelError(
-                f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are redundant, "
-                "and rigid bodies do not say how they share their load. Use a loop with fewer constraints "
-                "(spherical or point_on_line instead of revolute, say), or leave the output out."
+                f"The output '{output.signal.name}' is not determined: the constraints of '{source.of}' are "
+                "redundant, and rigid bodies do not determine how they share the load. Use a loop with fewer "
+                "constraints (spherical or point_on_line instead of revolute, say), or leave the output out."
             )
 
 
-def _activated(description: MechanismDescription, activations: FloatArray) -> MechanismDescription:
+def _replace_activations(description: MechanismDescription, activations: FloatArray) -> MechanismDescription:
     """Return the description with these start values of activations."""
     if not len(activations):
         return description
@@ -231,7 +236,7 @@ def _activated(description: MechanismDescription, activations: FloatArray) -> Me
     return replace(description, inputs=inputs)
 
 
-def _constraints_of(system: System) -> tuple[Constraint, ...]:
+def _list_constraints(system: System) -> tuple[Constraint, ...]:
     """Return the loops, wheels and skates, then the lengths of quaternions."""
     constraints = []
     for loop in system.loop_constraints:

@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.codegen.implicit import ImplicitSystem
-from fmilin.codegen.scalars import column_of, matrix_of, scalars
+from fmilin.codegen.scalars import scalars, to_column, to_matrix
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.equations import SecondOrderForm
 from fmilin.model.interface import Evaluation, Model, TangentBatch
@@ -34,8 +34,14 @@ from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice
 from fmilin.models.mechanism.outputs import Outputs
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
-from fmilin.models.mechanism.recursions import accelerations, coordinate_columns, displacement_of, motion, velocities
-from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System, rates_of
+from fmilin.models.mechanism.recursions import (
+    accelerations,
+    compute_displacements,
+    coordinate_columns,
+    motion,
+    velocities,
+)
+from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System, compute_rates
 from fmilin.models.mechanism.tree import Array, Tree
 from fmilin.signals import FloatArray, Signals
 
@@ -63,7 +69,7 @@ class Closure:
         W = system.rows.motion(now).W[..., system.positions, :]
         slips = system.rows.slips(W, at.V, v, system.positions)
         slips = slips if system.bends is None else system.bends.slips(slips, q, v)
-        return np.concatenate((system.gaps_at(now, q), slips), axis=-1)[..., self._order]
+        return np.concatenate((system.compute_gaps(now, q), slips), axis=-1)[..., self._order]
 
     def values_and_gradient(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Return the observed values (..., k) and their gradients for (q, v), shape (..., k, N), without dynamics."""
@@ -79,7 +85,7 @@ class Closure:
             slots = system.derivatives.slots(now)
             rate_q = system.derivatives.columns(moving, now, slots, wrenches).rate_q[..., system.positions, :]
             rate_q = rate_q if system.bends is None else system.bends.rate_columns(rate_q, q, v)
-        values = np.concatenate((system.gaps_at(now, q), slips), axis=-1)
+        values = np.concatenate((system.compute_gaps(now, q), slips), axis=-1)
         return values[..., self._order], self._gradient(q, G, rate_q)
 
     def gradient(self, solution: ForwardDynamics, columns: Columns) -> Array:
@@ -101,13 +107,13 @@ class Closure:
 def _along_coordinates(tree: Tree, q: Array, columns: Array) -> Array:
     """Return derivatives along displacements (..., k, n) as derivatives along coordinates, shape (..., k, n_q)."""
     if len(tree.balls):
-        return columns @ displacement_of(tree, q, np.eye(tree.n_q))
+        return columns @ compute_displacements(tree, q, np.eye(tree.n_q))
     columns_q = np.empty((*columns.shape[:-1], tree.n_q))
     columns_q[..., tree.screw_coordinates] = columns[..., tree.screw_speeds]
     return columns_q
 
 
-def accelerations_along(
+def differentiate_accelerations(
     solution: ForwardDynamics, columns: Columns, theta: Array, dv: Array, du: Array
 ) -> tuple[Array, Array]:
     """Return the changes of vdot and lambda along displacements theta, dv (n, k) and inputs du (nu, k)."""
@@ -121,7 +127,7 @@ def accelerations_along(
     return w[..., :n, :], dl
 
 
-def separated(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
+def build_second_order_form(system: System, outputs: Outputs, state: State) -> SecondOrderForm:
     """Return M, G and the forces without balls and slips; multipliers and accelerations are those of least norm."""
     solution = system.solve_robustly(state)
     columns = system.columns(solution)
@@ -175,7 +181,7 @@ class MechanismQuantities:
 
     def values(self, solution: ForwardDynamics) -> Values:
         """Return rates, outputs and observed quantities at a solution, or at many."""
-        return rates_of(self.system, solution), self.outputs.values(solution), self.observing.values(solution)
+        return compute_rates(self.system, solution), self.outputs.values(solution), self.observing.values(solution)
 
     def derivatives(self, solution: ForwardDynamics, dx: FloatArray, du: FloatArray) -> Values:
         """Return the exact derivatives at a solution along the columns of dx (N, k) and du (nu, k)."""
@@ -184,8 +190,8 @@ class MechanismQuantities:
         q, v = solution.state.q, solution.state.v
         dq, dv, da = dx[:n_q], dx[n_q : n_q + system.tree.n], dx[n_q + system.tree.n :]
         du = np.concatenate((du, da))
-        theta = displacement_of(system.tree, q, dq)
-        dv_dot, dl = accelerations_along(solution, columns, theta, dv, du)
+        theta = compute_displacements(system.tree, q, dq)
+        dv_dot, dl = differentiate_accelerations(solution, columns, theta, dv, du)
         E, E_q = coordinate_columns(system.tree, q, v)
         out, dz = (
             o.q @ dq + o.theta @ theta + o.v @ dv + o.v_dot @ dv_dot + o.multipliers @ dl + o.u @ du
@@ -224,12 +230,12 @@ class ManyPoints:
                 "compiled=True."
             )
         if graph is not None:
-            return self._compiled(graph, x, u, choice, threads)
+            return self._evaluate_compiled(graph, x, u, choice, threads)
         size = max(1, MAX_BATCH_SIZE // (18 * max(1, x.shape[1])))
 
         def work(first: int) -> TangentBatch:
-            some = slice(first, first + size)
-            return self._recursion(x[some], u[some], choice)
+            batch = slice(first, first + size)
+            return self._recursion(x[batch], u[batch], choice)
 
         mapped = map if threads == 1 else ThreadPoolExecutor(threads).map
         return TangentBatch.joined(list(mapped(work, range(0, len(x), size))))
@@ -251,7 +257,7 @@ class ManyPoints:
         stack = graph.compute_values(0.0, x, u, graph.parameters(len(x), {}))
         return None if stack is None or not np.isfinite(stack.derivatives).all() else stack
 
-    def _compiled(
+    def _evaluate_compiled(
         self,
         graph: BatchGraph,
         x: FloatArray,
@@ -286,11 +292,11 @@ def in_graph(
     x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
     state = quantities.state(scalars(x), scalars(u))
     solution = _solution(system, independence, state, scalars(w))
-    names, every = _further(system, independence), available(system, states, inputs)
-    further = Outputs(system, [every[name] for name in names])  # of kinds that add no markers
-    named = dict(zip(names, column_of(further.values(solution)).elements(), strict=True))
-    seen = column_of(quantities.observing.values(solution)).elements()
-    named |= {quantity.signal.name: e for quantity, e in zip(observed, seen, strict=True)}
+    names, quantities_by_name = _further(system, independence), available(system, states, inputs)
+    further = Outputs(system, [quantities_by_name[name] for name in names])  # of kinds that add no markers
+    named = dict(zip(names, to_column(further.values(solution)).elements(), strict=True))
+    observed_nodes = to_column(quantities.observing.values(solution)).elements()
+    named |= {quantity.signal.name: e for quantity, e in zip(observed, observed_nodes, strict=True)}
     used = independence.all
     G = state.G[used]
     matrix, right = np.block([[state.M, G.T], [G, np.zeros((len(used), len(used)))]]), (*state.F, *-state.c[used])
@@ -302,12 +308,12 @@ def in_graph(
         parameters=ca.SX(0, 1),
         unknowns=w,
         unknown_names=tuple(unknowns),
-        matrix=matrix_of(matrix),
-        right_hand_side=column_of(right),
-        derivatives=column_of(rates_of(system, solution)),
-        outputs=column_of(quantities.outputs.values(solution)),
+        matrix=to_matrix(matrix),
+        right_hand_side=to_column(right),
+        derivatives=to_column(compute_rates(system, solution)),
+        outputs=to_column(quantities.outputs.values(solution)),
         further=named,
-        slopes=matrix_of(_slopes(system, independence, solution)),
+        slopes=to_matrix(_slopes(system, independence, solution)),
         state_signals=states,
         input_signals=inputs,
         output_signals=Signals(quantity.signal for quantity in outputs),
@@ -339,7 +345,7 @@ def _slopes(system: System, independence: Independence, solution: ForwardDynamic
     """Return d(r - W w)/d(x, u), (n + m, N + nu), by section 4.3: cheaper than differentiating every statement."""
     used = independence.all
     columns, q = system.columns(solution), solution.state.q
-    theta = displacement_of(system.tree, q, np.eye(len(q)))
+    theta = compute_displacements(system.tree, q, np.eye(len(q)))
     inputs = len(system.description.inputs)
     by_u = np.hstack((columns.rho_u[:, inputs:], columns.rho_u[:, :inputs]))  # activations are states
     pushes = np.hstack((columns.rho_q @ theta, columns.rho_v, by_u))

@@ -133,7 +133,7 @@ class FixedForces:
         stretch = np.sqrt((d * d).sum(axis=-1)) - self.L_0
         return (self.k * stretch * stretch).sum(axis=-1) / 2
 
-    def lifted(self, rows: FixedRows, now: MarkerMotion) -> Array:
+    def constant_force_work(self, rows: FixedRows, now: MarkerMotion) -> Array:
         """Return the work of the constant forces, which act along directions of the ground."""
         assert self.s_0 is not None  # noqa: S101 - whoever asks has looked
         lines = np.flatnonzero(self.s_0)
@@ -151,8 +151,8 @@ class FixedForces:
         if L.ndim == 1 and L.dtype == np.float64 and not L.all():
             name = self.names[int(np.argmin(L))]
             raise NumericalError(
-                f"Both ends of {name} are at the same place, so that its force has no direction. Choose another "
-                "configuration, or other points on the bodies; a spring of length 0 without damping needs no direction."
+                f"Both ends of {name} coincide, so its force has no direction. Choose another configuration, or other "
+                "points on the bodies; a spring of length 0 without damping needs no direction."
             )
 
 

@@ -28,23 +28,23 @@ def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]
 
     Of given ones that contradict each other the first are held, moving ones before zeros.
     """
-    v, free, stated = motions.given, free.copy(), motions.stated
-    if not motions.broken(v):
+    v, free, stated = motions.given_speeds, free.copy(), motions.stated
+    if not motions.find_opened_loops(v):
         return v, ()
-    given = np.flatnonzero(stated & (free > 0))
-    given = given[np.argsort(v[given] == 0, kind="stable")]
-    free[given] = 0.0
+    given_speeds = np.flatnonzero(stated & (free > 0))
+    given_speeds = given_speeds[np.argsort(v[given_speeds] == 0, kind="stable")]
+    free[given_speeds] = 0.0
     nearest = motions.nearest(free)
-    if not motions.broken(nearest):
+    if not motions.find_opened_loops(nearest):
         return nearest, ()
-    free[given] = 1.0
+    free[given_speeds] = 1.0
     nearest = motions.nearest(free)
-    open_loops = motions.broken(nearest)
-    for i in given:
+    open_loops = motions.find_opened_loops(nearest)
+    for i in given_speeds:
         free[i] = 0.0
-        held = motions.nearest(free)
-        if set(motions.broken(held)) <= set(open_loops):
-            nearest = held
+        nearest_motion = motions.nearest(free)
+        if set(motions.find_opened_loops(nearest_motion)) <= set(open_loops):
+            nearest = nearest_motion
         else:
             free[i] = 1.0
     return nearest, open_loops
@@ -52,12 +52,12 @@ def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Motions:
-    """Velocities of a posture: G v = 0 where its loops stay closed."""
+    """Velocities of a configuration: G v = 0 where its loops stay closed."""
 
     system: System
     scales: Floats  # (n,), sizes of displacements
     G: Floats  # shape (m, n)
-    given: Floats  # (n,)
+    given_speeds: Floats  # (n,)
     stated: NDArray[np.bool_]  # (n,), which of them somebody gave: the others follow
 
     def nearest(self, free: Floats) -> Floats:
@@ -66,7 +66,7 @@ class Motions:
         Where there are wheels, they alone turn if that is enough, or they and what slides, and how much they turn
         does not count: a wheel would turn about the vertical, else, to turn less about its axle.
         """
-        G, v, spins = self.G, self.given, self._spins(free)
+        G, v, spins = self.G, self.given_speeds, self._spins(free)
         GS = G @ spins
         inverse = linalg.pinv(GS, rtol=PSEUDOINVERSE_TOLERANCE)
         apart = np.eye(len(G)) - GS @ inverse
@@ -75,7 +75,7 @@ class Motions:
             D = self.scales * movable
             nearest = v - D * (linalg.pinv(apart @ G * D, rtol=PSEUDOINVERSE_TOLERANCE) @ (apart @ (G @ v)))
             nearest = nearest - spins @ (inverse @ (G @ nearest))
-            if not self.broken(nearest):
+            if not self.find_opened_loops(nearest):
                 break
         return np.asarray(nearest)
 
@@ -89,18 +89,18 @@ class Motions:
         spins = np.zeros((tree.n, len(description.wheels)))
         for spin, wheel in zip(spins.T, description.wheels, strict=True):
             link, offset = tree.frame_of[wheel.body]
-            own = np.flatnonzero((link == tree.L) & (free > 0))
+            joint_columns = np.flatnonzero((link == tree.L) & (free > 0))
             axle = offset[:3, :3] @ np.array(wheel.axis) / np.linalg.norm(wheel.axis)
-            turns = tree.axes[own, :3].T
+            turns = tree.axes[joint_columns, :3].T
             parts = np.linalg.pinv(turns) @ axle
             if np.allclose(turns @ parts, axle):
-                spin[own] = parts
+                spin[joint_columns] = parts
         return spins
 
-    def broken(self, v: Floats) -> tuple[str, ...]:
+    def find_opened_loops(self, v: Floats) -> tuple[str, ...]:
         """Return the loops that velocities (n,) open, by more than rounding beside these and the given ones."""
         wrong = np.abs(self.G @ v) > LOOP_CLOSURE_TOLERANCE * (
-            np.abs(self.G) @ np.maximum(np.abs(v), np.abs(self.given))
+            np.abs(self.G) @ np.maximum(np.abs(v), np.abs(self.given_speeds))
         )
         loops = zip(self.system.loop_constraints, wrong, strict=True)
         return tuple(dict.fromkeys(own_name(loop.of) for loop, is_wrong in loops if is_wrong))
@@ -111,20 +111,20 @@ def own_name(name: str) -> str:
     return name.removesuffix(".end")
 
 
-def moved_starts(
+def list_moved_starts(
     system: System,
-    given: tuple[Floats, Floats],
+    given_values: tuple[Floats, Floats],
     starts: tuple[Floats, Floats],
     changes: tuple[Floats, Floats],
     stated: NDArray[np.bool_],
 ) -> tuple[Moved, ...]:
     """Return given start values that had to move by more than rounding; pairs are of positions and velocities."""
-    tree, before = system.tree, {m.state: m.given for m in system.description.moved}
+    tree, before = system.tree, {m.state: m.given_value for m in system.description.moved}
     neutral = np.zeros(tree.n_q)
     neutral[tree.ball_coordinates[:, 0]] = 1.0
-    moved_q = (np.abs(changes[0]) > START_VALUE_TOLERANCE) & (given[0] != neutral)
+    moved_q = (np.abs(changes[0]) > START_VALUE_TOLERANCE) & (given_values[0] != neutral)
     moved_v = (np.abs(changes[1]) > START_VALUE_TOLERANCE) & stated
-    names, old_values = sum(tree.state_names, ()), np.concatenate(given)
+    names, old_values = sum(tree.state_names, ()), np.concatenate(given_values)
     values = zip(names, old_values, np.concatenate(starts), (*moved_q, *moved_v), strict=True)
     return tuple(
         Moved(name, before.get(name, float(old)), float(new))
@@ -133,9 +133,9 @@ def moved_starts(
     )
 
 
-def moved_remark(moved: Sequence[Moved]) -> Remark:
-    """Return the remark on start values that had to move."""
-    changes = (f"given {m.state} = {m.given:.6g}, became {m.became:.6g}" for m in moved)
+def describe_moved_starts(moved: Sequence[Moved]) -> Remark:
+    """Return the diagnostic on start values that had to move."""
+    changes = (f"given {m.state} = {m.given_value:.6g}, became {m.became:.6g}" for m in moved)
     return Remark(
         "moved", f"To close the loops, start values had to move: {join_first(changes, MAX_LISTED_CHANGES, '; ')}."
     )

@@ -45,14 +45,14 @@ def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
     A step displaces joints and is not added to coordinates, as :func:`fmilin.numerics.newton.find_zeros` does; loops
     may be redundant, and their rank is decided at every configuration.
     """
-    q = normalized(system, q)
+    q = normalize_quaternions(system, q)
     gap, G, E = _linear(system, q)
     for _ in range(iterations):
         if np.abs(gap).max(initial=0.0) < 1e-14:
             break
         step = -np.linalg.lstsq(G, gap, rcond=1e-10)[0]
         for damping in (1.0, 0.5, 0.25, 0.1, 0.03):
-            candidate = normalized(system, q + damping * (E @ step))
+            candidate = normalize_quaternions(system, q + damping * (E @ step))
             smaller = _linear(system, candidate)
             if np.linalg.norm(smaller[0]) < np.linalg.norm(gap):
                 q, (gap, G, E) = candidate, smaller
@@ -62,7 +62,7 @@ def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
     return q
 
 
-def normalized(system: System, q: Floats) -> Floats:
+def normalize_quaternions(system: System, q: Floats) -> Floats:
     """Return coordinates whose quaternions have unit length."""
     q = np.array(q, dtype=np.float64)
     e = q[..., system.tree.ball_coordinates]
@@ -77,14 +77,13 @@ def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
     lost = np.flatnonzero(~(np.isfinite(gaps) & np.isfinite(G).all(axis=1)))
     if len(lost):
         raise NumericalError(
-            f"The constraint '{system.loop_constraints[lost[0]].of}' of the mechanism "
-            f"'{system.description.name}' has no value where the joints start: a wheel that lies flat has no lowest "
-            "point. Start from another position."
+            f"The constraint '{system.loop_constraints[lost[0]].of}' of the mechanism '{system.description.name}' has "
+            "no value where the joints start: a flat wheel has no lowest point. Start from another position."
         )
     return gaps, G, coordinate_columns(system.tree, q, zero)[0]
 
 
-def independence_of(system: System, q: Floats) -> Independence:
+def analyze_independence(system: System, q: Floats) -> Independence:
     """Decide at the configuration nearest to q that closes the loops, and at others beside it."""
     m, m_q = len(system.loop_constraints), system.m_q
     if not m:
@@ -92,13 +91,13 @@ def independence_of(system: System, q: Floats) -> Independence:
         return Independence(0, (), none, none, frozenset())
     closed = close_loops(system, q)
     random = np.random.default_rng(1977)
-    vanishing = _vanishing(system, closed, random)
+    vanishing = _find_vanishing_rows(system, closed, random)
     candidates = [closed, *(_nearby(system, closed, random) for _ in range(2))]
     jacobians = [_jacobian(system, c) for c in candidates]
     ranks = [int(np.linalg.matrix_rank(G, tol=_tolerance(G))) for G in jacobians]
     G = jacobians[int(np.argmax(ranks))]  # the closed configuration itself, unless it is singular
     keys = [(loop.of, loop.index) for loop in system.loop_constraints]
-    undetermined = frozenset(keys[i] for i in _undetermined(G))
+    undetermined = frozenset(keys[i] for i in _find_undetermined_rows(G))
     G, on_positions = G[~vanishing], np.arange(m)[~vanishing] < m_q
     position = _independent(G[on_positions])
     rest = np.flatnonzero(~on_positions)
@@ -110,10 +109,11 @@ def independence_of(system: System, q: Floats) -> Independence:
     return Independence(m, tuple(keys[i] for i in np.flatnonzero(vanishing)), position, everything, undetermined)
 
 
-def _vanishing(system: System, closed: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
+def _find_vanishing_rows(system: System, closed: Floats, random: np.random.Generator) -> NDArray[np.bool_]:
     """Return which rows of G are zero wherever the joints are, and have no gap that they could not close."""
     elsewhere = [
-        _jacobian(system, normalized(system, closed + random.uniform(-0.7, 0.7, closed.shape))) for _ in range(3)
+        _jacobian(system, normalize_quaternions(system, closed + random.uniform(-0.7, 0.7, closed.shape)))
+        for _ in range(3)
     ]
     sizes = np.max([np.linalg.norm(G, axis=1) for G in elsewhere], axis=0)
     vanishing = sizes <= VANISHING_ROW_TOLERANCE * max(float(sizes.max(initial=0.0)), 1e-300)
@@ -150,7 +150,7 @@ def _independent(G: Floats) -> Ints:
     return np.sort(order[: int(np.count_nonzero(diagonal > RANK * diagonal[0]))]).astype(np.intp)
 
 
-def _undetermined(G: Floats) -> Ints:
+def _find_undetermined_rows(G: Floats) -> Ints:
     """Return the rows that take part in a self-stress, G' s = 0."""
     U, sigma, _ = np.linalg.svd(G)
     rank = int(np.count_nonzero(sigma > RANK * max(sigma.max(initial=0.0), 1e-300)))
@@ -159,7 +159,7 @@ def _undetermined(G: Floats) -> Ints:
 
 
 def require_mass(system: System, independence: Independence, q: Floats) -> None:
-    """Refuse a freedom that moves no mass."""
+    """Reject a freedom that moves no mass."""
     tree = system.tree
     # Loops that are open would tie a spin between two balls to the gap.
     nearby = close_loops(system, q + np.random.default_rng(1893).uniform(-0.1, 0.1, q.shape))
@@ -177,9 +177,9 @@ def require_mass(system: System, independence: Independence, q: Floats) -> None:
     listed, several = ", ".join(f"'{name}'" for name in joints), len(joints) > 1
     raise ModelError(
         f"In the mechanism '{system.description.name}' the {'joints' if several else 'joint'} {listed} "
-        f"{'move' if several else 'moves'} no mass or inertia, so that no force decides the motion there: give what is "
-        "moved a mass and an inertia, or fix what should not move (in a URDF file, which stays as it is, with "
-        f"options={{'fix_joint': {list(joints)!r}}})."
+        f"{'move' if several else 'moves'} no mass or inertia, so the motion there is not determined: give the moved "
+        "body a mass and an inertia, or fix the joint (for an unchanged URDF file with options={'fix_joint': "
+        f"{list(joints)!r}}})."
     )
 
 
@@ -215,22 +215,23 @@ def _spins(system: System, name: str, shape: Floats) -> ModelError:
     components = ", ".join(f"{a:.3g}" for a in (axis / axis[np.argmax(np.abs(axis))]).round(6) + 0.0)
     return ModelError(
         f"In the mechanism '{system.description.name}' the body '{joint.child}' lacks inertia about one axis, "
-        f"({components}) in the frame of the {joint.type} joint '{name}', so that no force decides how it spins about "
-        "it: use a universal joint there, which leaves that spin out, or give the body an inertia about this axis."
+        f"({components}) in the frame of the {joint.type} joint '{name}', so its spin about this axis is not "
+        "determined: use a universal joint there, which leaves that spin out, or give the body an inertia about this "
+        "axis."
     )
 
 
-def remarks_of(system: System, independence: Independence) -> tuple[str, ...]:
+def list_remarks(system: System, independence: Independence) -> tuple[str, ...]:
     """Return what a user should know: that nothing can move, which constraints hold by themselves or are redundant."""
     remarks = []
     if not system.tree.n:
-        remarks.append("Nothing can move, all joints are fixed: the model has no states and its order is 0.")
+        remarks.append("All joints are fixed, so nothing can move: the model has no states and its order is 0.")
     if independence.vanishing:
         loops = ", ".join(dict.fromkeys(of for of, _ in independence.vanishing))
         remarks.append(
-            f"{len(independence.vanishing)} of the {independence.total} constraints hold by themselves (in {loops}): "
-            "the other joints keep the links in a plane, say. They are left out of the equations, the motion does not "
-            "depend on them, and their reactions are not determined."
+            f"{len(independence.vanishing)} of the {independence.total} constraints are satisfied identically (in "
+            f"{loops}), for example because other joints keep the links in a plane. They are left out of the "
+            "equations, the motion does not depend on them, and their reactions are not determined."
         )
     dependent = [loop.of for i, loop in enumerate(system.loop_constraints) if i not in independence.all]
     if dependent:
@@ -246,10 +247,10 @@ MAX_DRIVE_CONDITION_NUMBER = 100.0  # condition number up to which the drives ar
 PASSIVE_JOINT_WEIGHT = 1e-3  # how much a joint without a drive counts beside one with a drive
 
 
-def preferred_states(system: System, independence: Independence, q: NDArray[np.float64]) -> tuple[str, ...]:
+def choose_preferred_states(system: System, independence: Independence, q: NDArray[np.float64]) -> tuple[str, ...]:
     """Return the positions and the speeds to keep, driven joints first of all; empty where pivoting may choose."""
     tree, p = system.tree, system.tree.n - len(independence.all)
-    driven = _driven(system.description, tree)
+    driven = _list_driven(system.description, tree)
     holonomic = len(independence.position) == len(independence.all)
     if not (p and holonomic and len(independence.all) and (driven or len(tree.balls))):
         return ()
@@ -264,12 +265,12 @@ def preferred_states(system: System, independence: Independence, q: NDArray[np.f
     if np.linalg.cond(K[chosen]) > MAX_DRIVE_CONDITION_NUMBER:
         return ()
     positions, speeds = tree.state_names
-    kept = [positions[i] for i in tree.freedom_coordinates[chosen]] + [speeds[i] for i in chosen]
-    return (*kept, *system.activation_names)
+    independent_states = [positions[i] for i in tree.freedom_coordinates[chosen]] + [speeds[i] for i in chosen]
+    return (*independent_states, *system.activation_names)
 
 
-def _driven(description: MechanismDescription, tree: Tree) -> set[int]:
-    """Return the freedoms on which a force of a joint or an actuator acts."""
+def _list_driven(description: MechanismDescription, tree: Tree) -> set[int]:
+    """Return the degrees of freedom on which a force of a joint or an actuator acts."""
     driven = {tree.speeds_of[i.joint][i.coordinate] for i in description.inputs if isinstance(i, JointForce)}
     return driven | {
         speed

@@ -22,8 +22,8 @@ from fmilin.errors import NumericalError
 from fmilin.model.interface import Evaluation, ExactSlopes, Tangent, TangentBatch
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.outputs import Outputs
-from fmilin.models.mechanism.recursions import coordinate_columns, displacement_of
-from fmilin.models.mechanism.system import Columns, ForwardDynamics, System, rates_of
+from fmilin.models.mechanism.recursions import compute_displacements, coordinate_columns
+from fmilin.models.mechanism.system import Columns, ForwardDynamics, System, compute_rates
 from fmilin.models.mechanism.tree import Array
 from fmilin.numerics.rounding import estimate_rounding
 
@@ -98,7 +98,7 @@ class LocalFormMatrices:
         return accelerations
 
     def _is_open(self) -> bool:
-        """Whether all freedoms are kept in their order: K is one then, and not worth multiplying with."""
+        """Whether all degrees of freedom are kept in their order: K is one then, and not worth multiplying with."""
         tree, choice = self._equations.system.tree, self._choice
         bound = len(tree.balls) or len(self._equations.independence.all)
         return not bound and choice.q == choice.v == tuple(range(tree.n))
@@ -115,15 +115,15 @@ class LocalFormMatrices:
         by_q = columns.rho_q @ self.K_q + columns.rho_v @ self.K_dot + M @ K_ddot
         pushes = np.concatenate((by_q, columns.rho_v @ self.K + M @ K_dot_twice, rho_u), axis=-1)
         self.dv_dot = dv_dot = -solution.factors.accelerations(pushes)
-        kept = dv_dot[..., v, :]
-        some = -np.swapaxes(N, -1, -2) @ (pushes + M @ dv_dot)
+        independent_accelerations = dv_dot[..., v, :]
+        dependent_forces = -np.swapaxes(N, -1, -2) @ (pushes + M @ dv_dot)
         m = len(self._equations.system.loop_constraints)
-        self.multipliers = np.zeros((*some.shape[:-2], m, some.shape[-1]))
-        self.multipliers[..., used, :] = some
+        self.multipliers = np.zeros((*dependent_forces.shape[:-2], m, dependent_forces.shape[-1]))
+        self.multipliers[..., used, :] = dependent_forces
         p_q, p = self._sizes
         dv_dot[..., :p_q] += K_ddot
         dv_dot[..., p_q:p] += K_dot_twice
-        dv_dot[..., v, :] = kept
+        dv_dot[..., v, :] = independent_accelerations
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -136,8 +136,8 @@ class LocalFormMatrices:
         factors, v = self._solution.factors, list(self._choice.v)
         if factors.K.shape[-1] != len(v):
             raise NumericalError(
-                "The configuration is singular: fewer constraints are independent here than beside it, and there is no "
-                "linear model of the motions that cross. Choose a point beside it."
+                "The configuration is singular: fewer constraints are independent here than near it, and there is no "
+                "linear model of the crossing motions. Choose a point beside it."
             )
         K = factors.K @ _inverse(factors.K[..., v, :])
         return K, factors.N - K @ factors.N[..., v, :]
@@ -147,7 +147,7 @@ class LocalFormMatrices:
         tree, choice, q = self._equations.system.tree, self._choice, self._solution.state.q
         independence, K = self._equations.independence, self.K
         holonomic = not len(tree.balls) and len(independence.position) == len(independence.all)
-        if holonomic and list(choice.v) == tree.speeds_at(choice.q):
+        if holonomic and list(choice.v) == tree.list_speeds(choice.q):
             dq = np.zeros((*K.shape[:-2], tree.n_q, K.shape[-1]))
             dq[..., tree.screw_coordinates, :] = K[..., tree.screw_speeds, :]
             return dq, K
@@ -155,13 +155,13 @@ class LocalFormMatrices:
         n, p = tree.n_q, len(choice.q)
         R = np.broadcast_to(np.eye(n)[list(choice.q)], (*H.shape[:-2], p, n))
         dq = _inverse(np.concatenate((R, H), axis=-2))[..., :p]
-        return dq, displacement_of(tree, q, dq)
+        return dq, compute_displacements(tree, q, dq)
 
     def _position_gradient(self) -> Array:
         """Return the gradient of the independent constraints on q, lengths of quaternions last, (..., m, n_q)."""
         tree, state = self._equations.system.tree, self._solution.state
         all_q = np.broadcast_to(np.eye(tree.n_q), (*state.q.shape[:-1], tree.n_q, tree.n_q))
-        H = state.G[..., self._equations.independence.position, :] @ displacement_of(tree, state.q, all_q)
+        H = state.G[..., self._equations.independence.position, :] @ compute_displacements(tree, state.q, all_q)
         lengths = np.zeros((*state.q.shape[:-1], len(tree.balls), tree.n_q))
         rows = np.arange(len(tree.balls))[:, None]
         lengths[..., rows, tree.ball_coordinates] = state.q[..., tree.ball_coordinates]
@@ -181,15 +181,15 @@ class LocalFormMatrices:
             upper = E @ dv
             upper[..., :p_q] += E_q @ self.dq
         else:
-            upper = dv[..., tree.speeds_at(range(tree.n_q)), :]  # q' = v: E only says which speed belongs to which
+            upper = dv[..., tree.list_speeds(range(tree.n_q)), :]  # q' = v: E only says which speed belongs to which
         zero = np.zeros((*upper.shape[:-1], self.dv_dot.shape[-1] - p))
         slopes: Array = np.concatenate((np.concatenate((upper, zero), axis=-1), self.dv_dot), axis=-2)
         if not system.activation_names:
             return slopes
-        own = system.activation_columns(state.u)[..., self._equations.driving]
-        own = np.broadcast_to(own, (*slopes.shape[:-2], *own.shape[-2:]))
-        still = np.zeros((*own.shape[:-1], p))
-        return np.concatenate((slopes, np.concatenate((still, own), axis=-1)), axis=-2)
+        activation_forces = system.activation_columns(state.u)[..., self._equations.driving]
+        activation_forces = np.broadcast_to(activation_forces, (*slopes.shape[:-2], *activation_forces.shape[-2:]))
+        still = np.zeros((*activation_forces.shape[:-1], p))
+        return np.concatenate((slopes, np.concatenate((still, activation_forces), axis=-1)), axis=-2)
 
     def outputs(self) -> Array:
         """Return (C D), shape (..., ny, P + nu)."""
@@ -215,14 +215,14 @@ class LocalFormMatrices:
 
     def matrices(self) -> TangentBatch:
         """Return the linear models at the points, which are not verified, without residuals."""
-        rates = rates_of(self._equations.system, self._solution)
+        rates = compute_rates(self._equations.system, self._solution)
         values = self._equations.outputs.values(self._solution)
         no_residuals = np.empty((*rates.shape[:-1], 0)), np.empty((*rates.shape[:-1], 0, rates.shape[-1]))
         slopes = self.tangent(), self.rates(), self.outputs()
         return TangentBatch(self._choice.states, rates, values, *no_residuals, *slopes)
 
 
-class MechanismSlopes(ExactSlopes):
+class MechanismDerivatives(ExactSlopes):
     """The recursion at a point and some bits beside it; ``gradient`` is that of all residuals, shape (m, N)."""
 
     def __init__(
@@ -268,7 +268,7 @@ def _inverse(matrix: Array) -> Array:
         return np.linalg.inv(matrix)
     except np.linalg.LinAlgError:
         raise NumericalError(
-            "The independent states do not determine the others at this point: choose other ones, or none for those "
-            "that pivoting finds.",
+            "The independent states do not determine the others at this point: choose others, or none for a choice by "
+            "pivoting.",
             condition_number=float("inf"),
         ) from None

@@ -182,7 +182,7 @@ class PositionValues:
         return np.concatenate(values[1:], axis=-1)[..., self.order] - self.constants
 
 
-class Bends:
+class Curvatures:
     """Second and higher powers of leaders in Q, of the couplings that have some."""
 
     def __init__(self, constraints: Sequence[LoopConstraint], tree: Tree) -> None:
@@ -203,23 +203,23 @@ class Bends:
 
     def gaps(self, gaps: Array, q: Array) -> Array:
         """Return gaps (..., m_q) with these terms."""
-        return _added(gaps, (self.of,), self._term(q, 0))
+        return _add_entries(gaps, (self.of,), self._term(q, 0))
 
     def jacobian(self, G: Array, q: Array) -> Array:
         """Return G (..., m, n) with these terms."""
-        return _added(G, (self.of, self.freedom), self._term(q, 1))
+        return _add_entries(G, (self.of, self.freedom), self._term(q, 1))
 
     def slips(self, slips: Array, q: Array, v: Array) -> Array:
         """Return G v (..., m) with these terms."""
-        return _added(slips, (self.of,), self._term(q, 1) * v[..., self.freedom])
+        return _add_entries(slips, (self.of,), self._term(q, 1) * v[..., self.freedom])
 
     def drift(self, c: Array, q: Array, v: Array) -> Array:
         """Return Gdot v (..., m) with these terms."""
-        return _added(c, (self.of,), self._term(q, 2) * v[..., self.freedom] ** 2)
+        return _add_entries(c, (self.of,), self._term(q, 2) * v[..., self.freedom] ** 2)
 
     def rate_columns(self, rate_q: Array, q: Array, v: Array) -> Array:
         """Return d(G v)/dtheta (..., m, n) with these terms."""
-        return _added(rate_q, (self.of, self.freedom), self._term(q, 2) * v[..., self.freedom])
+        return _add_entries(rate_q, (self.of, self.freedom), self._term(q, 2) * v[..., self.freedom])
 
     def columns(self, c_q: Array, c_v: Array, at: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         """Return d(G vdot + Gdot v) by theta and v, each (..., m, n), at q, v and vdot."""
@@ -227,14 +227,14 @@ class Bends:
         speed = v[..., self.freedom]
         by_q = self._term(q, 2) * v_dot[..., self.freedom] + self._term(q, 3) * speed**2
         entries = (self.of, self.freedom)
-        return _added(c_q, entries, by_q), _added(c_v, entries, 2 * self._term(q, 2) * speed)
+        return _add_entries(c_q, entries, by_q), _add_entries(c_v, entries, 2 * self._term(q, 2) * speed)
 
     def loads(self, rho_q: Array, q: Array, multipliers: Array) -> Array:
         """Return d(G' lambda)/dtheta (..., n, n), lambda held, added to what there is."""
-        return _added(rho_q, (self.freedom, self.freedom), self._term(q, 2) * multipliers[..., self.of])
+        return _add_entries(rho_q, (self.freedom, self.freedom), self._term(q, 2) * multipliers[..., self.of])
 
 
-def _added(a: Array, entries: tuple[NDArray[np.intp], ...], terms: Array) -> Array:
+def _add_entries(a: Array, entries: tuple[NDArray[np.intp], ...], terms: Array) -> Array:
     """Return an array with terms (..., k) added to entries (k) of its last axes; several may go to one."""
     axes = len(entries)
     stack = np.broadcast_shapes(a.shape[: a.ndim - axes], terms.shape[:-1])

@@ -113,7 +113,7 @@ class Markers:
         self._wheels.append((center, axle, normal, *sizes))
         return -len(self._wheels)
 
-    def finished(self, more: set[int]) -> FixedMarkers:
+    def build(self, more: set[int]) -> FixedMarkers:
         """Return the markers as arrays; the motion of the links ``more`` is needed beside that of the markers' own."""
         centers, axles, normals, *radii = list(zip(*self._wheels, strict=True)) or [()] * 5
         rims = Rims(
@@ -137,7 +137,7 @@ class MarkerMotion:
 
 @dataclass(frozen=True)
 class MarkerColumns:
-    """Derivatives along the freedoms; those of p' and e' with respect to v are p and e again."""
+    """Derivatives along the degrees of freedom; those of p' and e' with respect to v are p and e again."""
 
     # p, p_dot, e, e_dot: (..., k or d, n, 3), with respect to theta; of points without contact points
     p: Array
@@ -197,7 +197,7 @@ class FixedMarkers:
         return MarkerMotion(p, p_dot, e, e_dot)
 
     def columns(self, motion: AccelerationTerms, now: MarkerMotion) -> MarkerColumns:
-        """Return the derivatives along all freedoms at a motion."""
+        """Return the derivatives along all degrees of freedom at a motion."""
         links = link_columns(self.tree, motion, self.links)
         k = len(self.r)
         p = now.p[..., :k, None, :]

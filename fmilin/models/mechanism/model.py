@@ -13,19 +13,19 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.model.capabilities import HasGivenStates
 from fmilin.model.interface import UNCHANGED, Changes, Evaluation, ExactSlopes, OperatingPoint, TangentBatch
-from fmilin.models.batch_graph import arrays_of, checked_threads, states_to_keep
-from fmilin.models.mechanism.assembly import closed
+from fmilin.models.batch_graph import check_threads, stack_points, states_to_keep
+from fmilin.models.mechanism.assembly import close_loops
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.engine import MechanismEngine
 from fmilin.models.mechanism.evaluator import ManyPoints, MechanismQuantities
-from fmilin.models.mechanism.given import moved_remark
+from fmilin.models.mechanism.given import describe_moved_starts
 from fmilin.models.mechanism.independence import Independence
-from fmilin.models.mechanism.linear import Choice, LocalFormMatrices, MechanismEquations, MechanismSlopes
+from fmilin.models.mechanism.linear import Choice, LocalFormMatrices, MechanismDerivatives, MechanismEquations
 from fmilin.models.mechanism.sources import SourceLines
 from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
-from fmilin.models.mechanism.toml_file import description_of, read_parts
+from fmilin.models.mechanism.toml_file import build_description, read_parts
 from fmilin.models.mechanism.tree import Array
-from fmilin.models.mechanism.urdf_file import additions_of, read_urdf_description, robot_in
+from fmilin.models.mechanism.urdf_file import find_additions, find_robot_file, read_urdf_description
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.rounding import move_some_bits
 from fmilin.signals import FloatArray
@@ -33,7 +33,7 @@ from fmilin.signals import FloatArray
 Kind = TypeVar("Kind")
 
 
-def mechanism_from(
+def read_mechanism(
     kind: Callable[[MechanismDescription], Kind],
     path: Path,
     additions: Path | None = None,
@@ -43,7 +43,7 @@ def mechanism_from(
 ) -> Kind:
     """Return the mechanism of a ``.toml`` or ``.urdf`` file, of a ``kind`` that closes the loops of a description."""
     description, source = read_mechanism_file(path, additions, floating_base=floating_base, fixed_joints=fixed_joints)
-    with source.named():
+    with source.add_location():
         return kind(description)
 
 
@@ -52,23 +52,23 @@ def read_mechanism_file(
 ) -> tuple[MechanismDescription, SourceLines]:
     """Read a ``.toml`` or ``.urdf`` file, with the TOML file of ``additions``, and where it describes its parts."""
     if path.suffix.lower() == ".urdf":
-        extra = additions_of(path) if additions is None else additions
+        extra = find_additions(path) if additions is None else additions
         parts = None if extra is None else read_parts(extra)
         if parts is not None and "urdf" in parts.content:
             what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
             raise parts.wrong(("urdf",), what)
         return read_urdf_description(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
     if additions is not None:
-        raise ModelError(f"'{path}' is no URDF file: write everything into it, instead of into '{additions}'.")
+        raise ModelError(f"'{path}' is not a URDF file: write everything into it, instead of into '{additions}'.")
     parts = read_parts(path)
-    robot = robot_in(parts)
+    robot = find_robot_file(parts)
     if robot is not None:
         return read_urdf_description(robot, parts, floating_base=floating_base, fixed_joints=fixed_joints)
     if floating_base:
-        raise UsageError(f"'{path}' names no URDF file, whose base could float: give its first body a free joint.")
+        raise UsageError(f"'{path}' names no URDF file with a base that could float: give its first body a free joint.")
     if fixed_joints:
         raise UsageError(f"'{path}' names no URDF file: write 'fixed' as the type of a joint that is to be fixed.")
-    return description_of(parts), parts.source
+    return build_description(parts), parts.source
 
 
 class Mechanism(NativeModel, HasGivenStates):
@@ -98,13 +98,13 @@ class Mechanism(NativeModel, HasGivenStates):
 
     def __init__(self, description: MechanismDescription) -> None:
         engine = MechanismEngine(description)
-        assembled = closed(description)
+        assembled = close_loops(description)
         super().__init__(engine if assembled is description else MechanismEngine(assembled))
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Self:
         """Return the mechanism that a TOML file describes (``docs/mechanism.md``), its loops closed."""
-        return mechanism_from(cls, Path(path))
+        return read_mechanism(cls, Path(path))
 
     @classmethod
     def from_urdf(
@@ -120,7 +120,7 @@ class Mechanism(NativeModel, HasGivenStates):
         ``floating_base`` lets the root link move freely, by a joint of that name; ``fixed_joints`` stay at zero.
         """
         extra = None if additions is None else Path(additions)
-        return mechanism_from(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
+        return read_mechanism(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals, by compiled code as soon as there is some.
@@ -155,7 +155,7 @@ class Mechanism(NativeModel, HasGivenStates):
         def gradient(columns: Columns) -> Array:
             return self.constraints.gradient((t, x, u, observed), closure.gradient(solution, columns)[0])
 
-        slopes = MechanismSlopes(self.equations, solution, values, gradient)
+        slopes = MechanismDerivatives(self.equations, solution, values, gradient)
         slopes.smooth = self._is_smooth
         return slopes
 
@@ -184,17 +184,17 @@ class Mechanism(NativeModel, HasGivenStates):
         >>> crank.matrices_along([crank.start] * 3).A.shape
         (3, 2, 2)
         """
-        _, x, u = arrays_of(self, points)
+        _, x, u = stack_points(self, points)
         choice = Choice.of(states_to_keep(self, points[0], independent), self.system)
-        return self._many_points(x, u, choice, threads=checked_threads(threads), compiled=compiled)
+        return self._many_points(x, u, choice, threads=check_threads(threads), compiled=compiled)
 
     def tangents(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
         """Return values and derivatives at many points: by the recursion, by compiled code where that pays."""
         if parameters or not self._answers_for_many_points:
-            return super().tangents(t, x, u, kept, parameters)
-        tangents = self._many_points(x, u, self._choice_of(tuple(kept))).with_columns(kept)
+            return super().tangents(t, x, u, independent, parameters)
+        tangents = self._many_points(x, u, self._make_choice(tuple(independent))).with_columns(independent)
         return tangents if self._is_smooth else replace(tangents, smooth=False)
 
     @property
@@ -222,11 +222,11 @@ class Mechanism(NativeModel, HasGivenStates):
     def _many_points(self) -> ManyPoints:
         return ManyPoints(self, self._by_recursion)
 
-    def _choice_of(self, kept: tuple[int, ...]) -> Choice:
+    def _make_choice(self, independent: tuple[int, ...]) -> Choice:
         """Return the choice that keeps these states, made once."""
-        if kept not in self._choices:
-            self._choices[kept] = Choice.of(kept, self.system)
-        return self._choices[kept]
+        if independent not in self._choices:
+            self._choices[independent] = Choice.of(independent, self.system)
+        return self._choices[independent]
 
     @cached_property
     def _choices(self) -> dict[tuple[int, ...], Choice]:
@@ -234,10 +234,10 @@ class Mechanism(NativeModel, HasGivenStates):
         return {}
 
     def reach_manifold(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], sizes: FloatArray
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
         """Return points of the manifold by compiled code of the constraints; None without."""
-        return super().reach_manifold(t, x, u, self._choice_of(tuple(kept)).states, sizes)
+        return super().reach_manifold(t, x, u, self._make_choice(tuple(independent)).states, sizes)
 
     def has_compiled_derivatives(self) -> bool:
         """Return whether compiled code answers :meth:`tangents` by now."""
@@ -271,16 +271,16 @@ class Mechanism(NativeModel, HasGivenStates):
         """
         names, n_q = self.states.names, self.system.tree.n_q
         q = {n: v for j in self.description.joints for n, v in zip(j.state_names[0], j.position, strict=False)}
-        given = self.description.given_speeds | {name for name in self.independent if q.get(name)}
+        given_names = self.description.given_speeds | {name for name in self.independent if q.get(name)}
         rest = () if set(names[:n_q]) & set(held) else names[:n_q]
-        kept = *self.independent, *(name for name in names if name in given), *rest
-        return {name: name in given for name in kept if name not in held and self.states.has(name)}
+        fixed_names = *self.independent, *(name for name in names if name in given_names), *rest
+        return {name: name in given_names for name in fixed_names if name not in held and self.states.has(name)}
 
-    def remarks_at(self, point: OperatingPoint) -> tuple[Remark, ...]:
+    def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return how feet stand, and at the start itself which values are not those that were given."""
         x, moved = point.states, self.description.moved
         starts = all(np.isclose(x[self.states.positions[m.state]], m.became, rtol=1e-6, atol=1e-9) for m in moved)
-        return (*super().remarks_at(point), *([moved_remark(moved)] if moved and starts else []))
+        return (*super().list_point_remarks(point), *([describe_moved_starts(moved)] if moved and starts else []))
 
     @property
     def description(self) -> MechanismDescription:

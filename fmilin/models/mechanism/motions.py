@@ -57,7 +57,7 @@ class MovedMechanism(NativeModel):
         super().__init__(MovedEngine(description))
 
 
-def mechanism_of(description: MechanismDescription) -> Mechanism | MovedMechanism:
+def build_model(description: MechanismDescription) -> Mechanism | MovedMechanism:
     """Return the model of a description, with motions or without."""
     moved = any(isinstance(i, Motion) for i in description.inputs)
     return MovedMechanism(description) if moved else Mechanism(description)
@@ -81,22 +81,28 @@ class MovedEngine(NativeEngine[MovedQuantities]):
     def __init__(self, description: MechanismDescription) -> None:
         self.description, self.info = description, ModelInfo(description.name)
         self.motions = [i for i in description.inputs if isinstance(i, Motion)]
-        self.inner, self.massless = _driven(description, self.motions)
+        self.inner, self.massless = _drive_by_forces(description, self.motions)
         tree = self.inner.system.tree
         joints = [motion.joint for motion in self.motions]
         self.q = np.array([tree.coordinates_of[j][0] for j in joints], dtype=np.intp)
         self.v = np.array([tree.n_q + tree.speeds_of[j][0] for j in joints], dtype=np.intp)
         n = len(self.inner.states)
-        self.kept = np.setdiff1d(np.arange(n), [*self.q, *self.v])
-        self.states = Signals(self.inner.states[int(i)] for i in self.kept)
-        self.others = len(self.inner.inputs) - len(self.motions)
-        first = self.others + 3 * np.arange(len(self.motions))
+        self.free_states = np.setdiff1d(np.arange(n), [*self.q, *self.v])
+        self.states = Signals(self.inner.states[int(i)] for i in self.free_states)
+        self.force_input_count = len(self.inner.inputs) - len(self.motions)
+        first = self.force_input_count + 3 * np.arange(len(self.motions))
         self._positions, self._speeds, self._accelerations = first, first + 1, first + 2
-        self.inputs = Signals([*self.inner.inputs][: self.others] + self._motion_signals())
-        self.outputs, self.constraints, self.notes = self.inner.outputs, self._moving(), self.inner.notes
-        self._solved(self._plain, 0.0, self.states.starts, self.inputs.starts)  # refuses what cannot be driven
+        self.inputs = Signals([*self.inner.inputs][: self.force_input_count] + self._motion_signals())
+        self.outputs, self.constraints, self.notes = (
+            self.inner.outputs,
+            self._list_moving_constraints(),
+            self.inner.notes,
+        )
+        self._solve_driving_forces(
+            self._plain, 0.0, self.states.starts, self.inputs.starts
+        )  # refuses what cannot be driven
 
-    def _moving(self) -> tuple[Constraint, ...]:
+    def _list_moving_constraints(self) -> tuple[Constraint, ...]:
         """Return the constraints, named after the motions that move the manifold where they drive a part of a loop."""
         system, x = self.inner.system, self.inner.states.starts
         q, v, _ = system.parts(x)
@@ -129,7 +135,7 @@ class MovedEngine(NativeEngine[MovedQuantities]):
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
         """The quantities of the mechanism, and the motions; the driving forces among them."""
-        numbers = {int(i): k for k, i in enumerate(self.kept)}
+        numbers = {int(i): k for k, i in enumerate(self.free_states)}
         quantities = {}
         for name, quantity in self.inner.available.items():
             source: tuple[str, Any] = ("inner", quantity)
@@ -137,17 +143,17 @@ class MovedEngine(NativeEngine[MovedQuantities]):
                 case ("state", i) if i in numbers:
                     source = ("state", numbers[i])
                 case ("input", i):
-                    source = ("input", i) if i < self.others else ("force", i - self.others)
+                    source = ("input", i) if i < self.force_input_count else ("force", i - self.force_input_count)
             if not (self.massless and name in ENERGIES):  # those of the inertia that stands in for none
                 quantities[name] = Quantity(quantity.signal, source)
         for i, signal in enumerate(self.inputs):
             quantities[signal.name] = Quantity(signal, ("input", i))
         return quantities
 
-    def seen_at(self, t: float, x: FloatArray, u: FloatArray) -> Self:
-        """Return the mechanism with limits opened at which controls stand, and remarks on what is saturated."""
-        X, f, _ = self._solved(self._plain, t, x, u)
-        inner = self.inner.seen_at(t, X, self._inputs(u, f))
+    def resolve_limits(self, t: float, x: FloatArray, u: FloatArray) -> Self:
+        """Return the mechanism with limits opened at which controls stand, and diagnostics on what is saturated."""
+        X, f, _ = self._solve_driving_forces(self._plain, t, x, u)
+        inner = self.inner.resolve_limits(t, X, self._inputs(u, f))
         if inner is self.inner:
             return self
         if id(inner) not in self._seen:
@@ -174,15 +180,15 @@ class MovedEngine(NativeEngine[MovedQuantities]):
 
     def evaluate(self, selection: MovedQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:
         """Return rates, outputs and observed quantities."""
-        X, f, _ = self._solved(selection.inner, t, x, u)
+        X, f, _ = self._solve_driving_forces(selection.inner, t, x, u)
         values = self.inner.evaluate(selection.inner, t, X, self._inputs(u, f))
-        return self._merged(selection, values, (x, u, self._forces(f, u[self._accelerations])))
+        return self._merge_values(selection, values, (x, u, self._forces(f, u[self._accelerations])))
 
     def differentiate(
         self, selection: MovedQuantities, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray
     ) -> Values:
         """Return the exact derivatives along the columns of dx and du."""
-        X, f, beta = self._solved(selection.inner, t, x, u)
+        X, f, beta = self._solve_driving_forces(selection.inner, t, x, u)
         U, k = self._inputs(u, f), du.shape[1]
         dX, dU = self._states(dx, du), self._inputs(du, np.zeros((len(f), k)))
         unit = self._inputs(np.zeros((len(u), len(f))), np.eye(len(f)))
@@ -191,9 +197,9 @@ class MovedEngine(NativeEngine[MovedQuantities]):
         df = self._force(beta, du[self._accelerations] - slopes[0][self.v, :k])
         rates, outputs, observed = (a[:, :k] + a[:, k:] @ df for a in slopes)
         forces = self._forces(df, du[self._accelerations])
-        return self._merged(selection, (rates, outputs, observed), (dx, du, forces))
+        return self._merge_values(selection, (rates, outputs, observed), (dx, du, forces))
 
-    def _solved(
+    def _solve_driving_forces(
         self, inner: MechanismQuantities, t: float, x: FloatArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return all states, the driving forces and beta."""
@@ -211,41 +217,40 @@ class MovedEngine(NativeEngine[MovedQuantities]):
         if not np.linalg.cond(beta) < MAX_DRIVE_CONDITION_NUMBER:
             names = "', '".join(motion.name for motion in self.motions)
             raise ModelError(
-                f"The motions '{names}' drive what cannot be moved so here: a loop, a wheel or a coupling ties the "
-                "driven joints to each other, or holds them, or the loop is at a dead point. Drive fewer joints, or "
-                "move the point."
+                f"The motions '{names}' are not possible at this point: a loop, a wheel or a coupling connects or "
+                "fixes the driven joints, or the loop is at a dead point. Drive fewer joints, or move the point."
             )
         force: FloatArray = np.linalg.solve(beta, accelerations).astype(np.float64)
         return force
 
     def _states(self, x: FloatArray, u: FloatArray) -> FloatArray:
         X = np.zeros((len(self.inner.states), *x.shape[1:]))
-        X[self.kept], X[self.q], X[self.v] = x, u[self._positions], u[self._speeds]
+        X[self.free_states], X[self.q], X[self.v] = x, u[self._positions], u[self._speeds]
         return X
 
     def _inputs(self, u: FloatArray, f: FloatArray) -> FloatArray:
-        return np.concatenate((u[: self.others], f))
+        return np.concatenate((u[: self.force_input_count], f))
 
     def _forces(self, f: FloatArray, a: FloatArray) -> FloatArray:
         """Return the driving forces without what the inertia takes that stands in for none."""
         return f - a if self.massless else f
 
-    def _merged(
+    def _merge_values(
         self, selection: MovedQuantities, inner: Values, moved: tuple[FloatArray, FloatArray, FloatArray]
     ) -> Values:
         """Return rates, outputs and observed quantities from those inside and from states, inputs and forces."""
         columns = dict(zip(("state", "input", "force"), moved, strict=True))
 
-        def merged(quantities: Sequence[Quantity], values: FloatArray) -> FloatArray:
+        def merge(quantities: Sequence[Quantity], values: FloatArray) -> FloatArray:
             rows = iter(values)
             chosen = [next(rows) if q.source[0] == "inner" else columns[q.source[0]][q.source[1]] for q in quantities]
             return np.array(chosen).reshape(len(quantities), *values.shape[1:])
 
         rates, outputs, observed = inner
-        return rates[self.kept], merged(selection.outputs, outputs), merged(selection.observed, observed)
+        return rates[self.free_states], merge(selection.outputs, outputs), merge(selection.observed, observed)
 
 
-def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[MechanismEngine, bool]:
+def _drive_by_forces(description: MechanismDescription, motions: list[Motion]) -> tuple[MechanismEngine, bool]:
     """Return the mechanism driven by forces instead, and whether an inertia stands in for a mass that it lacks."""
     starts = {motion.joint: motion for motion in motions}
     forces = [JointForce(f"{motion.name}.force", motion.joint) for motion in motions]
@@ -259,7 +264,7 @@ def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[M
                 changed[i] = replace(moved, armature=joint.armature[0] + inertia)
         return changed
 
-    held = [name for j in description.joints if j.name in starts for name in sum(j.state_names, ())]
+    fixed_names = [name for j in description.joints if j.name in starts for name in sum(j.state_names, ())]
     # Above a point mass a massless body has its inertia at some positions only.
     frames = {body.name for body in description.bodies if body.mass is None}
     bare = any(joint.child in frames for joint in description.joints if joint.name in starts)
@@ -272,6 +277,6 @@ def _driven(description: MechanismDescription, motions: list[Motion]) -> tuple[M
                 raise
             continue
         if driven.loops or driven.couplings or driven.wheels:
-            engine = MechanismEngine(assemble(driven, held).description)
+            engine = MechanismEngine(assemble(driven, fixed_names).description)
         return engine, massless
     raise AssertionError  # the loop returns or raises

@@ -14,10 +14,16 @@ from fmilin.errors import ModelError
 from fmilin.models.engine import Quantity
 from fmilin.models.mechanism.elements import VECTORS, LineForce, Sensor
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
-from fmilin.models.mechanism.quantities import energy, energy_columns, quaternion_of, state_or_rate, turned_columns
+from fmilin.models.mechanism.quantities import (
+    compute_quaternion,
+    differentiate_quaternion,
+    energy,
+    energy_columns,
+    state_or_rate,
+)
 from fmilin.models.mechanism.recursions import coordinate_columns, coordinate_rates
 from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
-from fmilin.models.mechanism.tree import Array, Partials, limited
+from fmilin.models.mechanism.tree import Array, Partials, clip_to_limits
 
 ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")
@@ -36,12 +42,12 @@ class OutputColumns:
     multipliers: Array
     u: Array
 
-    def scaled(self, factors: Array) -> OutputColumns:
+    def scale(self, factors: Array) -> OutputColumns:
         """Return the same of outputs that are multiplied with factors (..., ny)."""
         return OutputColumns(*(getattr(self, f.name) * factors[..., None] for f in fields(self)))
 
 
-def constraint_of(sensor: Sensor) -> tuple[int, int]:
+def locate_multiplier(sensor: Sensor) -> tuple[int, int]:
     """Return the number of the constraint, from 1, whose multiplier a ``reaction`` or ``contact`` is, and its sign."""
     if sensor.quantity == "contact" and sensor.coordinate < len(CONTACT_INDICES_AND_SIGNS):
         return CONTACT_INDICES_AND_SIGNS[sensor.coordinate]
@@ -106,7 +112,7 @@ def _of_paths(what: str, by: Callable[[Any], Mapping[str, Array]]) -> _Arrays:
     return _Arrays(lambda _, at: getattr(at.state.drives, what), lambda _, __, columns: by(columns.drives))
 
 
-def _named(by: Partials) -> Mapping[str, Array]:
+def _name_partials(by: Partials) -> Mapping[str, Array]:
     return {"theta": by.q, "v": by.v, "u": by.u}
 
 
@@ -122,8 +128,8 @@ def _energy(what: str) -> _Arrays:
 def _orientation(body: str) -> _Arrays:
     """Return the quaternion of a body."""
     return _Arrays(
-        lambda system, at: quaternion_of(system.tree, at.state.q, body),
-        lambda system, at, _: {"theta": turned_columns(system.tree, at.state, body)},
+        lambda system, at: compute_quaternion(system.tree, at.state.q, body),
+        lambda system, at, _: {"theta": differentiate_quaternion(system.tree, at.state, body)},
     )
 
 
@@ -156,9 +162,9 @@ ARRAYS: Mapping[str, _Arrays] = {
     "distance_rate": _Arrays(_rates_of_lengths, _columns_of_rates),
     "path distance": _of_paths("L", lambda by: {"theta": by.L_q}),
     "path distance_rate": _of_paths("L_rate", lambda by: {"theta": by.rate_q, "v": by.J}),
-    "path actuator_force": _of_paths("F", lambda by: _named(by.F)),
+    "path actuator_force": _of_paths("F", lambda by: _name_partials(by.F)),
     "joint_force": _Arrays(_forces_on_joints, _columns_of_forces),
-    "joint_drive": _Arrays(_drive, lambda _, __, by: {} if by.drives is None else _named(by.drives.driven)),
+    "joint_drive": _Arrays(_drive, lambda _, __, by: {} if by.drives is None else _name_partials(by.drives.driven)),
     **{what: _energy(what) for what in ("kinetic_energy", "potential_energy", "energy")},
 }
 """Quantities that are numbers of arrays."""
@@ -229,12 +235,13 @@ class Outputs:
         self._dots.append((i, kind, number, axis))
 
     def _add_multiplier(self, i: int, sensor: Sensor) -> None:
-        index, sign = constraint_of(sensor)
+        index, sign = locate_multiplier(sensor)
         keys = [(b.of, b.index) for b in self.system.loop_constraints]
         if (sensor.of, index) not in keys:
             raise ModelError(
-                f"The sensor '{sensor.name}' asks for the {sensor.quantity} number {sensor.coordinate} of "
-                f"'{sensor.of}', which has {sum(of == sensor.of for of, _ in keys)}, counted from 0."
+                f"The sensor '{sensor.name}' measures a coordinate that does not exist: the {sensor.quantity} number "
+                f"{sensor.coordinate} of '{sensor.of}', which has {sum((of == sensor.of for of, _ in keys))}, counted "
+                "from 0."
             )
         self._scale[i] *= sign
         self._add_entry(i, "multiplier", keys.index((sensor.of, index)))
@@ -244,8 +251,8 @@ class Outputs:
         source = state_or_rate(sensor, self.system.tree)
         if source is None:
             raise ModelError(
-                f"The sensor '{sensor.name}' asks for a position of the ball in '{sensor.of}', which has no angles:"
-                " use sensors of the body, or the quaternion's states."
+                f"The sensor '{sensor.name}' needs a position of the ball in '{sensor.of}', which has no angles: use "
+                "sensors of the body, or the quaternion's states."
             )
         self._add_entry(i, *source)
 
@@ -268,15 +275,15 @@ class Outputs:
 
     def values(self, solution: ForwardDynamics) -> Array:
         """Return the outputs, shape (..., ny)."""
-        return limited(self._unlimited(solution), self._limits)[0]
+        return clip_to_limits(self._evaluate_unlimited(solution), self._limits)[0]
 
     def remarks(self, solution: ForwardDynamics) -> tuple[str, ...]:
         """Return a sentence where sensors show the end of their range, at one solution."""
-        _, inside = limited(self._unlimited(solution), self._limits)
+        _, inside = clip_to_limits(self._evaluate_unlimited(solution), self._limits)
         names = [name for name, at in zip(self._names, inside, strict=True) if not at]
-        return (f"These sensors show the end of their range, whatever moves: {', '.join(names)}.",) if names else ()
+        return (f"These sensors are saturated at the end of their range: {', '.join(names)}.",) if names else ()
 
-    def _unlimited(self, solution: ForwardDynamics) -> Array:
+    def _evaluate_unlimited(self, solution: ForwardDynamics) -> Array:
         parts = [arrays.values(self.system, solution)[..., numbers] for arrays, _, numbers in self._by_kind]
         if self._dots:
             a, b = self._vectors(solution)
@@ -324,8 +331,8 @@ class Outputs:
         if self._dots:
             self._dot_columns(solution, columns, out)
         if np.isfinite(self._limits).any():
-            return out.scaled(self._scale * limited(self._unlimited(solution), self._limits)[1])
-        return out if (self._scale == 1.0).all() else out.scaled(self._scale)
+            return out.scale(self._scale * clip_to_limits(self._evaluate_unlimited(solution), self._limits)[1])
+        return out if (self._scale == 1.0).all() else out.scale(self._scale)
 
     def _dot_columns(self, solution: ForwardDynamics, columns: Columns, out: OutputColumns) -> None:
         vectors, directions = self._vectors(solution)

@@ -43,7 +43,7 @@ class Placement:
             raise ModelError(f"The rotation of a frame must be 3 x 3 finite numbers, not {self.rotation!r}.")
         if np.abs(R.T @ R - np.eye(3)).max() > ORTHONORMALITY_TOLERANCE or np.linalg.det(R) < 0:
             raise ModelError(
-                f"{R.tolist()} is no rotation: its columns must be three perpendicular unit vectors, right-handed. "
+                f"{R.tolist()} is not a rotation: its columns must be three perpendicular unit vectors, right-handed. "
                 "Build it with Placement.from_rpy, from_axis or from_quaternion."
             )
         object.__setattr__(self, "rotation", tuple(tuple(float(a) for a in row) for row in R))
@@ -52,7 +52,11 @@ class Placement:
     def from_rpy(cls, position: Numbers = (0.0, 0.0, 0.0), rpy: Numbers = (0.0, 0.0, 0.0)) -> Placement:
         """Return a frame turned by roll about x, then pitch about the fixed y, then yaw about the fixed z, in rad."""
         roll, pitch, yaw = vector(rpy, "rpy")
-        R = turned_about((0, 0, 1), yaw) @ turned_about((0, 1, 0), pitch) @ turned_about((1, 0, 0), roll)
+        R = (
+            rotation_about_axis((0, 0, 1), yaw)
+            @ rotation_about_axis((0, 1, 0), pitch)
+            @ rotation_about_axis((1, 0, 0), roll)
+        )
         return cls(vector(position, "The position of a frame"), _rows(R))
 
     @classmethod
@@ -60,7 +64,7 @@ class Placement:
         cls, position: Numbers = (0.0, 0.0, 0.0), axis: Numbers = (0.0, 0.0, 1.0), angle: float = 0.0
     ) -> Placement:
         """Return a frame turned by ``angle`` rad about ``axis``."""
-        return cls(vector(position, "The position of a frame"), _rows(turned_about(axis, angle)))
+        return cls(vector(position, "The position of a frame"), _rows(rotation_about_axis(axis, angle)))
 
     @classmethod
     def from_quaternion(cls, position: Numbers, quaternion: Numbers) -> Placement:
@@ -112,7 +116,7 @@ def unit(values: Any, what: str) -> Vector:
     """Return a vector of length 1 in the given direction."""
     a = np.array(vector(values, what))
     if not a.any():
-        raise ModelError(f"{what} must not be zero.")
+        raise ModelError(f"{what} must not be zero: give another vector.")
     a = a / np.linalg.norm(a)
     return float(a[0]), float(a[1]), float(a[2])
 
@@ -128,7 +132,7 @@ def skew(w: Numbers) -> NDArray[np.float64]:
     return np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
 
 
-def turned_about(axis: Numbers, angle: float) -> NDArray[np.float64]:
+def rotation_about_axis(axis: Numbers, angle: float) -> NDArray[np.float64]:
     """Return the rotation by ``angle`` rad about ``axis`` (A.1.3), shape (3, 3)."""
     a = np.array(vector(axis, "An axis"))
     if not a.any():
@@ -190,10 +194,10 @@ class Part:
     def __post_init__(self) -> None:
         """Check every field by its type; a part that has more to check goes on from here."""
         if not isinstance(self.name, str) or not self.name or "`" in self.name or self.name != self.name.strip():
-            raise ModelError(f"{self.name!r} is no name for a {self.kind}: use letters, digits and underscores.")
-        for key in keys_of(type(self)):  # type: ignore[arg-type]  # a class can be hashed
+            raise ModelError(f"{self.name!r} is not a name for a {self.kind}: use letters, digits and underscores.")
+        for key in list_keys(type(self)):  # type: ignore[arg-type]  # a class can be hashed
             value = getattr(self, key.name)
-            checked = None if value is None and key.is_optional else self._checked(key, value)
+            checked = None if value is None and key.is_optional else self._check_value(key, value)
             if checked is not value:
                 self._set(key.name, checked)
         nominal = getattr(self, "nominal", None)
@@ -208,7 +212,7 @@ class Part:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _checked(self, key: Key, value: Any) -> Any:
+    def _check_value(self, key: Key, value: Any) -> Any:
         if key.type in (str, bool, int, Any) or (key.type is float and type(value) is float and isfinite(value)):
             return value
         what = f"The {key.name.replace('_', ' ')} of {self.where}"
@@ -218,12 +222,12 @@ class Part:
             raise ModelError(f"{what} must be a finite number, not {value!r}.")
         if get_origin(key.type) is Literal and value not in get_args(key.type):
             kind, types = self.kind if key.name == "type" else key.name, ", ".join(get_args(key.type))
-            raise ModelError(f"'{value}' of {self.where} is no type of {kind}. Known: {types}.")
+            raise ModelError(f"'{value}' of {self.where} is not a type of {kind}. Known: {types}.")
         return tuple(value) if get_origin(key.type) in (Sequence, tuple) else value
 
 
 @cache
-def keys_of(part: Any) -> tuple[Key, ...]:
+def list_keys(part: Any) -> tuple[Key, ...]:
     """Return the fields of a kind of part, a class."""
     hints, keys = get_type_hints(part, include_extras=True), []
     for field in fields(part):
@@ -234,36 +238,38 @@ def keys_of(part: Any) -> tuple[Key, ...]:
     return tuple(keys)
 
 
-def numbers(given: Any, count: int | None, what: str, *, finite: bool = True) -> tuple[float, ...]:
+def numbers(value: Any, count: int | None, what: str, *, finite: bool = True) -> tuple[float, ...]:
     """Return ``count`` numbers, or any number of them but none, as a tuple."""
-    values = floats(given).reshape(-1)
+    values = floats(value).reshape(-1)
     right = np.isfinite(values) if finite else ~np.isnan(values)
     if (count is not None and len(values) != count) or not right.all() or not len(values) + (count == 0):
         how_many = f"{count} finite" if count and finite else count or "finite"
-        raise ModelError(f"{what[0].upper()}{what[1:]} must be {how_many} numbers, not {given!r}.")
+        raise ModelError(
+            f"{what[0].upper()}{what[1:]} must be {how_many} numbers, not {value!r}. Give a list of finite numbers."
+        )
     return tuple(values.tolist())
 
 
-def limits(given: Any, what: str) -> tuple[float, ...]:
+def limits(value: Any, what: str) -> tuple[float, ...]:
     """Return two numbers, the lower one first, or none."""
-    if not len(given):
+    if not len(value):
         return ()
-    low, high = numbers(given, 2, what, finite=False)
+    low, high = numbers(value, 2, what, finite=False)
     if not low <= high:
-        raise ModelError(f"{what} must be two numbers, the lower one first, not {given!r}.")
+        raise ModelError(f"{what} must be two numbers, the lower one first, not {value!r}.")
     return low, high
 
 
-def symmetric(given: Any, size: int, what: str) -> NDArray[np.float64]:
+def symmetric(value: Any, size: int, what: str) -> NDArray[np.float64]:
     """Return a symmetric matrix, given whole or by its diagonal; of size 3 also as (xx, yy, zz, xy, xz, yz)."""
-    matrix = floats(given)
+    matrix = floats(value)
     if matrix.shape == (size,):
         matrix = np.diag(matrix)
     elif matrix.shape == (6,) and size == 3:
         matrix = matrix[[[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
     if matrix.shape != (size, size) or not np.isfinite(matrix).all():
         forms = f"{size}{', 6' * (size == 3)} or {size} x {size}"
-        raise ModelError(f"{what} must be {forms} finite numbers, not {given!r}.")
+        raise ModelError(f"{what} must be {forms} finite numbers, not {value!r}. Give a list of such numbers.")
     if np.abs(matrix - matrix.T).max() > SYMMETRY_TOLERANCE * np.abs(matrix).max():
-        raise ModelError(f"{what} is not symmetric.")
+        raise ModelError(f"{what} is not symmetric: exchanged entries must be equal.")
     return np.asarray((matrix + matrix.T) / 2)

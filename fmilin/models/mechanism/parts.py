@@ -74,7 +74,7 @@ class Body(Part, kind="body"):
         "[xx, yy, zz, xy, xz, yz] (elements of the matrix: products of inertia with a minus sign) or the 3 x 3 matrix.",
     ] = (0.0, 0.0, 0.0)
     # as many URDF files have them, a mass of 0 with an inertia too; whoever says so has judged them
-    any_inertia: Annotated[bool, "true: take moments that no body can have."] = False
+    any_inertia: Annotated[bool, "true: accept moments that no body can have."] = False
     gravity_compensation: Annotated[float, "Fraction of the weight that is compensated."] = 0.0
 
     def __post_init__(self) -> None:
@@ -82,8 +82,8 @@ class Body(Part, kind="body"):
             np.isfinite(self.mass) and (self.mass > 0 or (self.any_inertia and self.mass == 0))
         ):
             raise ModelError(
-                f"The body '{self.name}' has a mass of {self.mass} kg: a mass must be positive. A frame without mass "
-                "is written with mass=None."
+                f"The body '{self.name}' has a mass of {self.mass} kg: a mass must be positive. Write a frame without "
+                "mass with mass=None."
             )
         super().__post_init__()
         J = symmetric(self.inertia, 3, f"The inertia of {self.where}")
@@ -123,8 +123,8 @@ class Joint(Part, kind="joint"):
     """
 
     name: Annotated[str, "Name of the joint; its states are `NAME.q`, `NAME.v` and the like."]
-    type: Annotated[JointType, "Which motion it allows."]
-    parent: Annotated[str, "The body it is attached to, or the ground."]
+    type: Annotated[JointType, "The motion that it allows."]
+    parent: Annotated[str, "The body to which it is attached, or the ground."]
     child: Annotated[str, "The body that it carries."]
     placement: Annotated[Placement, "The joint's frame, in the parent's frame."] = ORIGIN
     child_placement: Annotated[Placement, "The joint's frame, in the child's frame."] = ORIGIN
@@ -139,15 +139,13 @@ class Joint(Part, kind="joint"):
     ] = None
     velocity: Annotated[PerCoordinate, "Start values of the speeds, in m/s or rad/s."] = None
     stiffness: Annotated[PerCoordinate, "Of a spring on each coordinate but a quaternion, in N/m or N m/rad."] = 0.0
-    rest: Annotated[PerCoordinate, "Where that spring has no force, in m or rad."] = 0.0
+    rest: Annotated[PerCoordinate, "Position without force of that spring, in m or rad."] = 0.0
     damping: Annotated[PerCoordinate, "On each coordinate, in N s/m or N m s/rad."] = 0.0
     armature: Annotated[PerCoordinate, "Inertia of rotors on each coordinate, in kg m2 or kg."] = 0.0
-    drive_limits: Annotated[
-        Limits, "Where the force of all actuators together on each coordinate ends, in N or N m."
-    ] = ()
+    drive_limits: Annotated[Limits, "Limits of the total force of all actuators on each coordinate, in N or N m."] = ()
     names: Annotated[tuple[str, ...], "Names of the states, positions first, instead of `NAME.q`, `NAME.v`."] = ()
     stands: Annotated[
-        bool | None, "Whether a speed of zero is held as any other; of a single speed, where `velocity` is given."
+        bool | None, "Whether a speed of zero is kept like any other; of a single speed, where `velocity` is given."
     ] = None
 
     def __post_init__(self) -> None:
@@ -161,12 +159,12 @@ class Joint(Part, kind="joint"):
         for what in ("velocity", "stiffness", "rest", "damping", "armature"):
             self._set(what, _values(getattr(self, what), [0.0] * n_v, f"The {what} of {self.where}"))
         if min(self.armature, default=0.0) < 0:
-            raise ModelError(f"The armature of {self.where} is negative: it is an inertia.")
+            raise ModelError(f"The armature of {self.where} is an inertia and must not be negative.")
         self._set("drive_limits", limits(self.drive_limits, f"'drive_limits' of {self.where}"))
         if n_q != n_v and any(self.stiffness[-3:]):
-            raise ModelError(f"The ball of {self.where} takes no stiffness: connect points by springs instead.")
+            raise ModelError(f"The ball of {self.where} cannot have a stiffness: connect points by springs instead.")
         if n_q != n_v and not any(self.position[-4:]):
-            raise ModelError(f"The quaternion of {self.where} is zero: it must have unit length, as (1, 0, 0, 0) has.")
+            raise ModelError(f"The quaternion of {self.where} is zero: it must have unit length, as (1, 0, 0, 0).")
         if self.names and len(self.names) != n_q + n_v:
             raise ModelError(
                 f"'names' of {self.where} must be {n_q + n_v} names, one for each of "
@@ -189,12 +187,12 @@ class Joint(Part, kind="joint"):
 class Loop(Part, kind="loop"):
     """Closes a kinematic loop: a joint that was cut (Spencer (thesis), A.2.1), or another constraint on two bodies.
 
-    Their frames are held together but for the freedoms of the joint of the same name. ``rod`` keeps the distance of
-    the origins (massless, with a ball at each end); ``point_on_line`` and ``point_on_plane`` keep the second origin
-    on the line along ``axis``, or the plane across it, through the first.
+    Their frames are held together but for the degrees of freedom of the joint of the same name. ``rod`` keeps the
+    distance of the origins (massless, with a ball at each end); ``point_on_line`` and ``point_on_plane`` keep the
+    second origin on the line along ``axis``, or the plane across it, through the first.
     """
 
-    type: Annotated[LoopType, "Which relative motion it leaves free."]
+    type: Annotated[LoopType, "The relative motion that it leaves free."]
     first: Annotated[str, "A body, or the ground."]
     second: Annotated[str, "Another one."]
     first_placement: Annotated[Placement, "The loop's frame on the first body."] = ORIGIN
@@ -219,14 +217,14 @@ def beyond_triangle(moments: NDArray[np.floating[Any]]) -> float:
 
 def _set_second_axis(part: Joint | Loop) -> None:
     """Find a second axis where there is none."""
-    given = part.second_axis
-    second = unit(perpendicular(part.axis), "An axis") if given is None else given
+    second_axis = part.second_axis
+    second = unit(perpendicular(part.axis), "An axis") if second_axis is None else second_axis
     if abs(np.dot(part.axis, second)) > 1e-9:
         raise ModelError(f"The second axis of {part.where} must be perpendicular to its axis.")
     part._set("second_axis", second)
 
 
-def _values(given: Any, default: list[float], what: str) -> tuple[float, ...]:
+def _values(value: Any, default: list[float], what: str) -> tuple[float, ...]:
     """Return a number for each coordinate; the default for none, or where a single zero stands for all."""
-    stands_for_all = given is None or (np.ndim(given) == 0 and given == 0)
-    return tuple(default) if stands_for_all else numbers(given, len(default), what)
+    stands_for_all = value is None or (np.ndim(value) == 0 and value == 0)
+    return tuple(default) if stands_for_all else numbers(value, len(default), what)

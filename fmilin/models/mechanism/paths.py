@@ -1,11 +1,11 @@
 """Forces along lengths: tendons with springs, bushings, and actuators with laws of their own.
 
-Every path has a length L, a rate L' and a tension T that does the work -T L', over rods d_k and freedoms:
+Every path has a length L, a rate L' and a tension T that does the work -T L', over rods d_k and degrees of freedom:
 
     L = sum c_k |d_k| + a' q,     L' = sum c_k W_k' (V_b - V_a) / |d_k| + b' v.
 
 Rows of wrenches (not divided by a length) have a rate alone, those of bushings the value e' (p_b - p_a) or e_b' e_a.
-The generalized force is that of rows with the sizes s_k = c_k F / |d_k|, and b F on freedoms; F = -T pushes.
+The generalized force is that of rows with the sizes s_k = c_k F / |d_k|, and b F on degrees of freedom; F = -T pushes.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from fmilin.models.mechanism.elements import Actuator, Tendon
 from fmilin.models.mechanism.forces import SpringPath, spring_paths
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.rows import FixedRows, Key, RowCollector, RowMotion
-from fmilin.models.mechanism.tree import Array, Partials, Tree, limited, root
+from fmilin.models.mechanism.tree import Array, Partials, Tree, clip_to_limits, root
 
 LAW = ("gain", "bias")
 
@@ -102,14 +102,18 @@ class Paths:
 class RowValues:
     """The values e' (p_b - p_a) and e_b' e_a of the rows of bushings, k of all rows; zero for others."""
 
-    def __init__(self, every: list[Key], bases: Mapping[Key, int], rows: FixedRows) -> None:
-        lines, hinges = [key in bases for key in every], [kind == "hinges" for kind, _ in every]
+    def __init__(self, keys: list[Key], bases: Mapping[Key, int], rows: FixedRows) -> None:
+        lines, hinges = [key in bases for key in keys], [kind == "hinges" for kind, _ in keys]
         self.is_line, self.is_hinge = np.array(lines, dtype=float), np.array(hinges, dtype=float)
         self.has_value = self.is_line + self.is_hinge
-        line = np.array([number if own else 0 for (_, number), own in zip(every, lines, strict=True)], dtype=np.intp)
-        hinge = np.array([number if own else 0 for (_, number), own in zip(every, hinges, strict=True)], dtype=np.intp)
+        line = np.array(
+            [number if is_member else 0 for (_, number), is_member in zip(keys, lines, strict=True)], dtype=np.intp
+        )
+        hinge = np.array(
+            [number if is_member else 0 for (_, number), is_member in zip(keys, hinges, strict=True)], dtype=np.intp
+        )
         self.points, self.directions = rows.line_points[line], rows.line_directions[line]
-        self.bases = np.array([bases.get(key, 0) for key in every], dtype=np.intp)
+        self.bases = np.array([bases.get(key, 0) for key in keys], dtype=np.intp)
         self.first, self.second = rows.hinge_first[hinge], rows.hinge_second[hinge]
 
     def __call__(self, now: MarkerMotion) -> Array:
@@ -127,16 +131,16 @@ class FixedPaths:
         tree, tendons, actuators = paths.tree, paths.tendons, paths.actuators
         passive: list[Tendon | SpringPath] = [*tendons, *paths.springs]
         self.first, self.nu = len(passive), nu + len(paths.state_names)  # m, and the number of all inputs
-        every = sorted({key for path in paths.rows for key, _ in path}, key=rows.position)
-        self.rows = np.array([rows.position(key) for key in every], dtype=np.intp)  # (k,), among all rows
-        self.is_rod = np.array([kind == "rods" for kind, _ in every], dtype=float)  # (k,)
+        keys = sorted({key for path in paths.rows for key, _ in path}, key=rows.position)
+        self.rows = np.array([rows.position(key) for key in keys], dtype=np.intp)  # (k,), among all rows
+        self.is_rod = np.array([kind == "rods" for kind, _ in keys], dtype=float)  # (k,)
         self.rods = np.where(self.is_rod > 0, self.rows - rows.sizes[0], 0)  # (k,), among rods
-        self.values = RowValues(every, paths.bases, rows) if paths.springs else None
+        self.values = RowValues(keys, paths.bases, rows) if paths.springs else None
         self.has_length = self.is_rod if self.values is None else self.is_rod + self.values.has_value  # (k,)
-        self.weights, self.J = np.zeros((len(paths.rows), len(every))), np.zeros((len(paths.rows), tree.n))
+        self.weights, self.J = np.zeros((len(paths.rows), len(keys))), np.zeros((len(paths.rows), tree.n))
         for j, path in enumerate(paths.rows):
             for key, weight in path:
-                self.weights[j, every.index(key)] += weight
+                self.weights[j, keys.index(key)] += weight
         for j, freedoms in enumerate(paths.freedoms):
             for freedom, factor in freedoms:
                 self.J[j, freedom] += factor  # (p, n), of L' by v
@@ -155,8 +159,8 @@ class FixedPaths:
         self.column = self.inputs.copy()
         self.column[self.dynamic] = nu + np.arange(len(self.dynamic))
         # (a,), a' = rise control - decay a
-        pace = [1 / a.time_constant if a.dynamics == "filter" else 0.0 for a in actuators]
-        self.decay, self.rise = np.array(pace), np.array([p or 1.0 for p in pace])
+        rate = [1 / a.time_constant if a.dynamics == "filter" else 0.0 for a in actuators]
+        self.decay, self.rise = np.array(rate), np.array([p or 1.0 for p in rate])
 
     @property
     def smooth(self) -> bool:
@@ -174,7 +178,7 @@ class FixedPaths:
         L_rate = v @ self.J.T + (rate * inverse) @ self.weights.T
         F, by_L, by_rate, by_u = self._laws(L, L_rate, u)
         driven = F[..., self.first :] @ self.J[self.first :]
-        driven, inside = limited(driven, self.limits)
+        driven, inside = clip_to_limits(driven, self.limits)
         joints = F[..., : self.first] @ self.J[: self.first] + driven
         sizes = (F @ self.weights) * inverse
         return PathMotion(L, L_rate, F, inverse, rate, sizes, joints, driven, inside, by_L, by_rate, by_u)
@@ -182,24 +186,24 @@ class FixedPaths:
     def _of_rows(self, now: MarkerMotion, wrenches: RowMotion, V: Array, rows: FixedRows) -> tuple[Array, Array, Array]:
         """Return 1/|d| (1 for rows that are no rods), |d| (their value for these), W' (V_b - V_a), each (..., k)."""
         rate = (wrenches.W[..., self.rows, :] * rows.relative(V, self.rows)).sum(axis=-1)
-        own = np.zeros(len(self.rows)) if self.values is None else self.values(now)
+        path_forces = np.zeros(len(self.rows)) if self.values is None else self.values(now)
         if not self.is_rod.any():
-            return np.ones(len(self.rows)), own, rate
+            return np.ones(len(self.rows)), path_forces, rate
         d = now.p[..., rows.rod_second[self.rods], :] - now.p[..., rows.rod_first[self.rods], :]
         length = root((d * d).sum(axis=-1) * self.is_rod + (1 - self.is_rod))
-        return 1 / length, length * self.is_rod + own, rate
+        return 1 / length, length * self.is_rod + path_forces, rate
 
     def _laws(self, L: Array, L_rate: Array, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return F and its derivatives by L, L' and by what drives it, each (..., p)."""
         m = self.first
-        slack, inside = limited(L[..., :m], self.rest)
+        slack, inside = clip_to_limits(L[..., :m], self.rest)
         spring = -self.k * (L[..., :m] - slack) - self.c * L_rate[..., :m]
         by_L, by_rate = -self.k * (1 - inside * (self.rest[:, 0] < self.rest[:, 1])), -self.c
         drive, open_ = self._drives(u)
         stretch, rate = L[..., m:], L_rate[..., m:]
         gain = self.gain[:, 0] + self.gain[:, 1] * stretch + self.gain[:, 2] * rate
         bias = self.bias[:, 0] + self.bias[:, 1] * stretch + self.bias[:, 2] * rate
-        force, within = limited(gain * drive + bias, self.force)
+        force, within = clip_to_limits(gain * drive + bias, self.force)
         slopes = (
             within * (self.gain[:, 1] * drive + self.bias[:, 1]),
             within * (self.gain[:, 2] * drive + self.bias[:, 2]),
@@ -216,22 +220,24 @@ class FixedPaths:
 
     def _drives(self, u: Array) -> tuple[Array, Array]:
         """Return control or activation of each actuator, (..., a), and 0 where a control is beyond its limits."""
-        control, inside = limited(u[..., self.inputs], self.control)
+        control, inside = clip_to_limits(u[..., self.inputs], self.control)
         if not len(self.dynamic):
             return control, inside
-        own = np.ones(len(self.inputs))
-        own[self.dynamic] = 0.0
-        return control * own + u[..., self.column] * (1 - own), inside * own + (1 - own)
+        input_factors = np.ones(len(self.inputs))
+        input_factors[self.dynamic] = 0.0
+        return control * input_factors + u[..., self.column] * (1 - input_factors), inside * input_factors + (
+            1 - input_factors
+        )
 
     def activation_rates(self, u: Array) -> Array:
         """Return a' of the activations, shape (..., s)."""
-        control, _ = limited(u[..., self.inputs], self.control)
+        control, _ = clip_to_limits(u[..., self.inputs], self.control)
         rates = self.rise * control - self.decay * u[..., self.column]
         return rates[..., self.dynamic]
 
     def activation_columns(self, u: Array) -> Array:
         """Return their derivatives by (u, activations), shape (..., s, nu)."""
-        _, inside = limited(u[..., self.inputs], self.control)
+        _, inside = clip_to_limits(u[..., self.inputs], self.control)
         columns = np.zeros((*u.shape[:-1], len(self.dynamic), self.nu), dtype=u.dtype)
         for row, i in enumerate(self.dynamic):
             columns[..., row, self.inputs[i]] = self.rise[i] * inside[..., i]
@@ -240,13 +246,13 @@ class FixedPaths:
 
     def energy(self, at: PathMotion) -> Array:
         """Return the energy in the springs of the tendons."""
-        slack, _ = limited(at.L[..., : self.first], self.rest)
+        slack, _ = clip_to_limits(at.L[..., : self.first], self.rest)
         stretch = at.L[..., : self.first] - slack
         return (self.k * stretch * stretch).sum(axis=-1) / 2
 
     def stretch(self, at: PathMotion) -> Array:
         """Return the tensions of the springs of all paths, shape (..., p): zero for actuators."""
-        slack, _ = limited(at.L[..., : self.first], self.rest)
+        slack, _ = clip_to_limits(at.L[..., : self.first], self.rest)
         springs = self.k * (at.L[..., : self.first] - slack)
         rest = np.zeros((*springs.shape[:-1], at.L.shape[-1] - self.first))
         return np.concatenate((springs, rest), axis=-1)
@@ -258,11 +264,11 @@ class FixedPaths:
 
     def columns(self, at: PathMotion, G: Array, rate_q: Array) -> PathColumns:
         """Return the derivatives, from G and from that of the rates by theta, of all rows, each (..., R, n)."""
-        every, G, rate_q, inverse = G, G[..., self.rows, :], rate_q[..., self.rows, :], at.inverse[..., None]
+        all_gradients, G, rate_q, inverse = G, G[..., self.rows, :], rate_q[..., self.rows, :], at.inverse[..., None]
         unit = G * inverse
         bent = (self.is_rod * at.rod_rate * at.inverse**3)[..., None] * G
         J = self.weights @ unit + self.J
-        L_q = self.length_columns(at, every)
+        L_q = self.length_columns(at, all_gradients)
         L_rate_q = self.weights @ (rate_q * inverse - bent)
         F_q = at.by_L[..., None] * L_q + at.by_rate[..., None] * L_rate_q
         F_v = at.by_rate[..., None] * J
@@ -273,7 +279,9 @@ class FixedPaths:
         F, m, inside = Partials(F_q, F_v, F_u), self.first, at.inside[..., None]
         s_q, s_v, s_u = ((self.weights.T @ f) * inverse for f in F)
         driven = Partials(*(inside * (self.J[m:].T @ f[..., m:, :]) for f in F))
-        joints = Partials(*(self.J[:m].T @ f[..., :m, :] + own for f, own in zip(F, driven, strict=True)))
+        joints = Partials(
+            *(self.J[:m].T @ f[..., :m, :] + driven_force for f, driven_force in zip(F, driven, strict=True))
+        )
         return PathColumns(L_q, J, L_rate_q, F, Partials(s_q - shrink * G, s_v, s_u), joints, driven)
 
 
@@ -300,5 +308,5 @@ def _wrench(actuator: Actuator, ground: str, markers: Markers, rows: RowCollecto
     return factors
 
 
-def _limits(given: list[tuple[float, ...]]) -> Floats:
-    return np.array([limits or (-np.inf, np.inf) for limits in given]).reshape(len(given), 2)
+def _limits(limits_of_paths: list[tuple[float, ...]]) -> Floats:
+    return np.array([limits or (-np.inf, np.inf) for limits in limits_of_paths]).reshape(len(limits_of_paths), 2)

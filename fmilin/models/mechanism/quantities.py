@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from fmilin.models.engine import Quantity, offered
+from fmilin.models.engine import Quantity, list_available_quantities
 from fmilin.models.mechanism.elements import VECTORS, ZERO, Actuator, Force, JointForce, LineForce, Sensor
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
 from fmilin.models.mechanism.system import State, System
@@ -90,7 +90,7 @@ def available(system: System, states: Signals, inputs: Signals) -> dict[str, Qua
         quantities[f"{line}.length"] = _of(Sensor(f"{line}.length", "distance", line))
     for energy in ENERGIES:
         quantities[energy] = _of(Sensor(energy, energy))  # type: ignore[arg-type]
-    return offered(states, inputs, (_of(sensor, system) for sensor in d.sensors), quantities.values())
+    return list_available_quantities(states, inputs, (_of(sensor, system) for sensor in d.sensors), quantities.values())
 
 
 def _of(sensor: Sensor, system: System | None = None) -> Quantity:
@@ -138,7 +138,7 @@ def energy(system: System, state: State, what: str) -> Array:
         springs = (joints.k * stretch * stretch).sum(axis=-1) / 2
         values = values + system.forces.energy(system.stretch(state)[0]) + springs - weight
         if system.forces.s_0 is not None:
-            values = values - system.forces.lifted(system.rows, state.now)
+            values = values - system.forces.constant_force_work(system.rows, state.now)
         if system.paths is not None and state.drives is not None:
             values = values + system.paths.energy(state.drives)
     return values
@@ -181,7 +181,7 @@ def _potential(system: System, state: State) -> Array:
 Floats = NDArray[np.float64]
 
 
-def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
+def compute_quaternion(tree: Tree, q: Array, body: str) -> Array:
     """Return the unit quaternion of a body's frame, shape (..., 4), real part first."""
     link, offset = tree.frame_of[body]
     path = []
@@ -193,8 +193,8 @@ def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
     for i in reversed(path):
         e = _product(e, _constant(tree.M[i, :3, :3].tobytes()))
         if i in balls:
-            own = q[..., tree.ball_coordinates[balls.index(i)]]
-            e = _product(e, own / root((own * own).sum(axis=-1, keepdims=True)))
+            coordinates = q[..., tree.ball_coordinates[balls.index(i)]]
+            e = _product(e, coordinates / root((coordinates * coordinates).sum(axis=-1, keepdims=True)))
         else:
             freedom = int(np.flatnonzero(i == tree.L)[0])
             axis = tree.axes[freedom, :3]
@@ -204,10 +204,10 @@ def quaternion_of(tree: Tree, q: Array, body: str) -> Array:
     return _product(e, _constant(offset[:3, :3].tobytes()))
 
 
-def turned_columns(tree: Tree, state: State, body: str) -> Array:
+def differentiate_quaternion(tree: Tree, state: State, body: str) -> Array:
     """Return the derivative of the quaternion by displacements, shape (..., 4, n)."""
     link, _ = tree.frame_of[body]
-    e = quaternion_of(tree, state.q, body)
+    e = compute_quaternion(tree, state.q, body)
     w = state.at.S[..., :3] * tree.above[link][:, None]
     still = np.concatenate((np.zeros((*w.shape[:-1], 1)), w / 2), axis=-1)
     return np.swapaxes(_product(still, e[..., None, :]), -1, -2)

@@ -1,13 +1,13 @@
-"""Motion of all links, Newton-Euler, the mass matrix, and their exact derivatives along all freedoms.
+"""Motion of all links, Newton-Euler, the mass matrix, and their exact derivatives along all degrees of freedom.
 
 With all screws seen from the ground (Spencer (thesis), A.3.3) the transformations Ad between parent and child drop out
 of the forward recursions of A.3 and 4.3,
 
     V_i = V_P + S_i v_i,    Vdot_i = Vdot_P + S_i vdot_i + Sdot_i v_i,    Sdot_i = ad_(V_i) S_i,
 
-and what is left are sums over the freedoms above a link: products with constant matrices of zeros and ones. Only
-positions are computed level by level. A displacement theta_j of the freedom j moves everything beyond it by the screw
-S_j (identity A.1); with P the parent of the link that j moves first, for links i beyond j,
+and what is left are sums over the degrees of freedom above a link: products with constant matrices of zeros and ones.
+Only positions are computed level by level. A displacement theta_j of the freedom j moves everything beyond it by the
+screw S_j (identity A.1); with P the parent of the link that j moves first, for links i beyond j,
 
     psi_j = ad_(V_P) S_j,    phi_j = ad_(Vdot_P) S_j + ad_(V_P) psi_j
     dV_i/dtheta_j = ad_(S_j) V_i + psi_j,                        dV_i/dv_j = S_j,
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.models.mechanism.tree import Array, Tree, ad, along, cross, inertia_tensor, moment_of
+from fmilin.models.mechanism.tree import Array, Tree, ad, along, build_moment_matrix, cross, inertia_tensor
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class LinkColumns:
 
 
 def link_columns(tree: Tree, motion: AccelerationTerms, links: Any) -> LinkColumns:
-    """Return the derivatives of the velocities and accelerations of ``links`` (k,) along all freedoms."""
+    """Return the derivatives of the velocities and accelerations of ``links`` (k,) along all degrees of freedom."""
     at = motion.at
     moves = tree.above[links][..., None]
     S = at.S[..., None, :, :]
@@ -144,7 +144,7 @@ def coordinate_columns(tree: Tree, q: Array, v: Array) -> tuple[Array, Array]:
     return E, E_q
 
 
-def displacement_of(tree: Tree, q: Array, dq: Array) -> Array:
+def compute_displacements(tree: Tree, q: Array, dq: Array) -> Array:
     """Return theta (..., n, k) of small changes dq (n_q, k) of coordinates: 2 E' de / |e|^2 on balls, E of e' = E w."""
     theta = np.zeros((*q.shape[:-1], tree.n, dq.shape[-1]), dtype=np.result_type(q, dq))
     theta[..., tree.screw_speeds, :] = dq[..., tree.screw_coordinates, :]
@@ -212,7 +212,7 @@ class Inertia:
     ad_V: Array  # of shape (..., N + 1, 6, 6)
 
 
-def inertia_of(tree: Tree, at: Velocities) -> Inertia:
+def compute_inertia(tree: Tree, at: Velocities) -> Inertia:
     """Return the inertia tensors X P X' of all links and what follows from the velocities."""
     P = at.X @ tree.inertia @ np.swapaxes(at.X, -1, -2)
     tensors = inertia_tensor(P)
@@ -226,7 +226,7 @@ def net_forces(inertia: Inertia, A: Array) -> Array:
     return along(inertia.I, A) + inertia.gyroscopic
 
 
-def generalized(tree: Tree, S: Array, wrenches: Array) -> Array:
+def project_wrenches(tree: Tree, S: Array, wrenches: Array) -> Array:
     """Return S_i' (sum of the wrenches on the subtree of i), shape (..., n), for wrenches (..., N + 1, 6)."""
     return (S * (tree.below @ wrenches)).sum(axis=-1)
 
@@ -257,10 +257,10 @@ def torque_columns(
     S, psi, phi = motion.at.S, motion.psi, motion.phi
     ad_V, tensors = inertia.ad_V, inertia.I
     turned = np.swapaxes(ad_V, -1, -2) @ tensors  # ad_V^* I, and I ad_V is its transpose
-    B = -turned - np.swapaxes(turned, -1, -2) + moment_of(inertia.momentum)
+    B = -turned - np.swapaxes(turned, -1, -2) + build_moment_matrix(inertia.momentum)
     B_c = composite(tree, B)
-    F = along(moment_of(tree.below @ net_forces(inertia, motion.A)), S)  # -ad_S^* F of what lies beyond
-    W = along(moment_of(tree.below @ outside), S)
+    F = along(build_moment_matrix(tree.below @ net_forces(inertia, motion.A)), S)  # -ad_S^* F of what lies beyond
+    W = along(build_moment_matrix(tree.below @ outside), S)
     drift = psi + motion.at.Sdot
     by_I, by_B = I_c @ np.stack((phi, drift, S), axis=-1), B_c @ np.stack((psi, S), axis=-1)
     inner_q, inner_v = by_I[..., 0] + by_B[..., 0], by_I[..., 1] + by_B[..., 1]

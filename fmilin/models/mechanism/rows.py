@@ -90,9 +90,9 @@ class FixedRows:
 
     def __init__(self, rows: RowCollector, markers: FixedMarkers) -> None:
         lines, rods, couples, hinges = (rows.of[kind] for kind in KINDS)
-        tree, k, every = rows.tree, len(markers.r), [*lines, *rods, *couples, *hinges]
+        tree, k, keys = rows.tree, len(markers.r), [*lines, *rods, *couples, *hinges]
         self.sizes = len(lines), len(rods), len(couples), len(hinges)
-        self.a, self.b = _column(every, 0), _column(every, 1)  # (R,), links
+        self.a, self.b = _column(keys, 0), _column(keys, 1)  # (R,), links
         # (R, n), 1 where a freedom moves b alone, -1 where it moves a alone
         self.sigma = tree.above[self.b] - tree.above[self.a]
         one = np.eye(len(tree.P))
@@ -103,7 +103,7 @@ class FixedRows:
         self.rod_first, self.rod_second = _column(rods, 2), _column(rods, 3)
         self.couple_directions = _column(couples, 2)
         self.hinge_first, self.hinge_second = _column(hinges, 2), _column(hinges, 3)
-        constant = np.zeros((len(every), tree.n))
+        constant = np.zeros((len(keys), tree.n))
         for i, (*_, terms) in enumerate(couples, start=len(lines) + len(rods)):
             for freedom, factor in terms:
                 constant[i, freedom] += factor
@@ -200,13 +200,18 @@ class RowDerivatives:
         k = len(points)
         self._rolling = np.flatnonzero(rows.line_points >= k)
         self._rims = rows.line_points[self._rolling] - k
-        held = rows.line_points.copy()
-        held[self._rolling] = markers.rims.centers[self._rims]
+        line_points = rows.line_points.copy()
+        line_points[self._rolling] = markers.rims.centers[self._rims]
         self._turned = rows.line_directions.copy()
         self._turned[self._rolling] = markers.rims.axles[self._rims]  # the plane's directions do not move
         turned = directions[self._turned]
         none = np.zeros(len(rows.couple_directions), dtype=np.intp)
-        first = (points[held], points[rows.rod_first], directions[rows.couple_directions], directions[rows.hinge_first])
+        first = (
+            points[line_points],
+            points[rows.rod_first],
+            directions[rows.couple_directions],
+            directions[rows.hinge_first],
+        )
         second = (turned, points[rows.rod_second], none, directions[rows.hinge_second])
         self._links = np.concatenate((*first, *second))
         self._mask = tree.above[self._links]
@@ -214,7 +219,7 @@ class RowDerivatives:
         rest = [0.0] * (couples + hinges)
         self._kappa = np.array([1.0] * (lines + rods) + rest + [0.0] * lines + [1.0] * rods + rest)[:, None]
         self._ends = [(rows.b, tree.above[rows.b]), (rows.a, -tree.above[rows.a])]
-        self._held = held
+        self._line_points = line_points
         self._group()
 
     def _group(self) -> None:
@@ -244,7 +249,7 @@ class RowDerivatives:
         rate_q = self._of_rows(_wrench(slots.z, f[..., 1], self._kappa) @ S_psi[..., :6, :])
         c_v = rate_q  # dWdot/dv is dW/dtheta
         W, W_dot = wrenches.W, wrenches.W_dot
-        whole = np.concatenate((S_psi, phi), axis=-2)
+        all_rows = np.concatenate((S_psi, phi), axis=-2)
         S_drift = np.concatenate((S, psi + np.swapaxes(at.Sdot, -1, -2)), axis=-2)
         for links, moves in self._ends:
             if not links.any():
@@ -252,7 +257,7 @@ class RowDerivatives:
             ad_V, ad_A = (np.swapaxes(ad(x[..., links, :]), -1, -2) for x in (at.V, motion.A))
             turn = -along(ad_V, W)
             on_S = -along(ad_A, W) - along(ad_V, W_dot)
-            c_q = c_q + moves * (np.concatenate((on_S, turn + W_dot, W), axis=-1) @ whole)
+            c_q = c_q + moves * (np.concatenate((on_S, turn + W_dot, W), axis=-1) @ all_rows)
             c_v = c_v + moves * (np.concatenate((turn + W_dot, W), axis=-1) @ S_drift)
             rate_q = rate_q + moves * (np.concatenate((turn, W), axis=-1) @ S_psi)
         return RowColumns(c_q, c_v, rate_q)
@@ -314,18 +319,18 @@ class RowDerivatives:
         if hinges:
             e_a, e_b = now.e[..., rows.hinge_first, :], now.e[..., rows.hinge_second, :]
             z.append((e_a, e_b))
-            F.append((_padded(-_skew(e_b)), _padded(_skew(e_a))))
+            F.append((_pad_columns(-_skew(e_b)), _pad_columns(_skew(e_a))))
             f_a, f_b = now.e_dot[..., rows.hinge_first, :], now.e_dot[..., rows.hinge_second, :]
-            F_dot.append((_padded(-_skew(f_b)), _padded(_skew(f_a))))
-        return Slots(_joined(z, -2), _joined(F, -3), _joined(F_dot, -3))
+            F_dot.append((_pad_columns(-_skew(f_b)), _pad_columns(_skew(f_a))))
+        return Slots(_join_pairs(z, -2), _join_pairs(F, -3), _join_pairs(F_dot, -3))
 
     def _line_slots(self, now: MarkerMotion, z: _Pairs, F: _Pairs, F_dot: _Pairs) -> None:
         rows, (lines, rods, _, _) = self.rows, self.rows.sizes
         p, p_dot, ell, ell_dot = rows.line_parts(now)
-        first, second = now.p[..., self._held, :], now.e[..., self._turned, :]
+        first, second = now.p[..., self._line_points, :], now.e[..., self._turned, :]
         L, Q, L_dot, Q_dot = _skew(ell), _skew(p), _skew(ell_dot), _skew(p_dot)
         one = np.broadcast_to(np.eye(3), Q.shape)
-        F_1, F_2 = _padded(L), np.concatenate((-Q, one), axis=-1)
+        F_1, F_2 = _pad_columns(L), np.concatenate((-Q, one), axis=-1)
         if rods:
             first = np.concatenate((first, p[..., lines:, :]), axis=-2)
             second = np.concatenate((second, now.p[..., rows.rod_second, :]), axis=-2)
@@ -336,10 +341,10 @@ class RowDerivatives:
             F_2[..., self._rolling, :, :] = rims.axle_matrix(now.e[..., rims.axles, :]) @ F_1[..., self._rolling, :, :]
         z.append((first, second))
         F.append((F_1, F_2))
-        F_dot.append((_padded(L_dot), _padded(-Q_dot)))
+        F_dot.append((_pad_columns(L_dot), _pad_columns(-Q_dot)))
 
 
-def _joined(pairs: _Pairs, axis: int) -> Array:
+def _join_pairs(pairs: _Pairs, axis: int) -> Array:
     return np.concatenate([array for side in zip(*pairs, strict=True) for array in side], axis=axis)
 
 
@@ -353,7 +358,7 @@ def _skew(a: Array) -> Array:
     return (a @ SKEW).reshape((*a.shape[:-1], 3, 3))
 
 
-def _padded(F: Array) -> Array:
+def _pad_columns(F: Array) -> Array:
     """Return (F, 0): what X_v does not do."""
     return np.concatenate((F, np.zeros_like(F)), axis=-1)
 

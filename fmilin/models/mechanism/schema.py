@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
 from fmilin.models.mechanism.description import INPUTS, PARTS
-from fmilin.models.mechanism.part import ORIGIN, Key, Part, Placement, Shape, Vector, keys_of
+from fmilin.models.mechanism.part import ORIGIN, Key, Part, Placement, Shape, Vector, list_keys
 from fmilin.models.mechanism.parts import Body, Joint
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -25,7 +25,7 @@ Rows = Annotated[list[Triple], Field(min_length=3, max_length=3)]
 def _numbers(counts: Sequence[int] | None, message: str) -> BeforeValidator:
     """Return what lets numbers pass, in rows or not, where there are so many of them."""
 
-    def checked(value: Any) -> Any:
+    def check_value(value: Any) -> Any:
         rows = value if isinstance(value, list) else [value]
         flat = [v for row in rows for v in (row if counts and isinstance(row, list) else [row])]
         wrong = any(isinstance(v, bool) or not isinstance(v, int | float) for v in flat)
@@ -33,7 +33,7 @@ def _numbers(counts: Sequence[int] | None, message: str) -> BeforeValidator:
             raise ValueError(message)
         return value
 
-    return BeforeValidator(checked)
+    return BeforeValidator(check_value)
 
 
 def _list(items: dict[str, Any], count: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _table(name: str, about: str | None, keys: dict[str, tuple[Any, Any]]) -> ty
 
 
 def _of(part: type[Part], **further: tuple[Any, Any]) -> type[Table]:
-    return _table(part.kind, part.__doc__, {key.name: _entry(key) for key in keys_of(part)} | further)  # type: ignore[arg-type]
+    return _table(part.kind, part.__doc__, {key.name: _entry(key) for key in list_keys(part)} | further)  # type: ignore[arg-type]
 
 
 MASSLESS = "true: a frame without mass, that carries something heavier."
@@ -123,7 +123,7 @@ JointSettingTable = _table(
     {"joint": (str, Field(description="Name of the joint."))}
     | {
         key.name: (_entry(key)[0], Field(None, description="As for a joint, instead of the URDF file's."))
-        for key in keys_of(Joint)
+        for key in list_keys(Joint)
         if key.name in SETTABLE
     },
 )
@@ -139,15 +139,15 @@ class FileTable(Table):
 
     name: str = Field("", description="Name of the model; that of the file when left out.")
     gravity: Triple = Field([0.0, 0.0, -9.81], description="In the ground's frame, in m/s2.")
-    ground: str = Field("ground", description="Name of what does not move.")
+    ground: str = Field("ground", description="Name of the fixed body.")
     angle_unit: Literal["rad", "deg"] = Field(
         "rad",
-        description="Of positions, velocities (per second) and rests of joints, turns, offsets of couplings, and the "
-        "angles of frames in this file. Quantities per angle (stiffness, damping, pitch, ratio) and the model itself "
-        "always use rad.",
+        description="Unit of positions, velocities (per second) and rest positions of joints, turns, offsets of "
+        "couplings, and the angles of frames in this file. Quantities per angle (stiffness, damping, pitch, ratio) "
+        "and the model itself always use rad.",
     )
     independent: list[str] = Field(
-        [], description="States to keep in linear models. Positions among them are held when the loops are closed."
+        [], description="States to keep in linear models. Positions among them are kept when the loops are closed."
     )
     urdf: str | None = Field(None, description="A URDF file with bodies and joints, relative to this file.")
     floating_base: bool = Field(False, description="Whether the root link of the URDF file moves freely.")  # noqa: FBT003

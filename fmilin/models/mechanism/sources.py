@@ -44,7 +44,7 @@ class SourceLines:
                 descriptions.append(f"'{name}': {word} {' and '.join(map(str, numbers))}")
         return join_first(descriptions, 6)
 
-    def cited(self, message: str) -> str:
+    def cite(self, message: str) -> str:
         """Return the file and the lines that a message is about, and of the second file those that it knows."""
         where = self.of(message)
         text = f"'{self.file}'" + (f" ({where})" if where else "")
@@ -52,12 +52,12 @@ class SourceLines:
         return text if self.second is None or not other else f"{text}, '{self.second.file}' ({other})"
 
     @contextmanager
-    def named(self) -> Iterator[None]:
+    def add_location(self) -> Iterator[None]:
         """Add the file and the lines to what goes wrong inside."""
         try:
             yield
         except FmilinError as error:
-            text = f"{self.cited(str(error))}: {error}"
+            text = f"{self.cite(str(error))}: {error}"
             if isinstance(error, ConstraintError):
                 raise ConstraintError(text, residuals=error.residuals) from None
             if isinstance(error, NumericalError):
@@ -91,7 +91,7 @@ class Lines:
         return None
 
 
-def lines_of(text: str) -> Lines:
+def find_lines(text: str) -> Lines:
     r"""Return where every key of a valid TOML text stands; of anything else, what could be understood."""
     scanner = _Scanner(text)
     with contextlib.suppress(ValueError, IndexError, RecursionError):  # a line helps, its absence is no error
@@ -191,7 +191,7 @@ _FIRST_COUNTS = {"link": ("inertial",), "inertial": ("origin", "mass", "inertia"
 _PRODUCTS = ("ixy", "ixz", "iyz")
 
 
-def mended_root(path: Path) -> tuple[Any, tuple[str, ...]]:
+def read_repaired_root(path: Path) -> tuple[Any, tuple[str, ...]]:
     """Return the root element of a URDF file, and what had to be mended in it, in words."""
     from lxml import etree
 
@@ -199,12 +199,16 @@ def mended_root(path: Path) -> tuple[Any, tuple[str, ...]]:
                              remove_pis=True)  # fmt: skip
     mended: list[str] = []
     try:
-        root = etree.fromstring(_declared_first(read_file(path), mended), parser)
+        root = etree.fromstring(_move_declaration_first(read_file(path), mended), parser)
     except OSError as error:
-        raise ModelError(f"The URDF file '{path}' cannot be read: {error.strerror or error}.") from None
+        raise ModelError(
+            f"The URDF file '{path}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+        ) from None
     except etree.XMLSyntaxError as error:
         what = " ".join(str(error.msg).split()).replace(" ,", ",")
-        raise ModelError(f"The URDF file '{path}' is no well-formed XML: {what}. Correct it there.") from None
+        raise ModelError(
+            f"The URDF file '{path}' is not well-formed XML: {what}. Correct the file at this line."
+        ) from None
     _without_namespace(root, mended)
     for element in root.iter(*_FIRST_COUNTS):
         _keep_first(element, mended)
@@ -213,7 +217,7 @@ def mended_root(path: Path) -> tuple[Any, tuple[str, ...]]:
     return root, tuple(mended)
 
 
-def _declared_first(content: bytes, mended: list[str]) -> bytes:
+def _move_declaration_first(content: bytes, mended: list[str]) -> bytes:
     """Return a file whose XML declaration is its beginning and of version 1.0; lines keep their numbers."""
     declaration = _DECLARATION.search(content[:_MAX_HEADER_BYTES])
     if declaration is None:
@@ -248,7 +252,9 @@ def _keep_first(element: Any, mended: list[str]) -> None:
     """Leave the first of several elements of which one has a meaning, as the readers of robots do."""
     for tag in _FIRST_COUNTS[element.tag]:
         for again in element.findall(tag)[1:]:
-            mended.append(f"{_described(element)} has <{tag}> again in line {again.sourceline}, the first one counts")
+            mended.append(
+                f"{_describe_element(element)} has <{tag}> again in line {again.sourceline}; the first one is used"
+            )
             element.remove(again)
 
 
@@ -256,12 +262,12 @@ def _complete(inertia: Any, mended: list[str]) -> None:
     """Take products of inertia that are left out for zero."""
     missing = [name for name in _PRODUCTS if inertia.get(name) is None]
     if missing:
-        link = _described(inertia.getparent().getparent())
+        link = _describe_element(inertia.getparent().getparent())
         mended.append(f"{link} has no {', '.join(missing)} in line {inertia.sourceline}, taken for 0")
     for name in missing:
         inertia.set(name, "0")
 
 
-def _described(element: Any) -> str:
+def _describe_element(element: Any) -> str:
     name = element.get("name")
     return f"<{element.tag}>" if not name else f"the {element.tag} '{name}'"

@@ -16,7 +16,12 @@ import numpy as np
 from fmilin.models.mechanism import recursions
 from fmilin.models.mechanism.description import MechanismDescription
 from fmilin.models.mechanism.forces import FixedForces, Forces
-from fmilin.models.mechanism.loop_constraints import Bends, PositionValues, collect_loop_constraints, with_virtual_links
+from fmilin.models.mechanism.loop_constraints import (
+    Curvatures,
+    PositionValues,
+    collect_loop_constraints,
+    with_virtual_links,
+)
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
 from fmilin.models.mechanism.paths import FixedPaths, PathColumns, PathMotion, Paths
 from fmilin.models.mechanism.rows import FixedRows, RowCollector, RowDerivatives, RowMotion
@@ -78,7 +83,7 @@ class Columns:
     drives: PathColumns | None = None
 
 
-def rates_of(system: System, solution: ForwardDynamics) -> Array:
+def compute_rates(system: System, solution: ForwardDynamics) -> Array:
     """Return the rates of all states, shape (..., N)."""
     state = solution.state
     parts = [
@@ -118,14 +123,14 @@ class System:
 
     def finish(self) -> None:
         """Make arrays of everything that was collected; again after more markers were added."""
-        self.markers = self.collector.finished(self._rows.links)
+        self.markers = self.collector.build(self._rows.links)
         self.rows = FixedRows(self._rows, self.markers)
         self.forces = FixedForces(self._forces, self.rows)
         self.paths = FixedPaths(self._paths, self.rows, len(self.description.inputs)) if self._paths.rows else None
         self.derivatives = RowDerivatives(self.tree, self.rows, self.markers)
         self.positions = np.array([self.rows.position(b.row) for b in self.loop_constraints], dtype=np.intp)
         self.g = PositionValues(self.loop_constraints, self.rows, self.tree)
-        bends = Bends(self.loop_constraints, self.tree)
+        bends = Curvatures(self.loop_constraints, self.tree)
         self.bends = bends if len(bends) else None
         self.rods = self.forces.rows - self.rows.sizes[0]
 
@@ -159,7 +164,7 @@ class System:
         """Return what q (..., n_q), v (..., n) and u (..., nu) determine."""
         tree, rows = self.tree, self.rows
         at = recursions.velocities(tree, q, v)
-        inertia = recursions.inertia_of(tree, at)
+        inertia = recursions.compute_inertia(tree, at)
         I_c = recursions.composite_inertia(tree, inertia)
         A = recursions.accelerations(tree, at, v, self.gravity)
         now = self.markers.motion(at)
@@ -172,7 +177,7 @@ class System:
         if self.armature.any():
             M = M + np.diag(self.armature)
         outside = rows.spread @ (s[..., None] * wrenches.W)
-        tau_NE = recursions.generalized(tree, at.S, recursions.net_forces(inertia, A) - outside)
+        tau_NE = recursions.project_wrenches(tree, at.S, recursions.net_forces(inertia, A) - outside)
         W, W_dot = wrenches.W[..., self.positions, :], wrenches.W_dot[..., self.positions, :]
         c = (W * rows.relative(A, self.positions)).sum(-1) + (W_dot * rows.relative(at.V, self.positions)).sum(-1)
         G = rows.jacobian(W, at.S, self.positions)
@@ -192,9 +197,9 @@ class System:
 
     def gaps(self, state: State) -> Array:
         """Return g of the constraints on positions, shape (..., m_q)."""
-        return self.gaps_at(state.now, state.q)
+        return self.compute_gaps(state.now, state.q)
 
-    def gaps_at(self, now: MarkerMotion, q: Array) -> Array:
+    def compute_gaps(self, now: MarkerMotion, q: Array) -> Array:
         """Return g from markers and coordinates, shape (..., m_q)."""
         gaps = self.g(now.p, now.e, q)
         return gaps if self.bends is None else self.bends.gaps(gaps, q)

@@ -13,7 +13,7 @@ from fmilin.errors import ModelError, nearest_names
 from fmilin.models.mechanism.description import INPUTS, PARTS, MechanismDescription
 from fmilin.models.mechanism.part import Part, Placement
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Body, Joint
-from fmilin.models.mechanism.sources import LARGEST_NUMBER, KeyPath, Lines, SourceLines, lines_of
+from fmilin.models.mechanism.sources import LARGEST_NUMBER, KeyPath, Lines, SourceLines, find_lines
 from fmilin.support.files import DocumentError, read_file, read_toml
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def in_radians(kind: str, entry: dict[str, Any]) -> dict[str, Any]:
             frame = dict(entry[key])
             for angle in ("rpy", "angle"):
                 if frame.get(angle) is not None:
-                    frame[angle] = _scaled(frame[angle], [True] * 3)
+                    frame[angle] = _convert_degrees(frame[angle], [True] * 3)
             changed[key] = frame
     return changed
 
@@ -45,7 +45,7 @@ def setting_in_radians(joint_type: str, values: dict[str, Any]) -> dict[str, Any
     changed = dict(values)
     for key, names in (("position", COORDINATES), ("velocity", SPEEDS), ("rest", SPEEDS)):
         if values.get(key) is not None:
-            changed[key] = _scaled(values[key], [_is_angle(joint_type, c) for c in names[joint_type]])
+            changed[key] = _convert_degrees(values[key], [_is_angle(joint_type, c) for c in names[joint_type]])
     return changed
 
 
@@ -62,8 +62,8 @@ def _is_angle(joint_type: str, coordinate: str) -> bool:
     return not (coordinate[0] == "e" and coordinate[1:].isdigit())  # parts of a quaternion
 
 
-def _scaled(value: Any, is_angle: list[bool]) -> Any:
-    """Return a number, or one for each coordinate, in rad; what does not fit stays, to be refused by the part."""
+def _convert_degrees(value: Any, is_angle: list[bool]) -> Any:
+    """Return a number, or one for each coordinate, in rad; what does not fit stays, to be rejected by the part."""
     if not isinstance(value, list):
         return value * DEGREE if is_angle and is_angle[0] and len(is_angle) in (1, 3) else value
     if len(value) != len(is_angle):
@@ -88,26 +88,26 @@ class Parts:
         return self.source.wrong(self.lines.find(path), what)
 
 
-def description_of(parts: Parts) -> MechanismDescription:
+def build_description(parts: Parts) -> MechanismDescription:
     """Put together a mechanism of which one file describes all."""
-    given = parts.content
-    if given.get("joint_setting"):
+    content = parts.content
+    if content.get("joint_setting"):
         what = "[[joint_setting]] is for joints of a URDF file; write its values to the joint"
         raise parts.wrong(("joint_setting", 0), what)
     if not parts.fields["bodies"]:
         raise parts.source.wrong(None, "there is no [[body]] in it, so it describes no mechanism")
-    with parts.source.named():
+    with parts.source.add_location():
         return MechanismDescription(
-            given.get("name") or parts.source.file.stem,
+            content.get("name") or parts.source.file.stem,
             **parts.fields,
-            **{key: given[key] for key in ("gravity", "ground", "independent") if key in given},
+            **{key: content[key] for key in ("gravity", "ground", "independent") if key in content},
         )
 
 
 def read_parts(path: Path) -> Parts:
     """Read the parts of a mechanism from a TOML file."""
     text, table = _table(path)
-    lines = lines_of(text)
+    lines = find_lines(text)
     named: dict[str, list[int]] = {}
     for kind, entries in table.items():
         for i, entry in enumerate(entries if isinstance(entries, list) else ()):
@@ -117,7 +117,7 @@ def read_parts(path: Path) -> Parts:
     for i, state in enumerate(states if isinstance(states, list) else ()):
         named.setdefault(str(state), []).append(lines.find(("independent", i)) or 0)
     source = SourceLines(path, named)
-    content = _validated(table, source, lines)
+    content = _validate_tables(table, source, lines)
     _check_sizes(content, source, lines)
     make = _Maker(source, lines, content)
     made = {field: tuple(make.all(part.kind, part)) for field, part in PARTS.items()}
@@ -130,12 +130,15 @@ def _table(path: Path) -> tuple[str, dict[str, Any]]:
         text = read_file(path).decode("utf-8-sig")
         return text, read_toml(text)
     except OSError as error:
-        raise ModelError(f"The mechanism file '{path}' cannot be read: {error.strerror or error}.") from None
+        raise ModelError(
+            f"The mechanism file '{path}' cannot be read: {error.strerror or error}. Check the path and its "
+            "permissions."
+        ) from None
     except (DocumentError, UnicodeDecodeError) as error:
-        raise ModelError(f"The mechanism file '{path}' is no TOML: {error}. Correct it there.") from None
+        raise ModelError(f"The mechanism file '{path}' is not TOML: {error}. Correct the file at this line.") from None
 
 
-def _validated(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict[str, Any]:
+def _validate_tables(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict[str, Any]:
     """Return the tables that the schema allows, left out what was left out."""
     from pydantic import ValidationError
 
@@ -144,11 +147,13 @@ def _validated(table: dict[str, Any], source: SourceLines, lines: Lines) -> dict
     try:
         content: dict[str, Any] = MechanismFile.model_validate(table).model_dump(exclude_unset=True)
     except ValidationError as error:
-        raise _explained(error, table, source, lines) from None
+        raise _explain_validation_error(error, table, source, lines) from None
     return content
 
 
-def _explained(error: ValidationError, table: dict[str, Any], source: SourceLines, lines: Lines) -> ModelError:
+def _explain_validation_error(
+    error: ValidationError, table: dict[str, Any], source: SourceLines, lines: Lines
+) -> ModelError:
     """Return one sentence for each problem: the line, the part, what is wrong and what is right."""
     sentences = []
     for problem in error.errors()[:MAX_LISTED_PROBLEMS]:
@@ -192,17 +197,17 @@ def _sentence(problem: Any, path: KeyPath, keys: list[str]) -> str:
         size = problem["ctx"].get("min_length") or problem["ctx"].get("max_length")
         return f"'{key}' needs {size} numbers, not {problem['ctx']['actual_length']}"
     if problem["type"] == "union_tag_invalid":
-        return f"'kind' should be {problem['ctx']['expected_tags']}{_shown(problem['ctx']['tag'])}"
+        return f"'kind' should be {problem['ctx']['expected_tags']}{_format_value(problem['ctx']['tag'])}"
     if problem["type"] == "list_type" and len(path) == 1 and isinstance(problem["input"], dict):
         return f"'{key}' should be a list of tables: write [[{key}]], with two brackets"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
-    return f"'{key}' {message}{_shown(problem['input'])}"
+    return f"'{key}' {message}{_format_value(problem['input'])}"
 
 
-def _shown(given: Any) -> str:
+def _format_value(value: Any) -> str:
     """Say what was given, as TOML spells it, when it is short."""
-    text = str(given).lower() if isinstance(given, bool) else repr(given)
-    return f", not {text}" if isinstance(given, str | int | float) and len(text) <= 60 else ""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return f", not {text}" if isinstance(value, str | int | float) and len(text) <= 60 else ""
 
 
 def _keys(path: KeyPath) -> list[str]:
@@ -220,12 +225,12 @@ def _keys(path: KeyPath) -> list[str]:
 
 
 def _check_sizes(content: dict[str, Any], source: SourceLines, lines: Lines) -> None:
-    """Refuse numbers whose squares, or sums with others, are no numbers; infinite ones are what a part refuses."""
+    """Reject numbers whose squares, or sums with others, are no numbers; infinite ones are what a part rejects."""
     for kind, value in content.items():
         for i, entry in enumerate(value if isinstance(value, list) else [value]):
             if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:
                 line = lines.find((kind, i)) or lines.find((kind,))
-                what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest that is taken"
+                what = f"'{kind}' has the number {large[0]:.3g}, and {LARGEST_NUMBER:g} is the largest allowed"
                 raise source.wrong(line, what)
 
 
@@ -263,7 +268,7 @@ class _Maker:
             for key in PLACEMENTS:
                 if key in entry:
                     entry[key] = _placement(entry[key], f"'{key}' of the {kind} '{entry['name']}'")
-            return part(**_tupled(entry))
+            return part(**_lists_to_tuples(entry))
         except ModelError as error:
             raise self.source.wrong(line, str(error)) from None
         except OverflowError:
@@ -276,12 +281,12 @@ def _check_mass(entry: dict[str, Any]) -> None:
         raise ModelError(f"The body '{entry['name']}' has a mass and is massless: remove one of the two keys.")
     if not massless and "mass" not in entry:
         raise ModelError(
-            f"The body '{entry['name']}' has no 'mass': give it one in kg, or say massless = true for a mere frame."
+            f"The body '{entry['name']}' has no 'mass': give it one in kg, or write massless = true for a mere frame."
         )
     if not massless and not entry["mass"] > 0 and not (entry.get("any_inertia") and entry["mass"] == 0):
         raise ModelError(
-            f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; a mere frame "
-            "says massless = true instead."
+            f"The body '{entry['name']}' has a mass of {entry['mass']:g} kg: a mass must be positive; write massless "
+            "= true for a mere frame."
         )
     entry.setdefault("mass", None)
 
@@ -290,7 +295,7 @@ def _placement(entry: dict[str, Any], where: str) -> Placement:
     turns = [key for key in ("rpy", "angle", "quaternion", "rotation") if key in entry]
     position = entry.get("position", (0.0, 0.0, 0.0))
     if len(turns) > 1:
-        raise ModelError(f"{where} is turned twice, by '{turns[0]}' and '{turns[1]}': keep one.")
+        raise ModelError(f"{where} is turned twice, by '{turns[0]}' and '{turns[1]}': keep one of the two.")
     if "axis" in entry and "angle" not in entry:
         raise ModelError(f"{where} has an 'axis' but no 'angle'.")
     if "rpy" in entry:
@@ -302,11 +307,11 @@ def _placement(entry: dict[str, Any], where: str) -> Placement:
     return Placement(tuple(position), entry["rotation"]) if "rotation" in entry else Placement(tuple(position))
 
 
-def _tupled(entry: dict[str, Any]) -> dict[str, Any]:
+def _lists_to_tuples(entry: dict[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
 
 
 def with_settings(joint: Joint, setting: dict[str, Any], angle_unit: str = "rad") -> Joint:
     """Return a joint with the values of a ``[[joint_setting]]`` table, its angles in this unit."""
     values = setting if angle_unit == "rad" else setting_in_radians(joint.type, setting)
-    return replace(joint, **_tupled({k: v for k, v in values.items() if k != "joint"}))
+    return replace(joint, **_lists_to_tuples({k: v for k, v in values.items() if k != "joint"}))

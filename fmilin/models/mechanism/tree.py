@@ -3,9 +3,9 @@
 Arrays may have any leading axes; the last is that of the screw (6) or the vector (3). Only multiplication by constants,
 sums and products of elements are used: the same code computes one point, thousands, complex numbers, and symbols.
 
-A joint with several freedoms is a product of elementary motions (Spencer (thesis), A.2.7), each of which moves a
-massless link: turns and slides along a screw that is constant in the link, f = M e^(S q), or a ball, f = M R(e) with a
-unit quaternion e. Bodies on fixed joints are welded to their parents.
+A joint with several degrees of freedom is a product of elementary motions (Spencer (thesis), A.2.7), each of which
+moves a massless link: turns and slides along a screw that is constant in the link, f = M e^(S q), or a ball, f = M
+R(e) with a unit quaternion e. Bodies on fixed joints are welded to their parents.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def along(matrix: Array, g: Array) -> Array:
     return (matrix @ g[..., None])[..., 0]
 
 
-def moment_of(h: Array) -> Array:
+def build_moment_matrix(h: Array) -> Array:
     """Return the matrix H with H x = -ad_x^* h, shape (..., 6, 6): the same bilinear form, as a function of x."""
     return (h @ FORCE).reshape((*h.shape[:-1], 6, 6))
 
@@ -110,7 +110,7 @@ def root(a: Array) -> Array:
     return np.array([*flat, None], dtype=object)[:-1].reshape(a.shape)
 
 
-def limited(a: Array, limits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Array, Array]:
+def clip_to_limits(a: Array, limits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Array, Array]:
     """Return the elements a (..., k) within their limits (k, 2), and 1 where they are inside of them, 0 beyond."""
     if not np.isfinite(limits).any():
         return a, np.ones(len(limits))
@@ -119,7 +119,9 @@ def limited(a: Array, limits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[Ar
         inside = (np.real(a) >= low) & (np.real(a) <= high)
         return np.where(inside, a, np.where(np.real(a) < low, low, high)), inside.astype(float)
     pairs = [
-        x.limited(*pair) if hasattr(x, "limited") else (min(max(x, pair[0]), pair[1]), float(pair[0] <= x <= pair[1]))
+        x.clip_symbolically(*pair)
+        if hasattr(x, "clip_symbolically")
+        else (min(max(x, pair[0]), pair[1]), float(pair[0] <= x <= pair[1]))
         for x, pair in zip(a, limits.tolist(), strict=True)
     ]
     values, insides = (np.array([*(pair[i] for pair in pairs), None], dtype=object)[:-1] for i in (0, 1))
@@ -166,7 +168,7 @@ class Screw:
 
 @dataclass(frozen=True)
 class Ball:
-    """Turns by a unit quaternion; the three freedoms are the angular velocity in axes of what turns."""
+    """Turns by a unit quaternion; the three degrees of freedom are the angular velocity in axes of what turns."""
 
     @property
     def screws(self) -> Floats:
@@ -177,7 +179,7 @@ class Ball:
 Step = Screw | Ball | None
 
 
-def steps_of(joint: Joint) -> list[Screw | Ball]:
+def list_steps(joint: Joint) -> list[Screw | Ball]:
     """Return the elementary motions of a joint, from the parent outwards."""
     zero = (0.0, 0.0, 0.0)
     a, b = joint.axis, joint.second_axis or zero
@@ -212,7 +214,7 @@ class _Link:
 
 
 class Tree:
-    """Links 0 (the ground) .. N in the order of their depth, n freedoms, n_q position coordinates."""
+    """Links 0 (the ground) .. N in the order of their depth, n degrees of freedom, n_q position coordinates."""
 
     def __init__(self, description: MechanismDescription) -> None:
         # of positions and of velocities
@@ -220,7 +222,7 @@ class Tree:
         self.state_names: tuple[tuple[str, ...], ...] = tuple(names)
         # of each joint, in the order in which the joints were given
         self.coordinates_of, self.speeds_of = (_ranges(description.joints, k) for k in (0, 1))
-        links, frames = _grown(description, self.coordinates_of, self.speeds_of)
+        links, frames = _build_links(description, self.coordinates_of, self.speeds_of)
         order = sorted(range(len(links)), key=lambda i: links[i].depth)
         new = {old: i for i, old in enumerate(order)}
         # link of each body, and the body's frame in it
@@ -286,19 +288,19 @@ class Tree:
         self.same = (self.L[:, None] == self.L[None, :]).astype(float)
         self.strict = self.above[self.L].T - self.same
 
-    def speeds_at(self, coordinates: Iterable[int]) -> list[int]:
+    def list_speeds(self, coordinates: Iterable[int]) -> list[int]:
         """Return the freedoms whose speeds are the rates of position coordinates; those of balls have none."""
         speeds = dict(zip(self.screw_coordinates.tolist(), self.screw_speeds.tolist(), strict=True))
         return [speeds[i] for i in coordinates if i in speeds]
 
     @property
     def n(self) -> int:
-        """Number of freedoms of the open tree."""
+        """Number of degrees of freedom of the open tree."""
         return len(self.L)
 
     @property
     def n_q(self) -> int:
-        """Number of position coordinates: one more than freedoms for each ball."""
+        """Number of position coordinates: one more than degrees of freedom for each ball."""
         return len(self.L) + len(self.balls)
 
 
@@ -308,7 +310,7 @@ def _ranges(joints: Sequence[Joint], kind: int) -> dict[str, range]:
     return {joint.name: range(*pair) for joint, pair in zip(joints, pairwise(ends), strict=True)}
 
 
-def _grown(
+def _build_links(
     description: MechanismDescription, coordinates_of: dict[str, range], speeds_of: dict[str, range]
 ) -> tuple[list[_Link], dict[str, tuple[int, Floats]]]:
     """Return the links, each after its parent, and link and frame of each body."""
@@ -318,10 +320,10 @@ def _grown(
         link, offset = frames[joint.parent]
         M = offset @ joint.placement.matrix
         coordinates, speeds = iter(coordinates_of[joint.name]), iter(speeds_of[joint.name])
-        for step in steps_of(joint):
+        for step in list_steps(joint):
             n_q, n = (4, 3) if isinstance(step, Ball) else (1, 1)
-            own = tuple(islice(speeds, n)), tuple(islice(coordinates, n_q))
-            links.append(_Link(link, links[link].depth + 1, M, step, *own))
+            joint_indices = tuple(islice(speeds, n)), tuple(islice(coordinates, n_q))
+            links.append(_Link(link, links[link].depth + 1, M, step, *joint_indices))
             link, M = len(links) - 1, np.eye(4)
         frames[joint.child] = link, M @ np.linalg.inv(joint.child_placement.matrix)
     for body in description.bodies:

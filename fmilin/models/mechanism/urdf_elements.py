@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, UnknownNameError, nearest_names
 from fmilin.models.mechanism.part import ORIGIN, Placement, Vector, unit, vector
-from fmilin.models.mechanism.sources import LARGEST_NUMBER, mended_root
+from fmilin.models.mechanism.sources import LARGEST_NUMBER, read_repaired_root
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
@@ -124,10 +124,10 @@ class UrdfTree:
             for joint in self.joints:
                 if joint.mimic and {joint.name, joint.mimic.joint} & fixed:
                     fixed |= {joint.name, joint.mimic.joint}
-        return replace(self, joints=tuple(_fixed(j) if j.name in fixed else j for j in self.joints))
+        return replace(self, joints=tuple(_fix_joint(j) if j.name in fixed else j for j in self.joints))
 
 
-def _fixed(joint: UrdfJoint) -> UrdfJoint:
+def _fix_joint(joint: UrdfJoint) -> UrdfJoint:
     """Return a joint that no longer moves, its offset included when it mimics another one."""
     q = 0.0 if joint.mimic is None else joint.mimic.offset
     if joint.type == "prismatic":
@@ -153,7 +153,7 @@ def read_urdf(path: Path) -> UrdfTree:
 
 
 def _root(path: Path) -> tuple[Any, tuple[str, ...]]:
-    root, mended = mended_root(path)
+    root, mended = read_repaired_root(path)
     if root.tag != "robot":
         raise ModelError(
             f"'{path}', line {root.sourceline}: the root element of a URDF file is <robot>, not <{root.tag}>."
@@ -163,7 +163,7 @@ def _root(path: Path) -> tuple[Any, tuple[str, ...]]:
 
 
 def _check(element: Any, where: str, unknown: dict[str, str]) -> None:
-    """Collect what URDF does not know, all the way down, and refuse what is to be expanded first."""
+    """Collect what URDF does not know, all the way down, and reject what is to be expanded first."""
     if not isinstance(element.tag, str):
         raise _wrong(where, element, "an entity reference is not expanded: write out what it stands for")
     attributes = _ATTRIBUTES.get(element.tag)
@@ -190,14 +190,14 @@ def _note(unknown: dict[str, str], what: str, element: Any, near: tuple[str, ...
     unknown.setdefault(what, f"{what} (line {element.sourceline}{hint})")
 
 
-def _named(element: Any) -> str:
+def _quote_name(element: Any) -> str:
     name = element.get("name")
     return f" '{name}'" if name else ""
 
 
 def _wrong(where: str, element: Any, what: str) -> ModelError:
     owner = next((e for e in _outward(element) if e.tag in ("link", "joint")), None)
-    of = "" if owner is None or owner is element else f", in <{owner.tag}>{_named(owner)}"
+    of = "" if owner is None or owner is element else f", in <{owner.tag}>{_quote_name(owner)}"
     text = f"'{where}', line {element.sourceline}{of}: {what}"
     return ModelError(text if text.endswith("?") else text + ".")
 
@@ -229,12 +229,12 @@ def _inertial(element: Any, where: str) -> Inertial:
 def _joint(element: Any, where: str) -> UrdfJoint:
     kind = _text(element, "type", where)
     if kind not in JOINT_TYPES:
-        raise _wrong(where, element, f"the joint{_named(element)} is of the unknown type '{kind}'; known are "
+        raise _wrong(where, element, f"the joint{_quote_name(element)} is of the unknown type '{kind}'; known are "
                      + ", ".join(JOINT_TYPES))  # fmt: skip
     ends = {tag: _only(element, tag, where) for tag in ("parent", "child")}
     for tag, end in ends.items():
         if end is None:
-            raise _wrong(where, element, f"the joint{_named(element)} has no <{tag} link='...'/>")
+            raise _wrong(where, element, f"the joint{_quote_name(element)} has no <{tag} link='...'/>")
     axis, dynamics = _only(element, "axis", where), _only(element, "dynamics", where)
     return UrdfJoint(
         name=_text(element, "name", where),
@@ -264,7 +264,7 @@ def _mimic(element: Any, where: str) -> Mimic | None:
 def _only(element: Any, tag: str, where: str) -> Any:
     children = element.findall(tag)
     if len(children) > 1:
-        raise _wrong(where, children[1], f"<{element.tag}>{_named(element)} has <{tag}> twice")
+        raise _wrong(where, children[1], f"<{element.tag}>{_quote_name(element)} has <{tag}> twice")
     return children[0] if children else None
 
 
@@ -305,6 +305,6 @@ def _float(element: Any, key: str, text: str, where: str) -> float:
     except ValueError:
         value = math.nan
     if not abs(value) <= LARGEST_NUMBER:
-        what = "too large" if abs(value) < math.inf else "no number"
+        what = "too large" if abs(value) < math.inf else "not a number"
         raise _wrong(where, element, f"'{key}' of <{element.tag}> is {what}: '{text}'")
     return value

@@ -32,12 +32,12 @@ class UrdfRemarks:
     astray: list[str] = field(default_factory=list)  # sentences about joints that mimic what is not there
 
     def sentences(self, tree: UrdfTree) -> list[str]:
-        """Return the remarks, one of each kind."""
+        """Return the diagnostics, one of each kind."""
         sentences = []
         if rubbing := [joint.name for joint in tree.joints if joint.friction]:
             sentences.append(
-                f"The dry friction of {', '.join(rubbing)} is left out: it has no slope at rest. Damping is taken as "
-                "it is."
+                f"The dry friction of {', '.join(rubbing)} is left out: it has no derivative at zero speed. Damping "
+                "is included."
             )
         if self.massless:
             sentences.append(
@@ -46,24 +46,22 @@ class UrdfRemarks:
         if self.beyond:
             each = [f"{name} ({part:.2g} of its largest)" for name, part in self.beyond.items()]
             sentences.append(
-                f"No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
-                f"{join_first(each, MAX_LISTED_NAMES)}. They are taken as they are."
+                "No body can have these inertias, in which one principal moment exceeds the sum of the other two: "
+                f"{join_first(each, MAX_LISTED_NAMES)}. They are used unchanged."
             )
         if self.negative:
             each = [f"{name} ({moment:.2g} kg m2)" for name, moment in self.negative.items()]
             sentences.append(
                 "No body can have these inertias, with a negative principal moment: "
-                f"{join_first(each, MAX_LISTED_NAMES)}. "
-                "They are taken as they are, being negligible beside the largest in the file."
+                f"{join_first(each, MAX_LISTED_NAMES)}. They are used unchanged, because they are negligible beside "
+                "the largest in the file."
             )
         if self.astray:
             sentences.append(" ".join(self.astray[:MAX_LISTED_NAMES]))
         if tree.unknown:
-            sentences.append(f"Ignored, because URDF does not know it: {join_first(tree.unknown, MAX_LISTED_NAMES)}.")
+            sentences.append(f"Ignored, because URDF does not define it: {join_first(tree.unknown, MAX_LISTED_NAMES)}.")
         if tree.mended:
-            sentences.append(
-                f"Read all the same, though URDF is not written so: {join_first(tree.mended, MAX_LISTED_NAMES)}."
-            )
+            sentences.append(f"Read, although it is not valid URDF: {join_first(tree.mended, MAX_LISTED_NAMES)}.")
         return sentences
 
 
@@ -78,19 +76,19 @@ TYPES: dict[str, JointType] = {
 }
 
 
-def additions_of(path: Path) -> Path | None:
+def find_additions(path: Path) -> Path | None:
     """Return the file ``STEM.fmilin.toml`` beside a URDF file, if there is one."""
     additions = path.with_name(f"{path.stem}.fmilin.toml")
     return additions if is_file(additions) else None
 
 
-def robot_in(parts: Parts) -> Path | None:
+def find_robot_file(parts: Parts) -> Path | None:
     """Return the URDF file that a mechanism file names, relative to it."""
     named = parts.content.get("urdf")
     return None if named is None else parts.source.file.parent / named
 
 
-MOST_JOINTS = 1000  # twice as many states, whose eigenvalues take a quarter of a minute
+MAX_JOINTS = 1000  # twice as many states, whose eigenvalues take a quarter of a minute
 
 
 def read_urdf_description(
@@ -100,23 +98,23 @@ def read_urdf_description(
 
     The root link is the ground, or a body on a free joint ``floating_base``. Links without mass are frames. A joint
     that mimics another one is coupled to it, unless it is fixed, as those in ``fixed_joints`` are at zero. Without
-    ``[[input]]`` tables every other joint with one freedom has an input ``JOINT.force`` or ``JOINT.torque``, and
-    without ``[[sensor]]`` tables its position is an output. Remarks say what was left out or is doubtful.
+    ``[[input]]`` tables every other joint with one degree of freedom has an input ``JOINT.force`` or ``JOINT.torque``,
+    and without ``[[sensor]]`` tables its position is an output. Diagnostics say what was left out or is doubtful.
     """
     parts = parts or Parts({}, {}, SourceLines(path), Lines({}))
-    tree, given, more = read_urdf(path).with_world().with_fixed(fixed_joints), parts.content, dict(parts.fields)
+    tree, content, more = read_urdf(path).with_world().with_fixed(fixed_joints), parts.content, dict(parts.fields)
     named: dict[str, list[int]] = {}
     elements: list[UrdfLink | UrdfJoint] = [*tree.links, *tree.joints]
     for part in elements:
         named.setdefault(part.name, []).append(part.line)
     source = SourceLines(path, named, parts.source)
     moving = sum(joint.type != "fixed" for joint in tree.joints)
-    if moving > MOST_JOINTS:
-        raise source.wrong(None, f"it has {moving} moving joints, and {MOST_JOINTS} is the largest number that is read")
+    if moving > MAX_JOINTS:
+        raise source.wrong(None, f"it has {moving} moving joints, and {MAX_JOINTS} is the largest number that is read")
     root = _root(tree, source)
-    floating = floating_base or given.get("floating_base", False)
-    ground = (given.get("ground") or _unused(GROUND, tree.links)) if floating else root.name
-    if not floating and given.get("ground", root.name) != root.name:
+    floating = floating_base or content.get("floating_base", False)
+    ground = (content.get("ground") or _choose_unused_name(GROUND, tree.links)) if floating else root.name
+    if not floating and content.get("ground", root.name) != root.name:
         raise parts.wrong(("ground",), f"the ground of '{path.name}' is its root link '{root.name}'")
     remarks = UrdfRemarks()
     least = -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in tree.links if link.inertial), default=0.0)
@@ -124,32 +122,32 @@ def read_urdf_description(
     bodies += more.pop("bodies", ())
     joints = [_joint(joint, source) for joint in tree.joints]
     if floating:
-        joints.insert(0, Joint(_unused(FLOATING, tree.joints), "free", ground, root.name))
+        joints.insert(0, Joint(_choose_unused_name(FLOATING, tree.joints), "free", ground, root.name))
     joints = _set(joints, parts)
     couplings = _couplings(tree, joints, source, remarks)
-    joints = [*_following(joints, couplings), *more.pop("joints", ())]
-    if "independent" not in given:
+    joints = [*_add_coupled_joints(joints, couplings), *more.pop("joints", ())]
+    if "independent" not in content:
         more["independent"] = _leaders(joints, couplings, parts)
-    more["couplings"] = [*couplings, *_further(more.get("couplings", ()), tree, given)]
+    more["couplings"] = [*couplings, *_further(more.get("couplings", ()), tree, content)]
     followers = {coupling.joint for coupling in couplings}
-    if "input" not in given:
+    if "input" not in content:
         more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
-    if "sensor" not in given:
+    if "sensor" not in content:
         more["sensors"] = _sensors(joints)
-    with source.named():
+    with source.add_location():
         description = MechanismDescription(
-            given.get("name") or tree.name,
+            content.get("name") or tree.name,
             bodies,
             joints,
             **more,
             ground=ground,
             remarks=remarks.sentences(tree),
-            **{key: given[key] for key in ("gravity", "independent") if key in given},
+            **{key: content[key] for key in ("gravity", "independent") if key in content},
         )
     return description, source
 
 
-def _unused(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
+def _choose_unused_name(name: str, parts: Sequence[UrdfLink | UrdfJoint]) -> str:
     """Return a name that none of the links or joints has: ``name``, or ``name_2``, ..."""
     used = {part.name for part in parts}
     return next(n for n in (name, *(f"{name}_{i}" for i in range(2, len(used) + 3))) if n not in used)
@@ -170,11 +168,11 @@ def _root(tree: UrdfTree, source: SourceLines) -> UrdfLink:
     if len(roots) == 1:
         return roots[0]
     if not roots:
-        raise source.wrong(None, "every link is the child of a joint, so the joints form a circle: URDF describes "
-                           "trees, make one of the joints a [[loop]] of a TOML file")  # fmt: skip
+        raise source.wrong(None, "every link is the child of a joint, so the joints form a cycle: URDF describes "
+                           "trees, so make one of the joints a [[loop]] of a TOML file")  # fmt: skip
     listed = join_first((f"'{link.name}' (line {link.line})" for link in roots), 4)
-    raise source.wrong(roots[1].line, f"{len(roots)} links are no joint's child, {listed}: one of them is the ground, "
-                       "the others are disconnected")  # fmt: skip
+    raise source.wrong(roots[1].line, f"{len(roots)} links are not the child of a joint: {listed}. One is the ground; "
+                       "connect the others")  # fmt: skip
 
 
 def _tensor(inertial: Inertial) -> NDArray[np.float64]:
@@ -193,7 +191,7 @@ def _body(link: UrdfLink, source: SourceLines, least: float, remarks: UrdfRemark
     if inertial is None:
         return Body(link.name, None)
     if inertial.mass < 0:
-        raise source.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: no mass is "
+        raise source.wrong(link.line, f"the link '{link.name}' has a mass of {inertial.mass:g} kg: a mass must not be "
                            "negative; a frame without mass has 0, or no <inertial>")  # fmt: skip
     moments = _moments(inertial)
     if moments[0] < min(least, -TRIANGLE_INEQUALITY_TOLERANCE * abs(moments[2])):
@@ -278,15 +276,15 @@ def _couplings(tree: UrdfTree, joints: list[Joint], source: SourceLines, remarks
         for name in (joint.name, mimic.joint):
             if len(SPEEDS[by_name[name].type]) != 1:
                 raise source.wrong(joint.line, f"{where} '{mimic.joint}', but '{name}' is of the type "
-                                   f"'{by_name[name].type}': both must have one freedom")  # fmt: skip
-        with source.named():
+                                   f"'{by_name[name].type}': both must have one degree of freedom")  # fmt: skip
+        with source.add_location():
             couplings.append(Coupling(f"{joint.name}.mimic", joint.name, mimic.joint, mimic.multiplier, mimic.offset))
     return couplings
 
 
-def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any]) -> list[Coupling]:
+def _further(couplings: Sequence[Coupling], tree: UrdfTree, content: dict[str, Any]) -> list[Coupling]:
     """Return the couplings of the TOML file, offsets of the URDF file's joints in rad."""
-    if given.get("angle_unit") != "deg":
+    if content.get("angle_unit") != "deg":
         return list(couplings)
     types = {joint.name: TYPES[joint.type] for joint in tree.joints}
     return [
@@ -294,7 +292,7 @@ def _further(couplings: Sequence[Coupling], tree: UrdfTree, given: dict[str, Any
     ]
 
 
-def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
+def _add_coupled_joints(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
     """Return the joints with positions and speeds that the couplings ask for."""
     now = {joint.name: joint for joint in joints}
     for _ in couplings:  # one may follow another that follows
@@ -307,8 +305,8 @@ def _following(joints: list[Joint], couplings: list[Coupling]) -> list[Joint]:
 
 def _leaders(joints: list[Joint], couplings: list[Coupling], parts: Parts) -> list[str]:
     """Return positions to keep: all that follow no other; none where something else decides, or a base floats."""
-    others = any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
-    if not couplings or others or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
+    has_loops_or_wheels = any(parts.fields.get(kind) for kind in ("loops", "couplings", "wheels", "skates"))
+    if not couplings or has_loops_or_wheels or any(len(SPEEDS[joint.type]) > 1 for joint in joints):
         return []
     followers = {c.joint for c in couplings}
     return [name for joint in joints if joint.name not in followers for name in joint.state_names[0]]

@@ -45,19 +45,19 @@ class Pattern:
         """Return the matrix as a scipy.sparse CSC array; places whose value is zero are kept."""
         from scipy.sparse import csc_array
 
-        return csc_array((self._summed(values), self._indices, self._starts), shape=self.shape)
+        return csc_array((self._sum_duplicates(values), self._indices, self._starts), shape=self.shape)
 
     def dense(self, values: FloatArray) -> FloatArray:
         """Return the matrix as an array."""
         full = np.zeros(self.shape[0] * self.shape[1])
-        full[self._positions] = self._summed(values)
+        full[self._positions] = self._sum_duplicates(values)
         return full.reshape(self.shape, order="F")
 
-    def _summed(self, values: FloatArray) -> FloatArray:
+    def _sum_duplicates(self, values: FloatArray) -> FloatArray:
         return np.bincount(self._slots, weights=values, minlength=self._positions.size).astype(np.float64, copy=False)
 
     @classmethod
-    def joined(cls, parts: Sequence[tuple[Pattern, int, int]], shape: tuple[int, int]) -> Pattern:
+    def from_blocks(cls, parts: Sequence[tuple[Pattern, int, int]], shape: tuple[int, int]) -> Pattern:
         """Return the pattern of a matrix made of ``parts``: (pattern, first row, first column) each."""
         rows = np.concatenate([p.rows + i for p, i, _ in parts]) if parts else np.empty(0, np.intp)
         columns = np.concatenate([p.columns + j for p, _, j in parts]) if parts else np.empty(0, np.intp)

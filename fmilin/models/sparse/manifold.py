@@ -37,11 +37,11 @@ class SparseManifold(ABC):
         steps = [self._step(G, D, h, nothing) / D for D, h in zip(self._sizes(x), np.split(g, 2), strict=True)]
         return float(np.max(np.abs(steps), initial=0.0))
 
-    def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
+    def projected(self, t: float, x: FloatArray, u: FloatArray, fixed_states: Sequence[int]) -> FloatArray:
         """Return the nearest states by Gauss-Newton, positions first; velocities follow linearly."""
         n, x, (D_q, D_v) = self.n, x.copy(), self._sizes(x)
         m, fixed = len(self.residuals(t, x, u)) // 2, np.zeros(2 * self.n, dtype=bool)
-        fixed[list(held)] = True
+        fixed[list(fixed_states)] = True
         previous = np.inf
         for _ in range(ITERATIONS):
             try:
@@ -62,11 +62,11 @@ class SparseManifold(ABC):
             pass
         if distance <= PROJECTION_TOLERANCE:
             return x
-        names = [self._signals.names[i] for i in held]
+        names = [self._signals.names[i] for i in fixed_states]
         what = f"with {', '.join(names)} held" if names else "from the start values"
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: the search ended {distance:.3g} sizes of the states away. "
-            "Check the constraints and the values that were given for states and parameters."
+            "Check the constraints and the given values of states and parameters."
         )
 
     @abstractmethod

@@ -14,7 +14,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import HasSparseEquations, HasSparseForm
 from fmilin.model.equations import SecondOrderForm, SparseEquations
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import InputSelection, NativeEngine, Quantity, Values, offered
+from fmilin.models.engine import InputSelection, NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.models.sparse.equations import NumericEquations, Pattern
 from fmilin.models.sparse.manifold import SparseManifold
@@ -78,8 +78,8 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
         if not self._has_own_constraints:
             super()._require_right()
 
-    def _observed_names(self) -> Sequence[str]:
-        return () if self._has_own_constraints else super()._observed_names()
+    def _list_observed_names(self) -> Sequence[str]:
+        return () if self._has_own_constraints else super()._list_observed_names()
 
     def _residuals(self, t: float | FloatArray, x: FloatArray, u: FloatArray, z: FloatArray) -> FloatArray:
         if not self._has_own_constraints:
@@ -87,11 +87,11 @@ class NumericModel(NativeModel, HasSparseForm, HasSparseEquations):
         eq, q = self.equations, x[..., : self.equations.n]
         return np.array([eq.residuals(row) for row in q]) if x.ndim > 1 else eq.residuals(q)
 
-    def _residual_slopes(
+    def _differentiate_residuals(
         self, point: tuple[float, FloatArray, FloatArray], dx: FloatArray, du: FloatArray, dz: FloatArray
     ) -> FloatArray:
         if not self._has_own_constraints:
-            return super()._residual_slopes(point, dx, du, dz)
+            return super()._differentiate_residuals(point, dx, du, dz)
         eq, n = self.equations, self.equations.n
         slopes: FloatArray = eq.pattern_G.sparse(eq.jacobian(point[1][:n])) @ dx[:n]
         return slopes
@@ -113,7 +113,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
     def __init__(self, equations: NumericEquations) -> None:
         self.equations = eq = equations
         n, m, G = eq.n, eq.m, eq.pattern_G
-        self.saddle = Pattern.joined([(eq.pattern_M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
+        self.saddle = Pattern.from_blocks([(eq.pattern_M, 0, 0), (G.T, 0, n), (G, n, 0)], (n + m, n + m))
         self._single = np.flatnonzero(np.bincount(G.rows, minlength=m)[G.rows] == 1)
         self.info, self.inputs = ModelInfo(eq.name), Signals(eq.inputs)
         self.outputs, self.independent, self.parameters = tuple(eq.outputs), eq.independent, eq.parameters
@@ -133,7 +133,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
     def available(self) -> Mapping[str, Quantity]:
         """Outputs, states, inputs, rates, further quantities, and the multipliers ``lambda[k]``."""
         multipliers = (Quantity(Signal(f"lambda[{k + 1}]"), ("multiplier", k)) for k in range(self.equations.m))
-        return offered(self.states, self.inputs, self._declared.values(), multipliers)
+        return list_available_quantities(self.states, self.inputs, self._declared.values(), multipliers)
 
     def quantity(self, name: str) -> Quantity | None:
         """Return a quantity; what is declared needs no names of states."""
@@ -143,7 +143,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         """Return the quantities as they are: there is nothing to prepare."""
         return SparseQuantities(outputs, observed)
 
-    def solved(self, x: FloatArray, u: FloatArray) -> SolvedPoint:
+    def solve_point(self, x: FloatArray, u: FloatArray) -> SolvedPoint:
         """Return a point solved for accelerations and multipliers, and what solves for their derivatives."""
         eq, n = self.equations, self.equations.n
         q, v = x[:n], x[n:]
@@ -185,16 +185,16 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         return eq.rate_slopes(s.q, s.a) + eq.bend_slopes(s.q, s.v), 2.0 * eq.rate_slopes(s.q, s.v)
 
     def require_dense(self, what: str) -> None:
-        """Refuse what would need dense matrices of too many coordinates."""
+        """Reject what would need dense matrices of too many coordinates."""
         if self.equations.n > MAX_DENSE_COORDINATES:
             raise UsageError(
-                f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Ask for "
-                "a few eigenvalues instead, with fmilin.formulations.sparse: all stays sparse."
+                f"{what} of '{self.info.name}' would be a full matrix of {2 * self.equations.n} states. Compute a few "
+                "eigenvalues instead, with fmilin.formulations.sparse."
             )
 
     def evaluate(self, selection: SparseQuantities, t: float, x: FloatArray, u: FloatArray) -> Values:
         """Return rates, outputs and observed quantities at a point."""
-        s = self.solved(x, u)
+        s = self.solve_point(x, u)
         rates = np.concatenate((s.v, s.a))
         parts = {"state": x, "rate": rates, "multiplier": s.multipliers, "input": u}
         outputs = np.array([self._value(quantity, s, parts) for quantity in selection.outputs])
@@ -217,7 +217,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
             [[M, G'], [G, 0]] (da; dlambda) = (e_q dq + e_v dv + B du; -((G a)_q + b_q) dq - b_v dv).
         """
         eq, n = self.equations, self.equations.n
-        s = self.solved(x, u)
+        s = self.solve_point(x, u)
         dq, dv = dx[:n], dx[n:]
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
         upper = eq.pattern_e_q.sparse(e.e_q) @ dq + eq.pattern_e_v.sparse(e.e_v) @ dv + eq.input_matrix @ du
@@ -238,7 +238,7 @@ class _SparseEngine(NativeEngine[SparseQuantities]):
         made, joined = (Pattern.dense, np.hstack) if dense else (Pattern.sparse, partial(sparse.hstack, format="csc"))
         if dense:
             self.require_dense("The dense form of the equations")
-        s = self.solved(x, u)
+        s = self.solve_point(x, u)
         e = eq.slopes(s.q, s.v, s.a, s.multipliers)
         gradient = self._gradient(selection.outputs if dense else (), s, k).toarray()
         by_x, by_u, by_w = np.split(gradient, [2 * n, 2 * n + k], axis=1)

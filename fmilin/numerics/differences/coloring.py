@@ -28,18 +28,20 @@ def tangent_pattern(structure: Pattern, constraints: Pattern, T: FloatArray, x_u
     return reached
 
 
-def multiply_patterns(left: Pattern, right: Pattern) -> Pattern:
+def multiply_patterns(first: Pattern, second: Pattern) -> Pattern:
     """Return the product (r, c) of patterns (r, N) and (N, c): where a row of the one meets a column of the other."""
-    if max(*left.shape, *right.shape) > FEW_STATES:
-        work = int(left.sum(axis=0) @ right.sum(axis=1))
-        if work < SPARSE_WORK_FRACTION * left.size * right.shape[1]:
+    if max(*first.shape, *second.shape) > FEW_STATES:
+        work = int(first.sum(axis=0) @ second.sum(axis=1))
+        if work < SPARSE_WORK_FRACTION * first.size * second.shape[1]:
             from scipy import sparse  # only where it is needed: it takes a tenth of a second to load
 
-            entries = sparse.coo_array(sparse.csr_array(left, dtype=np.int32) @ sparse.csr_array(right, dtype=np.int32))
+            entries = sparse.coo_array(
+                sparse.csr_array(first, dtype=np.int32) @ sparse.csr_array(second, dtype=np.int32)
+            )
             result = np.zeros(entries.shape, dtype=bool)
             result[entries.coords] = True
             return result
-    return np.asarray((left.astype(np.float32) @ right.astype(np.float32)) > 0)
+    return np.asarray((first.astype(np.float32) @ second.astype(np.float32)) > 0)
 
 
 def _find_linked_states(constraints: Pattern) -> Pattern:

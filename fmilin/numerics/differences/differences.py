@@ -9,8 +9,8 @@ import numpy as np
 from fmilin.numerics.differences.directional import (
     NOISE_SPACING_SIZE,
     Surroundings,
-    corrected_by_sweeps,
-    direction_of,
+    choose_direction,
+    correct_by_sweeps,
     list_compared_points,
     with_rounding,
 )  # fmt: skip
@@ -69,7 +69,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
         nothing = np.zeros((len(base), k))
         return Slopes(nothing, nothing, nothing, nothing)
     if announce is not None and around is not None:
-        announce(points=[s * direction_of(scales) for s in _list_nearby_steps(options)])
+        announce(points=[s * choose_direction(scales) for s in _list_nearby_steps(options)])
     nearby = _nearby(line, scales, options, around)
     noise = np.maximum(noise_from_table(np.array(nearby)), 0.5 * ulp) if nearby else 4 * ulp
     if around is not None:
@@ -89,7 +89,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     S2 = np.stack([c.S2 / c.h for c in columns], axis=1)
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
     bend = np.where(np.abs(S1) > 30 * rounding, np.abs(S1), 0.0)
-    jump = _jumps(S1, S2, rounding, row_size / scales)
+    jump = find_jumps(S1, S2, rounding, row_size / scales)
     small = np.abs(jump) < KINK_TOLERANCE * row_size / scales
     error = _errors(columns, base, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
@@ -101,7 +101,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
             if (lengths < SHORT_LENGTH_SIZE * scales).any() and straight <= FEW_COLUMNS_FRACTION * k:
                 nearer = within(around, lengths)
                 close = replace(setting, scales=lengths), nearer, _nearby(line, lengths, options, nearer)
-            corrected_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
+            correct_by_sweeps(setting, columns, result, around, terms, nearby, close=close)
     return result
 
 
@@ -120,16 +120,27 @@ def _first_differences(setting: DifferenceSetting, start: float, compared: Seque
 
 
 def jacobian_by_differences(
-    function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray
+    function: Callable[[FloatArray], FloatArray],
+    x: FloatArray,
+    scales: FloatArray,
+    evaluate_ahead: Callable[[Sequence[FloatArray]], None] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the Jacobian of a function of x and its estimated error, each (r, n), moving one x at a time."""
+    """Return the Jacobian of a function of x and its estimated error, each (r, n), moving one x at a time.
 
-    def line(j: int, s: float) -> FloatArray:
+    ``evaluate_ahead`` takes points at which the function is almost certainly evaluated next.
+    """
+
+    def move(j: int, s: float) -> FloatArray:
         moved = x.copy()
         moved[j] += s
-        return function(moved)
+        return moved
 
-    result = slopes(line, function(x), scales)
+    def announce(steps: Sequence[tuple[int, float]] = (), points: Sequence[FloatArray] = ()) -> None:
+        if evaluate_ahead is not None:
+            evaluate_ahead([*(move(j, s) for j, s in steps), *(x + displacement for displacement in points)])
+
+    announce([(0, float(s * scales[0])) for s in _list_nearby_steps(Differences())] if len(scales) else [])
+    result = slopes(lambda j, s: function(move(j, s)), function(x), scales, announce=announce)
     return result.J, result.error
 
 
@@ -145,7 +156,7 @@ def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surrou
     """Return F on a tiny line near the point, along all columns where possible; nothing where it has no value."""
 
     def at(s: float) -> FloatArray:
-        return line(0, s * scales[0]) if around is None else around.function(s * direction_of(scales))
+        return line(0, s * scales[0]) if around is None else around.function(s * choose_direction(scales))
 
     return finite_values(at, *_list_nearby_steps(options)) or []
 
@@ -162,25 +173,43 @@ def _errors(
     """Estimate the absolute error of every entry, comparing rows in scaled columns."""
     h = np.array([c.h for c in columns])
     rounding = np.stack([c.rounding for c in columns], axis=1)
-    row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
     if options.order == 2 and not options.side:
+        row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
         plain: FloatArray = 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
         # Where no bit of F has moved on either side the row's other derivatives, however large, tell of no error.
         still = np.stack([(c.D == 0) & (c.S1 == 0) for c in columns], axis=1)
         return np.where(still, np.spacing(np.abs(base))[:, None] / h, plain)
-    bend = np.stack([np.abs(c.curvature) for c in columns], axis=1) * scales
-    bend = np.maximum(bend - rounding * scales, 0.0)
+    curvature = np.stack([c.curvature for c in columns], axis=1)
+    return estimate_errors(J, rounding, curvature, h, scales, options)
+
+
+def estimate_errors(
+    J: FloatArray,
+    rounding: FloatArray,
+    curvature: FloatArray,
+    h: FloatArray,
+    scales: FloatArray,
+    options: Differences,
+) -> FloatArray:
+    """Estimate the absolute errors (..., r, c) of extrapolated differences with steps h (..., c).
+
+    ``rounding`` and ``curvature`` are their rounding and their h^2 terms, (..., r, c).
+    """
+    h, scales = h[..., None, :], scales[..., None, :]
+    row_size = np.max(np.abs(J) * scales, axis=-1, keepdims=True)
+    bend = np.maximum(np.abs(curvature) * scales - rounding * scales, 0.0)
     sloped = row_size > 0
     relative = np.where(sloped, bend / np.where(sloped, row_size, 1.0), 0.0)
-    telling = row_size > 30 * np.max(rounding * scales, axis=1, keepdims=True)  # noise over noise tells nothing
-    worst = np.max(np.where(telling, relative, 0.0), axis=0, keepdims=True)
+    # noise over noise tells nothing
+    telling = row_size > 30 * np.max(rounding * scales, axis=-1, keepdims=True)
+    worst = np.max(np.where(telling, relative, 0.0), axis=-2, keepdims=True)
     relative = np.minimum(np.maximum(relative, 0.1 * worst), 1.0)
     truncation = truncation_error(relative, h / scales, options) * np.where(sloped, row_size, bend) / scales
     total: FloatArray = 2 * rounding + truncation
     return total
 
 
-def _jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:
+def find_jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:
     """Return (4 S(h) - S(2h)) / 2h where S(2h) / S(h) is nearer to 1 or 2 than to 4 and S is more than rounding."""
     visible = np.abs(S1) > np.maximum(30 * rounding, 1e-5 * row_size)
     ratio = S2 / np.where(visible, S1, 1.0)
@@ -209,25 +238,27 @@ def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], aroun
 
 def within(around: Surroundings, lengths: FloatArray) -> Surroundings:
     """Return the surroundings at those sizes."""
-    d, far = direction_of(lengths), {}
+    d, far_values = choose_direction(lengths), {}
     for step in (FAR_STEP_SIZE, -FAR_STEP_SIZE):
         if (value := finite_values(around.function, step * d)) is not None:
-            far[step] = value[0]
-    return replace(around, far=far)
+            far_values[step] = value[0]
+    return replace(around, far_values=far_values)
 
 
 def _grows_beyond_powers(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> bool:
     parts = np.array([column.h for column in columns]) / setting.scales
-    if parts.min() < DOMAIN_STEP_RATIO * parts.max() or not all(are_numbers(values) for values in around.far.values()):
+    if parts.min() < DOMAIN_STEP_RATIO * parts.max() or not all(
+        are_numbers(values) for values in around.far_values.values()
+    ):
         return True
     near = np.array([np.abs(c.D - c.curvature) * c.h + np.abs(c.S1) / 2 for c in columns])
     twice = np.array([np.abs(c.D - 4 * c.curvature) * 2 * c.h + np.abs(c.S2) / 2 for c in columns])
-    told = near > 100 * setting.noise
-    if np.any(told & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)):
+    is_above_noise = near > 100 * setting.noise
+    if np.any(is_above_noise & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)):
         return True
-    limits = {s: (abs(s) / parts.max()) ** SUSPECT_GROWTH_EXPONENT * near.sum(axis=0) for s in around.far}
-    grown = [np.abs(values - setting.base) > limits[s] for s, values in around.far.items()]
-    return bool(np.any(told.any(axis=0) & np.array(grown).any(axis=0)))
+    limits = {s: (abs(s) / parts.max()) ** SUSPECT_GROWTH_EXPONENT * near.sum(axis=0) for s in around.far_values}
+    grown = [np.abs(values - setting.base) > limits[s] for s, values in around.far_values.items()]
+    return bool(np.any(is_above_noise.any(axis=0) & np.array(grown).any(axis=0)))
 
 
 def _length(sweep: StepSweep, noise: FloatArray) -> float:

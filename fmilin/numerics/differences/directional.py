@@ -51,14 +51,18 @@ class Surroundings:
     # (r,), by how much F differs when it is evaluated at the point again, and what else is surely rounding
     repeat_error: FloatArray
     # each (r,), F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated
-    far: Mapping[float, FloatArray]
+    far_values: Mapping[float, FloatArray]
     # () -> (r,), by how much F at the point lags behind visits beside it; asked for where something is suspicious
     lag: Callable[[], FloatArray] | None = None
 
     @property
     def far_pair(self) -> tuple[float, FloatArray, FloatArray] | None:
         """A wide step s with F(s d) and F(-s d), where these are numbers."""
-        pairs = ((step, self.far[step], self.far[-step]) for step in self.far if step > 0 and -step in self.far)
+        pairs = (
+            (step, self.far_values[step], self.far_values[-step])
+            for step in self.far_values
+            if step > 0 and -step in self.far_values
+        )
         with np.errstate(invalid="ignore"):  # infinite values of both signs
             return next((pair for pair in pairs if np.isfinite(pair[1] + pair[2]).all()), None)
 
@@ -71,11 +75,11 @@ def with_rounding(
         return around
     slope = (np.abs(J) * scales).max(axis=1)
     size = terms(slope)
-    left = np.where(is_rounding(slope, size, noise), 4 * EPS * size, 0.0)
-    return replace(around, repeat_error=np.maximum(around.repeat_error, left))
+    rounding = np.where(is_rounding(slope, size, noise), 4 * EPS * size, 0.0)
+    return replace(around, repeat_error=np.maximum(around.repeat_error, rounding))
 
 
-def direction_of(scales: FloatArray) -> FloatArray:
+def choose_direction(scales: FloatArray) -> FloatArray:
     """Return one direction through all columns, the same every time, shape (k,)."""
     return _direction(len(scales)) * scales
 
@@ -112,7 +116,7 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
 
     ``nearby`` holds F (r,) at 1, 2, ... :data:`NOISE_SPACING_SIZE` along d.
     """
-    d, nothing = direction_of(scales), np.zeros(len(base))
+    d, nothing = choose_direction(scales), np.zeros(len(base))
     slope, doubt, size = J @ d, error @ np.abs(d), np.abs(J) @ np.abs(d)
     rounding = np.maximum(0.5 * np.spacing(np.abs(base)), EPS * size)
     rounding = np.maximum(rounding, np.abs(J) @ np.spacing(np.abs(around.values)))  # steps are rounded, too
@@ -138,20 +142,20 @@ def directional_check(  # noqa: PLR0917 - all of them arrays of one measurement
     if any(_jumps(np.array(two), rounding) for two in pairwise(bare)):
         excess[least] = np.inf
     if _bends(around, base, slope, size, doubt):
-        excess[max(map(abs, around.far))] = 2.0
+        excess[max(map(abs, around.far_values))] = 2.0
     worst, gap, ripple = (
         max(excess, key=lambda s: excess[s]),
         gaps.get(FINE_STEP_SIZE, nothing),
         _ripple(gaps, allowed, nothing),
     )
-    far = (gap > allowed.get(FINE_STEP_SIZE, nothing)) & (ripple == 0)
-    stairs = np.where(far, gap * (wide.less / FINE_STEP_SIZE) ** 2, 0.0)
+    is_coarse_only = (gap > allowed.get(FINE_STEP_SIZE, nothing)) & (ripple == 0)
+    stairs = np.where(is_coarse_only, gap * (wide.less / FINE_STEP_SIZE) ** 2, 0.0)
     return Contradiction(worst if excess[worst] > 1.0 else None, noise, gap, kink, stairs, ripple)
 
 
 def list_compared_points(around: Surroundings, scales: FloatArray) -> list[FloatArray]:
     """Return the displacements (k,) at which :func:`directional_check` evaluates the function, in that order."""
-    d = direction_of(scales)
+    d = choose_direction(scales)
     less = [] if around.far_pair is None else [around.far_pair[0] * WIDE_STEP_RATIO]
     return [side * step * d for step in (*less, *STEPS) for side in (1.0, -1.0)]
 
@@ -214,7 +218,7 @@ def _bends(around: Surroundings, base: FloatArray, slope: FloatArray, size: Floa
     return bool((gap > STRAIGHT_SLOPE_RATIO * size + VISIBLE_NOISE_FACTOR * (doubt + rounding)).any())
 
 
-def contradicting_columns(
+def find_contradicting_columns(
     line: Line, step: float, J: FloatArray, error: FloatArray, noise: FloatArray, scales: FloatArray
 ) -> list[int]:
     """Return the columns that contradict J at a step; all of them where none does alone."""
@@ -231,7 +235,7 @@ def contradicting_columns(
     return [j for j, scale in enumerate(scales) if contradicts(j, scale)] or list(range(len(scales)))
 
 
-def corrected_by_sweeps(
+def correct_by_sweeps(
     setting: DifferenceSetting,
     measured: list[Column],
     slopes: Slopes,
@@ -249,7 +253,7 @@ def corrected_by_sweeps(
     scales, before = setting.scales, slopes.J.copy()
     check, columns = None, set[int]()
     if close is not None:
-        check = _compared(close[0], slopes, *close[1:])
+        check = _compare_nearby(close[0], slopes, *close[1:])
         columns = _rough(measured, slopes, close[0].scales) | {j for j, c in enumerate(measured) if not c.curved}
         if check.step is None:
             columns.update(_narrow(setting, close[0].scales, slopes, check.noise))
@@ -263,13 +267,13 @@ def corrected_by_sweeps(
         else:
             check = None
     if check is None:
-        check = _compared(setting, slopes, around, nearby)
+        check = _compare_nearby(setting, slopes, around, nearby)
         columns = _rough(measured, slopes, scales)
     slopes.error[...] += check.gap[:, None] / scales
     if check.step == FINE_STEP_SIZE:
         columns.update(range(len(scales)))  # single columns show what is smooth, too, over such a step
     elif check.step is not None:
-        columns.update(contradicting_columns(setting.line, check.step, before, slopes.error, check.noise, scales))
+        columns.update(find_contradicting_columns(setting.line, check.step, before, slopes.error, check.noise, scales))
     if around.lag is not None and (columns or around.repeat_error.any()):
         lag = around.lag()
         if (lag > LAG_NOISE_FACTOR * check.noise).any():
@@ -292,7 +296,7 @@ def corrected_by_sweeps(
     _add_doubt(slopes, before, check, scales)
 
 
-def _compared(
+def _compare_nearby(
     setting: DifferenceSetting, slopes: Slopes, around: Surroundings, nearby: list[FloatArray]
 ) -> Contradiction:
     return directional_check(around, setting.base, slopes.J, slopes.error, setting.noise, setting.scales, nearby)

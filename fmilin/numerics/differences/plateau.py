@@ -13,10 +13,10 @@ from fmilin.numerics.differences.sweep import (
     CONSTANT_KINK_TOLERANCE,
     RATIO,
     StepSweep,
+    find_stairs,
     jumps_at_point,
     kink_at_point,
     odd_remainder,
-    stairs_beyond,
 )  # fmt: skip
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
@@ -29,7 +29,7 @@ RIPPLE_RATIO = 1e-9
 
 RIPPLE_SLOPE_RATIO = 0.2  # of the largest slope of the row, that a ripple may change the slope by
 MAX_COUNTED_ERROR = 0.9 * MAX_ENTRY_ERROR
-"""The same that counts as error: more would be refused, though what a ripple lies on is determined well."""
+"""The same that counts as error: more would be rejected, though what a ripple lies on is determined well."""
 
 SMALL_JUMP_RATIO = 0.05  # the same up to which one jump near the point counts as error
 DRIFT_ROUNDING_FACTOR = 10.0  # units of rounding by which E must change from step to step, to be seen to drift
@@ -66,10 +66,10 @@ def plateau_slope(
     bare = jumps_at_point(h / sweep.scale, a - base - h * slope, b - base + h * slope, unit)
     if not plateau.stairs and np.any(constant[plateau.index :] | bare[plateau.index :]):
         return jumping
-    left = np.flatnonzero(
+    beyond_plateau = np.flatnonzero(
         np.abs(odd_remainder(sweep, row, slope)) > PLATEAU_END_RATIO * h * max(abs(slope), abs(beyond))
     )
-    ends = len(left) > 0 and left[-1] < plateau.index and not plateau.stairs
+    ends = len(beyond_plateau) > 0 and beyond_plateau[-1] < plateau.index and not plateau.stairs
     kink, rounded_off = kink_at_point(sweep, a + b - 2 * base, np.maximum(ulp, plateau.stairs), plateau.index)
     if rounded_off is not None:
         error = errors_of_plateaus(E, 2 * ulp[1:] / h[1:])
@@ -77,7 +77,7 @@ def plateau_slope(
         return PlateauSlope(
             float(E[finest]), float(error[finest]), 0.0, float(h[rounded_off]), beyond if ends else slope
         )
-    return PlateauSlope(slope, plateau.error, kink, float(h[left[-1]]) if ends else np.inf, beyond)
+    return PlateauSlope(slope, plateau.error, kink, float(h[beyond_plateau[-1]]) if ends else np.inf, beyond)
 
 
 def _slope_at_jump(
@@ -89,7 +89,7 @@ def _slope_at_jump(
     best = int(np.argmin(error))
     height = 0.0
     for trend, doubt in ((float(E[best]), float(error[best])), (0.0, 0.0)):
-        height = height or stairs_beyond(sweep, row, trend, 40 * ulp + h * doubt, len(h) - 1, line)[0]
+        height = height or find_stairs(sweep, row, trend, 40 * ulp + h * doubt, len(h) - 1, line)[0]
     if height == 0.0:
         return None
     height = max(height, abs(sweep.ahead[-1, row] - base), abs(sweep.behind[-1, row] - base))
@@ -118,7 +118,7 @@ def _plateau(
         outer = int(np.argmin(error))
         chosen, doubt = _nearest(E, error, outer, h / sweep.scale, size)
         unseen = 20 * ulp + CONTRADICTION_FACTOR * h * error[chosen]
-        jump, begin, change = stairs_beyond(sweep, row, float(E[chosen]), unseen, chosen, line)
+        jump, begin, change = find_stairs(sweep, row, float(E[chosen]), unseen, chosen, line)
         if jump <= 2 * quantum:
             if change <= SMALL_JUMP_RATIO * max(abs(float(E[chosen])), size):
                 doubt = max(doubt, change)
@@ -166,7 +166,7 @@ def _nearest(E: FloatArray, error: FloatArray, chosen: int, h: FloatArray, size:
 def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
     """Return how far E goes on from a step by a power of h that is not h^2: slower, as of |x|^1.2, or up to a jump."""
     changes = np.diff(E)
-    seen = np.abs(changes) > DRIFT_ROUNDING_FACTOR * (floor[1:] + floor[:-1])
+    is_above_rounding = np.abs(changes) > DRIFT_ROUNDING_FACTOR * (floor[1:] + floor[:-1])
     worst = 0.0
     for k in range(max(chosen - 6, 0), len(changes) - 2):
         four = changes[k : k + 4]  # noise grows by the ratio of the steps, too: three would agree too often
@@ -174,7 +174,7 @@ def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
         ratio = float(ratios[-1])
         slow = ratio < 1
         drifts = slow or (len(four) == 4 and k >= chosen)
-        if not (drifts and seen[k : k + 4].all() and MIN_DRIFT_RATIO <= ratio <= MAX_DRIFT_RATIO):
+        if not (drifts and is_above_rounding[k : k + 4].all() and MIN_DRIFT_RATIO <= ratio <= MAX_DRIFT_RATIO):
             continue
         if np.ptp(ratios) > CONSTANT_KINK_TOLERANCE * ratios.max():
             continue

@@ -97,10 +97,10 @@ def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) 
     doubt = np.maximum(doubt, _find_drifts(E, chosen, 2 * floor[1:] / h[1:]))
     total_error = np.maximum(least_error, doubt)
 
-    right, left = a - base, b - base
-    is_doubtful |= _may_jump(right, left, ulp)
+    forward, backward = a - base, b - base
+    is_doubtful |= _may_jump(forward, backward, ulp)
     unit = ulp + h * total_error + cancellation
-    is_doubtful |= _may_jump(right - h * slope, left + h * slope, unit)
+    is_doubtful |= _may_jump(forward - h * slope, backward + h * slope, unit)
     is_doubtful |= _may_have_kink(h, a + b - 2 * base, ulp, chosen)
 
     beyond = E[0]  # the step of least error is the plateau itself
@@ -130,8 +130,8 @@ def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> 
     worst = np.zeros(E.shape[1])
     for k in range(len(changes) - 2):
         end = min(k + 4, len(changes))
-        some = ratios[k : end - 1]
-        ratio = some[-1]
+        run = ratios[k : end - 1]
+        ratio = run[-1]
         is_slow = ratio < 1
         drifts = (
             is_seen[k:end].all(axis=0) & (ratio >= MIN_DRIFT_RATIO) & (ratio <= MAX_DRIFT_RATIO) & (k >= chosen - 6)
@@ -142,22 +142,22 @@ def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> 
             drifts &= is_slow
         if not drifts.any():
             continue
-        largest = some.max(axis=0)
-        drifts &= largest - some.min(axis=0) <= CONSTANT_KINK_TOLERANCE * largest
+        largest = run.max(axis=0)
+        drifts &= largest - run.min(axis=0) <= CONSTANT_KINK_TOLERANCE * largest
         tail = np.where(is_slow, np.abs(changes[end - 1]) * ratio / np.where(is_slow, 1 - ratio, 1.0), 0.0)
         size = np.abs(E[end] - E[chosen, np.arange(len(chosen))]) + tail
         worst = np.where(drifts, np.maximum(worst, size), worst)
     return worst
 
 
-def _may_jump(right: FloatArray, left: FloatArray, unit: FloatArray) -> Mask:
+def _may_jump(forward: FloatArray, backward: FloatArray, unit: FloatArray) -> Mask:
     """Whether F is the same, and not F(0), over a run of steps on one side; see ``jumps_at_point``."""
-    count = len(right) - RUN_STEPS + 1
-    runs = [(right[i : i + count], left[i : i + count]) for i in range(RUN_STEPS)]
+    count = len(forward) - RUN_STEPS + 1
+    runs = [(forward[i : i + count], backward[i : i + count]) for i in range(RUN_STEPS)]
     apart = np.abs(runs[0][0] - runs[0][1])
     for one, other in runs[1:]:
         apart = np.minimum(apart, np.abs(one - other))
-    result = np.zeros(right.shape[1], dtype=bool)
+    result = np.zeros(forward.shape[1], dtype=bool)
     for side in (0, 1):
         parts = [run[side] for run in runs]
         largest, least = parts[0], parts[0]

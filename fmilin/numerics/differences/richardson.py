@@ -156,8 +156,8 @@ def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
     if event is not None:
         raise event
     raise NumericalError(
-        "The model cannot be evaluated near the point, however small the step: it returns NaN, refuses, or the "
-        "constraints cannot be satisfied there.",
+        "The model cannot be evaluated near the point, even with the smallest step: it returns NaN or fails, or the "
+        "constraints cannot be satisfied there. Choose another point.",
         variable=str(j),
     )
 
@@ -223,12 +223,25 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
 
 def is_rough(column: Column, scale: float) -> bool:
     """Whether second differences at h and 2h are less alike than those of a smooth function: knots of a table."""
-    h = column.h / scale
-    slope = np.abs(column.D) * scale
-    bend = np.abs(column.curvature) / np.maximum(np.abs(column.D), 1e-300)  # the h^2 terms: over these lengths
-    bent = np.minimum(np.maximum(bend, h**2), (h / SHORT_LENGTH_SIZE) ** 2)
-    smooth = bent * np.abs(column.S1) + h**4 * slope + column.noise + EPS * slope * h
-    return bool((np.abs(column.S2 - 4 * column.S1) > ROUGHNESS_FACTOR * smooth).any())
+    c = column
+    smooth = smooth_remainder(c.h, scale, c.D, c.curvature, c.S1, c.noise)
+    return bool((np.abs(c.S2 - 4 * c.S1) > ROUGHNESS_FACTOR * smooth).any())
+
+
+def smooth_remainder(
+    h: FloatArray | float,
+    scale: FloatArray | float,
+    D: FloatArray,
+    curvature: FloatArray,
+    S1: FloatArray,
+    noise: FloatArray,
+) -> FloatArray:
+    """Return how large S(2h) - 4 S(h) of a smooth function may be, of columns of a size ``scale``; shape of D."""
+    part = h / scale
+    slope = np.abs(D) * scale
+    bend = np.abs(curvature) / np.maximum(np.abs(D), 1e-300)  # the h^2 terms: over these lengths
+    bent = np.minimum(np.maximum(bend, part**2), (part / SHORT_LENGTH_SIZE) ** 2)
+    return np.asarray(bent * np.abs(S1) + part**4 * slope + noise + EPS * slope * part)
 
 
 def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: float) -> bool:
@@ -237,8 +250,10 @@ def _contradict(one: Column, other: Column, setting: DifferenceSetting, scale: f
     gap = np.abs(one.D - other.D)
     if not (beyond := gap > CONTRADICTION_FACTOR * errors).any():
         return False
-    left = max(truncation * size for truncation, _, size in (_parts(c, setting, scale) for c in (one, other)))
-    return bool((setting.weights * gap > left)[beyond].any())
+    truncation_left = max(
+        truncation * size for truncation, _, size in (_parts(c, setting, scale) for c in (one, other))
+    )
+    return bool((setting.weights * gap > truncation_left)[beyond].any())
 
 
 def _is_noisier(tried: list[Column]) -> bool:
@@ -286,15 +301,15 @@ def one_sided_difference(setting: DifferenceSetting, j: int, h: float) -> Column
     """(-3 F(0) + 4 F(h) - F(2h)) / 2h at h and 2h, extrapolated; h is negative on the left."""
     s, base = -h if setting.options.side == "left" else h, setting.base
     F1, F2, F4 = (_finite(setting.line(j, factor * s)) for factor in (1, 2, 4))
-    near, far = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
-    curvature = (near - far) / 3
-    nothing = np.zeros_like(near)
-    return Column(h, near + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
+    narrow, wide = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
+    curvature = (narrow - wide) / 3
+    nothing = np.zeros_like(narrow)
+    return Column(h, narrow + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
 
 
 def _finite(values: FloatArray) -> FloatArray:
     if not are_numbers(values):
-        raise NumericalError("The model returns no number beside the point.")
+        raise NumericalError("The model returns NaN near the point.")
     return values
 
 

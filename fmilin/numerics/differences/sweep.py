@@ -136,13 +136,13 @@ def odd_remainder(sweep: StepSweep, row: int, slope: float) -> FloatArray:
     return (sweep.ahead[:, row] - sweep.behind[:, row]) / 2 - sweep.h * slope
 
 
-def stairs_beyond(
+def find_stairs(
     sweep: StepSweep, row: int, slope: float, error: FloatArray, chosen: int, line: Callable[[float], FloatArray]
 ) -> tuple[float, int, float]:
     """Return the height of stairs beyond a plateau (0: none), where they begin, and what a jump does to the slope."""
     h, remainder = sweep.h, odd_remainder(sweep, row, slope)
 
-    def remainder_at(s: float) -> float:
+    def compute_remainder(s: float) -> float:
         return float(line(s)[row] - line(-s)[row]) / 2 - s * slope
 
     growths = np.abs(remainder[:-1]) / np.maximum(np.abs(remainder[1:]), 1e-300)
@@ -155,7 +155,7 @@ def stairs_beyond(
             continue
         if is_drag[k] and is_drag[min(k + 1, len(growths) - 1)]:
             continue
-        height = _jump(remainder_at, (h[k + 1], h[k]), (remainder[k + 1], remainder[k]))
+        height = _jump(compute_remainder, (h[k + 1], h[k]), (remainder[k + 1], remainder[k]))
         if first == 0.0:
             first, begin, change = height, k, height / float(h[k + 1])
         elif height > 0.2 * first:
@@ -167,7 +167,7 @@ def stairs_beyond(
 def _jump(function: Callable[[float], float], interval: tuple[float, float], ends: tuple[float, float]) -> float:
     """Return the height of the jump in an interval, by bisection from the values at its ends; 0 when there is none."""
     (low, high), (at_low, at_high) = interval, ends
-    whole = max(abs(at_high), abs(at_low))
+    largest = max(abs(at_high), abs(at_low))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         try:
@@ -179,12 +179,12 @@ def _jump(function: Callable[[float], float], interval: tuple[float, float], end
         else:
             low, at_low = middle, value
     height = float(abs(at_high - at_low))
-    return height if height > JUMP_SIZE_FRACTION * whole else 0.0
+    return height if height > JUMP_SIZE_FRACTION * largest else 0.0
 
 
-def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: FloatArray) -> NDArray[np.bool_]:
+def jumps_at_point(h: FloatArray, forward: FloatArray, backward: FloatArray, ulp: FloatArray) -> NDArray[np.bool_]:
     """Return where runs of steps begin over which F is the same on one side (on both it is rounding), and not F(0)."""
-    sides = np.stack((right, left))
+    sides = np.stack((forward, backward))
     runs = np.lib.stride_tricks.sliding_window_view(sides, RUN_STEPS, axis=1)
     sizes, unit = np.abs(runs).max(axis=2), ulp[: runs.shape[1]]
     apart = np.abs(runs[0] - runs[1]).min(axis=1)
@@ -204,17 +204,19 @@ def jumps_at_point(h: FloatArray, right: FloatArray, left: FloatArray, ulp: Floa
 def kink_at_point(sweep: StepSweep, S: FloatArray, ulp: FloatArray, chosen: int) -> tuple[float, int | None]:
     """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near."""
     h = sweep.h
-    told = (h / sweep.scale >= AT_POINT_STEP_SIZE) & (np.arange(len(h)) < len(h) - RUN_STEPS)
-    bend, seen = S / h, np.abs(S) > 30 * ulp
+    is_run_start = (h / sweep.scale >= AT_POINT_STEP_SIZE) & (np.arange(len(h)) < len(h) - RUN_STEPS)
+    curvature, is_above_rounding = S / h, np.abs(S) > 30 * ulp
     for k in range(len(h) - RUN_STEPS, -1, -1):
         run = slice(k, k + RUN_STEPS)
         finer = float(np.abs(S[k + RUN_STEPS :]).max(initial=0.0))
-        if k + RUN_STEPS - 1 < chosen or not seen[run].all() or abs(S[k]) < 30 * finer:  # noise does not fall with h
+        if (
+            k + RUN_STEPS - 1 < chosen or not is_above_rounding[run].all() or abs(S[k]) < 30 * finer
+        ):  # noise does not fall with h
             continue
-        if np.ptp(bend[run]) > CONSTANT_KINK_TOLERANCE * np.abs(bend[run]).max():
+        if np.ptp(curvature[run]) > CONSTANT_KINK_TOLERANCE * np.abs(curvature[run]).max():
             continue
-        kink = float(np.mean(bend[run]))
-        none = (np.abs(kink * h) > 100 * ulp) & (np.abs(bend - kink) > abs(kink) / 2) & told
+        kink = float(np.mean(curvature[run]))
+        none = (np.abs(kink * h) > 100 * ulp) & (np.abs(curvature - kink) > abs(kink) / 2) & is_run_start
         none[: k + RUN_STEPS] = False
         return (0.0, int(np.argmax(none))) if none.any() else (kink, None)
     return 0.0, None

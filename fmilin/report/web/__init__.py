@@ -54,7 +54,7 @@ def chart_report(chart: FloquetChart) -> str:
          number(float(chart.margin[i]), alarm=bool(chart.unstable[i])), str(chart.reasons[i])]
         for i in np.ndindex(chart.ok.shape)
     ]  # fmt: skip
-    heads = [*chart.axes, "Period [s]", "Growth [1/s]", "Why there is nothing"]
+    heads = [*chart.axes, "Period [s]", "Growth [1/s]", "Points without a result"]
     sections = [Section("Picture", [picture("Stability", partial(drawn, chart))]),
                 Section("Points", [table("Multipliers' growth over the grid", heads, rows)])]  # fmt: skip
     return render_html(
@@ -95,6 +95,6 @@ def save_report(
 ) -> None:
     """Write the report."""
     if not is_named_as(path, "page"):
-        raise UsageError(f"Cannot write a report to '{path}': it is a page, whose file ends in .html.")
+        raise UsageError(f"Cannot write a report to '{path}': a report is a page, so its name must end in .html.")
     check_writable(path)
     require_codec(path, "page").write(Report(result, verification, model), Path(path), Writing())

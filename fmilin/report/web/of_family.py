@@ -1,4 +1,4 @@
-"""The report of a family of linear models: its modes followed over the grid, accuracy, remarks, every point."""
+"""The report of a family of linear models: its modes followed over the grid, accuracy, diagnostics, every point."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,8 +16,8 @@ from fmilin.report.web.blocks import Block, Section, note_omitted, number, pictu
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.tables import Cell
 
-MOST_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
-MOST_MODES = 200
+MAX_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
+MAX_MODES = 200
 MAX_TABLE_POINTS = 20_000  # points in a table
 
 
@@ -40,7 +40,7 @@ def family_mode_sections(family: LinearFamily) -> list[Section]:
     values = family.eigenvalues.reshape(len(family), -1)
     # Of two modes that are conjugates of each other at every point one is shown.
     numbers = [k + 1 for k in mode_numbers(values)]
-    columns = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MOST_MODES]
+    columns = np.flatnonzero((np.isfinite(values) & (values.imag >= 0)).any(axis=0)).tolist()[:MAX_MODES]
     numbers_by_column = {m: numbers[m] for m in sorted(columns, key=numbers.__getitem__)}
     followed = _follow(family, values)
     names = [f"coordinate {k + 1}" for k in range(family.template.order)] if family.switches else family.states.names
@@ -107,7 +107,7 @@ def _events(family: LinearFamily, numbers: Sequence[int]) -> list[Block]:
 def _follow(family: LinearFamily, values: np.ndarray) -> _Followed:
     """Analyse points one by one, and sort what is found by the modes that run through the grid."""
     good = np.flatnonzero(family.ok)
-    points = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), MOST_POINTS)).round().astype(int))].tolist()
+    points = good[np.unique(np.linspace(0, len(good) - 1, min(len(good), MAX_POINTS)).round().astype(int))].tolist()
     analyses = [modal_analysis(family.linear_model(k)) for k in points]
     groups = [_find_groups(analysis, values[k]) for analysis, k in zip(analyses, points, strict=True)]
 
@@ -241,7 +241,7 @@ def _accuracy(family: LinearFamily) -> list[Block]:
     heads = ["Matrix", "Row", "Column", "From", "To", "Largest error over the largest entry of its row", "At"]
     return [
         text(
-            "Every entry of every point has an estimated error; here the worst of all points. It counts against the "
+            "Every entry of every point has an estimated error; here the worst of all points. It is relative to the "
             "largest entry of its row at that point; 0 means exact."
         ),
         table("Entry by entry, the least certain first", heads, rows, most=2000),
@@ -276,7 +276,7 @@ def _row_name(family: LinearFamily, k: int, names: tuple[str, ...]) -> str:
 
 
 def _remarks(family: LinearFamily) -> Iterator[Block]:
-    """Yield remarks that are alike once, with the number of points that have them."""
+    """Yield diagnostics that are alike once, with the number of points that have them."""
     by_kind: dict[str, list[tuple[int, str, bool]]] = {}
     for k, remarks in family.remarks.items():
         for remark in remarks:
@@ -289,7 +289,7 @@ def _remarks(family: LinearFamily) -> Iterator[Block]:
          _at(family, occurrences[0][0]), occurrences[0][1]]
         for kind, occurrences in sorted(by_kind.items())
     )  # fmt: skip
-    yield table("Remarks by kind", ["Kind", "", "Points", "First at", "As said there"], rows)
+    yield table("Notes and warnings by kind", ["Kind", "", "Points", "First at", "Message"], rows)
 
 
 def _points(family: LinearFamily) -> list[Block]:

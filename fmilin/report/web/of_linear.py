@@ -22,7 +22,7 @@ from fmilin.report.zeros import channel_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.tables import Cell
 
-ALIKE = "eigenvalues that are equal as far as they are known count together"
+ALIKE = "eigenvalues that are equal within their accuracy count together"
 REACHED = (
     "Amplitude that an input of unit energy reaches (from the controllability Gramian of the mode), in the unit of the "
     "state that moves most; ∞ where the mode does not decay, empty for several equal modes"
@@ -78,8 +78,8 @@ def _zeros(linear: LinearModel) -> list[Block]:
     structure = linear.zero_structure()
     return [
         text(
-            "At a zero there is an input that no output shows. Zeros in the right half-plane, or outside the unit "
-            "circle, limit the bandwidth of every controller, and outputs first move the wrong way."
+            "At a zero there is an input without effect on the outputs. Zeros in the right half-plane, or outside the "
+            "unit circle, limit the bandwidth of every controller, and outputs first move in the wrong direction."
         ),
         text(*map(str, structure.warnings), alarm=True),
         channel_zeros(linear),
@@ -94,7 +94,7 @@ def _value(group: ModeGroup) -> str:
 def _verdict(group: ModeGroup) -> Cell:
     growth = {
         "decays": "decays", "neutral": "without decay", "unstable": "grows", "defective": "grows in proportion to time",
-        "undecided": "cannot be told: the error is larger than the growth",
+        "undecided": "cannot be determined: the error is larger than the growth",
     }[group.kind]  # fmt: skip
     alarm = group.kind in ("unstable", "defective")
     if group.kind == "neutral":
@@ -183,12 +183,12 @@ def verification_section(verification: Verification) -> Section:
         [
             text(f"The linear model is {verdict} channels.", alarm=bool(failed)),
             text(
-                f"Responses were followed over {verification.horizon:.3g} s; {verification.evaluations} visits to the "
-                "nonlinear model.",
+                f"Responses were followed over {verification.horizon:.3g} s; {verification.evaluations} evaluations "
+                "of the nonlinear model.",
                 *(r.message for r in verification.remarks),
             ),
             replace(channels, caption=caption),
-            picture("Both responses of each channel, and how far each holds", draw),
+            picture("Both responses of each channel, and the range of validity of each", draw),
         ],
     )
 
@@ -248,7 +248,7 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
     P, N = len(linear.states), len(linear.full_states)
     accuracy = linear.accuracy
     relations = N - P
-    sentence = f"No relation holds between the {N} states: all are independent."
+    sentence = f"There are no relations between the {N} states: all are independent."
     if relations:
         sentence = (
             f"{relations} independent relations hold between the {N} states, those between rates included: {P} of them "
@@ -264,8 +264,8 @@ def _coordinates(linear: LinearModel, model: Model | None) -> list[Block]:
     why = describe_choice(linear)[1]
     blocks.append(text(
         f"Independent coordinates: {', '.join(map(shorten_name, linear.states.names)) or 'none'}. {why}",
-        f"The condition number of the choice is {accuracy.conditioning:.3g}: 1 is best, and what is near 1/eps means "
-        "that the coordinates hardly determine the dependent states." if relations else "",
+        f"The condition number of the choice is {accuracy.conditioning:.3g}: 1 is best; near 1/eps the coordinates "
+        "hardly determine the dependent states." if relations else "",
     ))  # fmt: skip
     dependent = [i for i, name in enumerate(linear.full_states.names) if name not in set(linear.states.names)]
     if dependent and P <= MAX_MATRIX_COLUMNS:
@@ -292,8 +292,8 @@ def _accuracy(linear: LinearModel) -> list[Block]:
     heads = ["Matrix", "Row", "Column", "Value", "Estimated error", "Over the largest entry of the row"]
     return [
         text(
-            "Every entry has an estimated error. It counts against the largest entry of its row; beyond 1e-3 there is "
-            "a remark, and 0 means that the entry is exact."
+            "Every entry has an estimated error. It is relative to the largest entry of its row; beyond 1e-3 there is "
+            "a warning, and 0 means that the entry is exact."
         ),
         table("Entry by entry, the least certain first", heads, rows, most=2000),
         picture("Estimated relative errors", linear.plot.errors),

@@ -125,7 +125,7 @@ def test_a_sampled_loop_is_open_in_its_derivatives_which_responses_refute(
         fl.linearize(stepped(path), stepping=Stepping(step=0.2))
     linear = fl.linearize(stepped(path), stepping=Stepping(method="direct", step=0.2))
     np.testing.assert_allclose(linear.A, [[-1.0]], atol=1e-9)
-    assert "misses held-out responses" in remark(linear, "poor-fit")
+    assert "error for held-out responses" in remark(linear, "poor-fit")
 
 
 def test_a_sampled_controller_has_no_continuous_model(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
@@ -194,15 +194,17 @@ def test_both_interfaces_of_one_fmu(made: Made) -> None:
 
 
 def test_an_interface_that_is_not_there(made: Made) -> None:
-    with pytest.raises(UsageError, match=r"has no interface 'ModelExchange'; inside: CoSimulation"):
+    with pytest.raises(
+        UsageError, match=r"has no interface 'ModelExchange'. Choose one of its interfaces: CoSimulation"
+    ):
         fl.load(made("motor"), interface="me")
-    with pytest.raises(UsageError, match="'xy' is no interface of an FMU: use me"):
+    with pytest.raises(UsageError, match="'xy' is not an interface of an FMU: use me"):
         fl.load(made("motor"), interface="xy")
 
 
 def test_another_time_cannot_be_asked(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
     model = stepped(made("motor"))
-    with pytest.raises(ModelError, match=r"stands at t = 0 s: it cannot be evaluated at t = 1 s. Let it run there"):
+    with pytest.raises(ModelError, match=r"is at t = 0 s: it cannot be evaluated at t = 1 s. Simulate to that time"):
         model.evaluate(1.0, model.start.states, model.start.inputs)
 
 
@@ -214,7 +216,7 @@ def test_hidden_states_have_no_derivatives(made: Made, stepped: Callable[..., St
 
 def test_the_end_of_the_simulation_is_no_crash(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
     model = stepped(made("motor", "-DENDS_AT=0.05", fmi="3.0"))
-    with pytest.raises(NumericalError, match=r"asks to end the simulation at t = 0\.04 s"):
+    with pytest.raises(NumericalError, match=r"requests the end of the simulation at t = 0\.04 s"):
         model.respond(model.start, np.zeros((10, 2)), 0.02)
     again = model.respond(model.start, np.zeros((2, 2)), 0.02)  # a fresh instance
     assert np.isfinite(again.after).all()

@@ -80,7 +80,7 @@ def test_an_integrator_that_nothing_tells_is_not_guessed(tmp_path: Path) -> None
     case = Case("lag", LAG, (np.pi, 2.0), (RUNGE_KUTTA, 0.01, HOLDS), step=0.01)
     linear = linearized(case, tmp_path)
     (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
-    assert "cannot be told" in str(remark)
+    assert "cannot be determined" in str(remark)
     assert "the explicit Euler method" in str(remark)
     difference = 1 - (1 - np.exp(-0.01 * np.pi)) / (0.01 * np.pi)  # of Euler's plant, (Phi - 1)/h, beside log(Phi)/h
     assert pytest.approx(difference, rel=0.05) == linear.accuracy.A
@@ -125,7 +125,7 @@ def test_a_plant_that_two_integrators_explain_states_their_difference(tmp_path: 
     error = float(np.max(np.abs(transfer(linear.A, linear.B, linear.C, linear.D, s) - true)) / np.max(np.abs(true)))
     assert 0.01 < error <= linear.accuracy.A
     (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
-    assert "do not tell it from the implicit Euler method" in str(remark)
+    assert "do not distinguish it from the implicit Euler method" in str(remark)
 
 
 def test_plants_of_two_integrators_that_differ_by_a_tenth_are_an_error(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_orders_of_updates_that_few_tools_have_are_named_with_their_eigenvalues(
     linear = linearized(case, tmp_path)
     assert_same_plant(linear, case)
     (remark,) = (w for w in linear.warnings if w.kind == "accuracy")
-    assert "few tools have" in str(remark)
+    assert "Unusual orders of updates" in str(remark)
     growth = -(DAMPING - 0.05 * FREQUENCY**2) / 2
     assert f"(positions first) would have eigenvalue {growth:.4g} +-" in str(remark)
 

@@ -104,7 +104,7 @@ def test_a_negated_alias_sets_the_state_with_the_opposite_sign(opened: Opened) -
 def test_the_description_alone_says_how_many_states_there_are(zoo: Zoo) -> None:
     description = read_description(zoo("spring1"))
     assert [s.name for s in description.states] == ["x[1]", "x[2]"]
-    assert any("names are known as soon as the model is loaded" in note for note in description.notes)
+    assert any("names are known after the model is loaded" in note for note in description.notes)
     assert description.interfaces == ("ModelExchange",)
     assert description.by_name["mass"].is_parameter
     assert description.by_name["x"].unit == "m"
@@ -112,12 +112,12 @@ def test_the_description_alone_says_how_many_states_there_are(zoo: Zoo) -> None:
 
 
 def test_the_note_about_unnamed_states_goes_when_they_are_known(opened: Opened) -> None:
-    assert not any("does not say which variables are states" in note for note in opened("spring1").notes)
+    assert not any("descriptions do not list the states" in note for note in opened("spring1").notes)
 
 
 def test_initialization_that_fails_passes_the_reason_on(zoo: Zoo, scratch: Path) -> None:
     with pytest.raises(
-        ModelError, match=r'fmiInitialize of .* returned error .* The FMU says: "no solution for x after 17 steps"'
+        ModelError, match=r'fmiInitialize of .* returned error .* The FMU reported: "no solution for x after 17 steps"'
     ):
         fl.load(zoo("refuses1"))
     assert list(scratch.iterdir()) == []
@@ -130,7 +130,7 @@ def test_events_at_the_start_are_iterated_and_the_next_one_is_said(opened: Opene
 
 
 def test_a_model_that_ends_at_its_start_is_refused(zoo: Zoo) -> None:
-    with pytest.raises(ModelError, match="asks to terminate the simulation at its start"):
+    with pytest.raises(ModelError, match="requests the end of the simulation at its start"):
         fl.load(zoo("terminates1"))
 
 

@@ -53,7 +53,7 @@ def test_the_present_mode_is_held_where_that_is_asked_for(opened: Opened) -> Non
     linear = fl.linearize(model, fl.operating_point(model, {"x": 0.0}), hold_modes=True)
     np.testing.assert_allclose((linear.A[0, 0], linear.B[0, 0], linear.f0[0]), (0.0, 1.0, -1.0), atol=1e-12)
     assert "mode = 1" in held(linear)
-    assert "true of this mode alone" in held(linear)
+    assert "valid in this mode only" in held(linear)
     clutch = opened("sticks")
     for point in (fl.operating_point(clutch, {"u": 0.3}), clutch.start):
         np.testing.assert_allclose(fl.linearize(clutch, point, hold_modes=True).B, 0.0, atol=1e-12)

@@ -20,14 +20,18 @@ from tests.fmus.stepped.make import Kind
     ("flag", "method", "said"),
     [
         ("-DSTALE", "steps", "calculates its outputs at the end of a step only"),
-        ("-DDEAF_STATES", "responses", "does not keep the value that it is given"),
+        ("-DDEAF_STATES", "responses", "does not keep a value set"),
         ("-DREFUSES_STATES", "responses", "cannot be set between two steps, nor as start values"),
         ("-DSTRICT", "differences", "set as start values of fresh instances"),
         ("-DSTALE_RATES", "steps", "derivatives do not follow"),
         ("-DKEEPS_INPUTS", "differences", "does not restore the inputs, so every run is preceded"),
         ("-DRESTARTS", "differences", "method direct"),
         ("-DRESTORES_NOTHING", "differences", "method direct"),
-        ("-DBREAKS_PROMISE", "differences", "promises to save its state but does not, so each run starts from a copy"),
+        (
+            "-DBREAKS_PROMISE",
+            "differences",
+            "declares that it can save its state but does not, so each run starts from a copy",
+        ),
         ("-DREFUSES_STEPS=0.05", "differences", "method direct"),
     ],
 )
@@ -133,7 +137,7 @@ def test_directional_derivatives_are_taken_where_states_cannot_be_set(
     linear = fl.linearize(stepped(made("motor", "-DREFUSES_STATES", attributes=attributes)))
     assert_same(linear, exchanged(made, "motor", linear.states.names), 1e-7)
     assert linear.method.derivatives == "exact"
-    assert "nothing else confirms them" in remark(linear, "method")
+    assert "without confirmation" in remark(linear, "method")
 
 
 def test_noise_is_measured_and_multisines_hear_through_it(made: Made, stepped: Callable[..., SteppedFmu]) -> None:
@@ -141,7 +145,7 @@ def test_noise_is_measured_and_multisines_hear_through_it(made: Made, stepped: C
     model = stepped(path).with_interface(None, ["speed", "current"])
     linear = fl.linearize(model, stepping=Stepping(method="multisine", step=0.1, order=2))
     np.testing.assert_allclose(linear.eigenvalues(), [-4.618034, -2.381966], rtol=1e-2)
-    assert "does not repeat itself: equal runs differ by" in remark(linear, "repetition")
+    assert "is not reproducible: equal runs differ by" in remark(linear, "repetition")
 
 
 def test_a_hidden_state_beside_declared_ones_is_noticed(

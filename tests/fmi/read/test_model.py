@@ -38,7 +38,7 @@ def test_names_units_and_order(opened: Opened) -> None:
 
 def test_outputs_that_are_no_continuous_numbers_are_left_out_and_listed(opened: Opened) -> None:
     assert (
-        "Outputs that are no continuous numbers were left out: 'side (discrete Integer)'." in opened("pendulum").notes
+        "Outputs that are not continuous numbers were left out: 'side (discrete Integer)'." in opened("pendulum").notes
     )
 
 
@@ -172,7 +172,9 @@ def test_unknown_input_suggests_the_nearest_names(opened: Opened) -> None:
 
 @pytest.mark.parametrize("name", ["L", "side"])
 def test_parameters_and_discrete_variables_are_no_outputs(opened: Opened, name: str) -> None:
-    with pytest.raises(UnknownNameError, match=f"'{name}' cannot be an output of a linear model: it is no continuous"):
+    with pytest.raises(
+        UnknownNameError, match=f"'{name}' cannot be an output of a linear model: it is not a continuous"
+    ):
         opened("pendulum").with_interface(outputs=[name])
 
 
@@ -243,7 +245,7 @@ def test_states_that_the_model_changes_are_read_back_and_noted_once(opened: Open
     np.testing.assert_array_equal(evaluation.outputs, [2.0, 1.0])
     model.evaluate(0.0, np.array([6.0, 1.0]), np.array([0.5]))
     assert model.notes == (
-        "The state 'x' was set to 5, but the model holds 2: it changes states that it is given.",
+        "The state 'x' was set to 5, but the model has 2: it changes given states.",
     )  # fmt: skip
     held = model.read_back()
     np.testing.assert_array_equal(held.states, [2.0, 1.0])
@@ -280,7 +282,7 @@ def test_refused_event_indicators_are_noted_and_the_model_goes_on(opened: Opened
     model = opened("refuses_indicators")
     x, u = np.array([1.0, 2.0]), np.zeros(1)
     assert model.event_indicators(0.0, x, u).shape == (0,)
-    assert any("Event indicators were declared but refused" in note for note in model.notes)
+    assert any("Event indicators were declared but failed" in note for note in model.notes)
     np.testing.assert_array_equal(model.evaluate(0.0, x, u).derivatives, [2.0, -1.0])
     assert model.event_indicators(0.0, x, u).shape == (0,)
 

@@ -53,7 +53,7 @@ def test_parameters_beside_inputs_and_constraints(zoo: Zoo) -> None:
         assert_allclose(lin.A, plain.A, atol=1e-9)
         assert_allclose(lin.B[:, 1:], plain.B, atol=1e-9)
         assert_allclose(lin.B[:, 0], -3.0 / 2.0 * plain.B[:, 0], atol=1e-9)
-        with pytest.raises(UsageError, match="'L' stands in a constraint"):
+        with pytest.raises(UsageError, match="'L' occurs in a constraint"):
             fl.linearize(model, point, inputs=["L"])
 
 
@@ -80,13 +80,13 @@ def test_fixed_parameters_of_a_co_simulation_are_refused(tmp_path: Path) -> None
     kind = stepped.Kind(further='<Float64 name="R" valueReference="90" causality="parameter" start="1"/>', fmi="3.0")
     with (
         fl.load(stepped.build("motor", tmp_path, kind)) as model,
-        pytest.raises(UsageError, match=r"'R' cannot be an input.*only where they are tunable"),
+        pytest.raises(UsageError, match=r"'R' cannot be an input.*only if they are tunable"),
     ):
         fl.linearize(model, inputs=["V", "R"])
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("count", "it is no continuous number"), ("double.L", "it is calculated by the model")]
+    ("name", "why"), [("count", "it is not a continuous number"), ("double.L", "it is calculated by the model")]
 )
 def test_parameters_that_are_no_inputs(zoo: Zoo, name: str, why: str) -> None:
     with fl.load(zoo("pendulum")) as model, pytest.raises(UsageError, match=why):

@@ -162,7 +162,7 @@ def test_a_refused_product_is_never_asked_for_again_and_the_model_goes_on(opened
     before = model.evaluate(0.0, x, u)
     assert model.products(0.0, x, u, *columns(model)) is None
     (note,) = model.notes
-    assert "advertised but refused" in note
+    assert "declared but failed" in note
     assert "illegal call sequence in fmi2GetDirectionalDerivative" in note
     assert model.evaluate(0.0, x, u).derivatives.tobytes() == before.derivatives.tobytes()
     assert model.products(0.0, x, u, *columns(model)) is None
@@ -256,7 +256,7 @@ def test_products_that_begin_to_move_the_model_are_asked_carefully(opened: Opene
         assert exact_slopes is not None
         np.testing.assert_array_equal(exact_slopes.derivatives[:, :n], [[0, 1], [-1, 0]])
         np.testing.assert_array_equal(model.read_back().states, x)
-    assert any("moves its states or inputs" in note for note in model.notes) == (name != "shifts_after_products")
+    assert any("changes its states or inputs" in note for note in model.notes) == (name != "shifts_after_products")
 
 
 def test_a_parameter_that_is_an_input_leaves_the_other_columns_exact(tmp_path: Path) -> None:

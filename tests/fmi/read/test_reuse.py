@@ -18,7 +18,7 @@ from fmilin.errors import ModelError
 from tests.fmi.read.conftest import Zoo
 
 on_linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell what it holds")
-MOST_GROWTH = 2 * 2**20  # bytes
+MAX_GROWTH = 2 * 2**20  # bytes
 TIMES = 3  # that growth is measured, at most
 
 
@@ -42,7 +42,7 @@ def grown(work: Callable[[], None], first: int, then: int) -> int:
     for _ in range(first):
         work()
     growths: list[int] = []
-    while len(growths) < TIMES and min(growths, default=MOST_GROWTH) >= MOST_GROWTH:
+    while len(growths) < TIMES and min(growths, default=MAX_GROWTH) >= MAX_GROWTH:
         before, files, objects = memory(), open_files(), len(gc.get_objects())
         for _ in range(then):
             work()
@@ -60,7 +60,7 @@ def test_four_hundred_linearizations_of_one_model(zoo: Zoo, scratch: Path) -> No
         def work() -> None:
             fl.linearize(model, point, derivatives="differences")
 
-        assert grown(work, 50, 400) < MOST_GROWTH
+        assert grown(work, 50, 400) < MAX_GROWTH
         assert len(list(scratch.iterdir())) == 1
     assert list(scratch.iterdir()) == []
 
@@ -74,7 +74,7 @@ def test_two_hundred_loads_of_different_models(zoo: Zoo, scratch: Path) -> None:
             with fl.load(zoo(name), constraints=[]) as model:
                 model.evaluate(model.start.time, model.start.states, model.start.inputs)
 
-    assert grown(work, 8, 40) < MOST_GROWTH
+    assert grown(work, 8, 40) < MAX_GROWTH
     assert list(scratch.iterdir()) == []
     assert str(scratch) not in Path("/proc/self/maps").read_text()
 
@@ -88,7 +88,7 @@ def test_loads_that_fail(zoo: Zoo, scratch: Path, caplog: pytest.LogCaptureFixtu
             with pytest.raises(ModelError):
                 fl.load(zoo(name))
 
-    assert grown(work, 10, 40) < MOST_GROWTH
+    assert grown(work, 10, 40) < MAX_GROWTH
     assert list(scratch.iterdir()) == []
 
 

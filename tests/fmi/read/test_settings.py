@@ -80,14 +80,14 @@ def test_unknown_name(opened: Opened) -> None:
         ),
         ("pendulum", {"lambda": 1.0}, r"'lambda' cannot be set"),
         ("pendulum", {"time": 1.0}, r"'time' cannot be set"),
-        ("pendulum", {"mass": "heavy"}, r"'mass' takes a value of type Real, not 'heavy'"),
-        ("pendulum", {"count": 1.5}, r"'count' takes a value of type Integer, not 1.5"),
+        ("pendulum", {"mass": "heavy"}, r"'mass' needs a value of type Real, not 'heavy'"),
+        ("pendulum", {"count": 1.5}, r"'count' needs a value of type Integer, not 1.5"),
         ("arrays3", {"x": [1, 2]}, r"'x' is an array of 3 numbers, not 2"),
         ("arrays3", {"n": 4, "k[1]": 2}, r"'k' is an array of 4 numbers, of which only some are given"),
         ("arrays3", {"n": -1}, r"'n' is the size of arrays, which cannot be -1"),
-        ("arrays3", {"n": 2.5}, r"'n' takes a value of type UInt64, not 2.5"),
-        ("arrays3", {"tick": 1}, r"'tick' is a Clock, which fmilin cannot set"),
-        ("switch_and_name", {"on": "maybe"}, r"'on' takes a value of type Boolean, not 'maybe'"),
+        ("arrays3", {"n": 2.5}, r"'n' needs a value of type UInt64, not 2.5"),
+        ("arrays3", {"tick": 1}, r"'tick' is a Clock, a type that fmilin cannot set"),
+        ("switch_and_name", {"on": "maybe"}, r"'on' needs a value of type Boolean, not 'maybe'"),
     ],
 )
 def test_values_that_cannot_be_set(opened: Opened, name: str, given: dict[str, Any], message: str) -> None:
@@ -104,4 +104,4 @@ def test_booleans_and_strings(opened: Opened, on: Any, expected: float) -> None:
 def test_a_value_that_the_model_does_not_keep_is_noted(opened: Opened) -> None:
     model = opened("changes_its_mind", parameters={"x": 4.0})
     assert model.start.states[0] == 0.5
-    assert "'x' was set to 4, but after initialization the model holds 0.5." in model.notes
+    assert "'x' was set to 4, but after initialization the model has 0.5." in model.notes

@@ -12,7 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin.codegen.compiler import find_compiler
 from fmilin.errors import ModelError
-from fmilin.fmi.client.restrictions import Limits, restricted_to
+from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read import library
 from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray
@@ -38,9 +38,7 @@ def spring_matrix(path: Path) -> FloatArray:
 
 def test_nothing_is_compiled_unasked(tmp_path: Path, scratch: Path) -> None:
     path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": SPRING})
-    with pytest.raises(
-        ModelError, match=r"inside are: C sources. .* say so with fmu=FmuOptions\(compile_sources=True\)"
-    ):
+    with pytest.raises(ModelError, match=r"inside are: C sources. .* compiler: fmu=FmuOptions\(compile_sources=True\)"):
         fl.load(path)
     assert list(scratch.iterdir()) == []
 
@@ -100,7 +98,7 @@ def test_the_build_description_of_fmi_3_is_followed(tmp_path: Path) -> None:
         ('name="code/singles.c"', 'name="/etc/passwd"', "names '/etc/passwd' for compilation"),
         ('name="code/singles.c"', 'name="absent.c"', "names 'absent.c' for compilation"),
         ('IncludeDirectory name="code"', 'IncludeDirectory name="../.."', r"names '\.\./\.\.' for compilation"),
-        ('name="ANSWER"', 'name="A -o /tmp/evil"', "which is no name in C"),
+        ('name="ANSWER"', 'name="A -o /tmp/evil"', "which is not a name in C"),
         ('modelIdentifier="singles3"', 'modelIdentifier="x"', "has no configuration for the library 'singles3'"),
         ("</fmiBuildDescription>", "", "buildDescription.xml in 'm.fmu' is malformed"),
     ],
@@ -182,7 +180,7 @@ def test_sources_cannot_include_files_of_the_user(name: str, tmp_path: Path) -> 
 def test_without_restrictions_files_outside_are_included_and_nothing_is_cached(tmp_path: Path, own_cache: Path) -> None:
     header = tmp_path / "outside.h"
     path = fmu_of(tmp_path, SPRING_XML, {"sources/all.c": f'#include "{header}"\n{SPRING}'})
-    with restricted_to(Limits(unrestricted=True)):
+    with apply_limits(Limits(unrestricted=True)):
         header.write_text("")
         spring_matrix(path)
         header.write_text("#error changed\n")
@@ -203,7 +201,7 @@ SELF = "#if __INCLUDE_LEVEL__ < 190\n{}#include __FILE__\n#include __FILE__\n#en
 @pytest.mark.parametrize(
     ("source", "limit", "value", "message"),
     [
-        (SELF.format(""), "MAX_COMPILE_SECONDS", 2.0, "were not compiled within 2 s"),
+        (SELF.format(""), "MAX_COMPILE_SECONDS", 2.0, "were not compiled within the limit of 2 s"),
         (SELF.format('#pragma message "and again"\n'), "MAX_COMPILE_SECONDS", 120.0, "printed more than a megabyte"),
         (f"#define M0 int x;\n{DOUBLES}M40\n", "current_restrictions", little_memory, "out of memory|memory exhausted"),
         ("char a[30000000] = {1};\n", "LARGEST_FILE", 1 << 20, "File too large|No space left|file too large"),

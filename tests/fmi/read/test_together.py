@@ -183,7 +183,7 @@ def test_adjoint_derivatives_that_are_refused_or_wrong_are_not_used(
     def answers_nothing(self: Instance3, unknowns: Group, knowns: Group, target: FloatArray) -> Instruction:
         return fill(self.arena, target, 0.0)
 
-    for spoil, words in ((refuses, "Adjoint derivatives were advertised but refused"), (answers_nothing, "")):
+    for spoil, words in ((refuses, "Adjoint derivatives were declared but failed"), (answers_nothing, "")):
         actual = spoilt(spoil)
         assert words in " ".join(map(str, actual.warnings))
         assert actual.method.derivatives == "exact"

@@ -20,7 +20,7 @@ from fmilin import LinearModel
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.platforms import Machine, host, machines
 from fmilin.fmi.write import LinearFmu, build_fmu, linear_fmu
-from fmilin.fmi.write.binaries import compiled, runtime_sources, standard_of, universal
+from fmilin.fmi.write.binaries import compile_unit, get_standard, runtime_sources, universal
 from tests.fmi.write import samples
 from tests.fmi.write.linear_samples import drifting, sampled, written
 
@@ -135,13 +135,13 @@ def test_without_compiler_and_library_there_are_three_ways_out(tmp_path: Path, m
     with pytest.raises(ModelError) as caught:
         linear_fmu(drifting(), LinearFmu())
     text = str(caught.value)
-    assert "there is no C compiler here: install one (Debian: apt install gcc libc6-dev), or pip install" in text
-    assert "'fmilin[cross]', which brings one, or copy the file" in text
+    assert "there is no C compiler here. Install one (Debian: apt install gcc libc6-dev), or pip install" in text
+    assert "'fmilin[cross]', which includes one, or copy the file" in text
     assert str(tmp_path / "fmilin" / "libraries" / f"linear-fmi2-{host().fmi3_folder}-") in text
     with pytest.raises(ModelError, match=r"Binaries for x86_64-windows are compiled by zig, which is not installed"):
         linear_fmu(drifting(), LinearFmu(platforms=("win64",)))
     monkeypatch.setenv("CC", "no-such-compiler")
-    with pytest.raises(ModelError, match=r"\(The environment variable CC asks for the C compiler 'no-such-compiler'"):
+    with pytest.raises(ModelError, match=r"\(The environment variable CC names the C compiler 'no-such-compiler'"):
         linear_fmu(drifting(), LinearFmu())
 
 
@@ -241,12 +241,12 @@ def test_the_windows_binary_runs_under_wine_and_computes_the_same(
 
 def test_a_symbolic_model_for_another_machine_needs_zig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fmilin.fmi.write.binaries.zig_command", lambda *_: None)
-    with pytest.raises(ModelError, match=r"compiled by zig.*the C sources are inside the FMU"):
+    with pytest.raises(ModelError, match=r"compiled by zig.*the FMU contains the C sources"):
         build_fmu(samples.decay(), tmp_path / "model.fmu", platforms=("win32", "linux64"))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_compiler_that_fails_says_why() -> None:
-    sources = runtime_sources(standard_of("2.0"), "linear") | {"identity.h": b"#error no\n"}
+    sources = runtime_sources(get_standard("2.0"), "linear") | {"identity.h": b"#error no\n"}
     with pytest.raises(ModelError, match="failed with exit status"):
-        compiled(sources, "fmi2.c", host())
+        compile_unit(sources, "fmi2.c", host())

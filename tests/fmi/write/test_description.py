@@ -203,7 +203,7 @@ def test_everything_wrong_with_the_names_is_said_at_once(tmp_path: Path) -> None
     with pytest.raises(ModelError) as caught:
         build_fmu(system, tmp_path / "model.fmu")
     text = str(caught.value)
-    for part in ("'u' stands for several", r"'v\n' is no name", "start value of 'x' is nan", "name of its own"):
+    for part in ("'u' stands for several", r"'v\n' is not a name", "start value of 'x' is nan", "name of its own"):
         assert part in text
     assert not list(tmp_path.iterdir())
 

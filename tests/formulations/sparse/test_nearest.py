@@ -167,12 +167,12 @@ def test_what_around_may_be() -> None:
     for frequency in (-1.0, float("nan")):
         with pytest.raises(UsageError, match="0 rad/s or more"):
             Around(frequency)
-    with pytest.raises(UsageError, match="One eigenvalue or more"):
+    with pytest.raises(UsageError, match="The number of eigenvalues must be 1 or more"):
         Around(count=0)
 
 
 def test_spurious_zeros_would_hide_the_slow_ones() -> None:
-    with pytest.raises(UsageError, match="slowest eigenvalues would be nothing else"):
+    with pytest.raises(UsageError, match="slowest eigenvalues"):
         eigenvalues_near(four_bar_form(2), RCS(spurious="zero"))
 
 
@@ -205,4 +205,4 @@ def test_a_point_off_the_constraints() -> None:
 @pytest.mark.parametrize(("alpha", "swamped"), [(1e6, False), (1e14, True), (1e25, True)])
 def test_a_penalty_that_swamps_double_precision_is_said(alpha: float, swamped: bool) -> None:
     found = eigenvalues_near(four_bar_form(3), UCS(alpha=alpha), around=Around(count=1))
-    assert [r.kind for r in found.remarks if "swamps double precision" in str(r)] == ["penalty"] * swamped
+    assert [r.kind for r in found.remarks if "exceeds double precision" in str(r)] == ["penalty"] * swamped

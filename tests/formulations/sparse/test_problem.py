@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from fmilin import NumericalError
-from fmilin.formulations.sparse.problem import EXTENDED, RefinedFactors, extended
+from fmilin.formulations.sparse.problem import EXTENDED, RefinedFactors, to_extended_precision
 from fmilin.numerics.factors import SparseFactors
 
 
@@ -30,7 +30,7 @@ def test_refinement_wins_back_what_the_factors_lose(kind: type[Any]) -> None:
     x: Any = np.random.default_rng(1).integers(-9, 9, n).astype(kind)
     right = W @ x  # exact: small integers
     plain = np.max(np.abs(SparseFactors(W).solve(right) - x))
-    refined = np.max(np.abs(RefinedFactors(extended(W), "the beam").solve(right) - x))
+    refined = np.max(np.abs(RefinedFactors(to_extended_precision(W), "the beam").solve(right) - x))
     assert plain > 1e-6
     if EXTENDED < 1e-18:  # the long double of this machine has more digits than a double
         assert refined < 1e-2 * plain  # 2^-11, and what one right-hand side makes of it
@@ -41,9 +41,9 @@ def test_refinement_wins_back_what_the_factors_lose(kind: type[Any]) -> None:
 def test_many_right_hand_sides() -> None:
     W = beam(40)
     X = np.random.default_rng(2).standard_normal((40, 3))
-    np.testing.assert_allclose(RefinedFactors(extended(W), "the beam").solve(W @ X), X, atol=1e-11)
+    np.testing.assert_allclose(RefinedFactors(to_extended_precision(W), "the beam").solve(W @ X), X, atol=1e-11)
 
 
 def test_a_singular_matrix_is_said() -> None:
     with pytest.raises(NumericalError, match="The beam is singular"):
-        RefinedFactors(extended(0 * beam(5)), "the beam")
+        RefinedFactors(to_extended_precision(0 * beam(5)), "the beam")

@@ -35,7 +35,7 @@ def test_transfer_functions_are_those_of_the_reduced_model(seed: int) -> None:
 
 
 def test_redundant_equations_have_none() -> None:
-    with pytest.raises(fl.UsageError, match=r"no descriptor system of 'platform'\. Redundant equations"):
+    with pytest.raises(fl.UsageError, match=r"A descriptor system does not exist for 'platform'\. Redundant equations"):
         fl.descriptor(platform(y=-2.0))
     assert fl.linearize(platform(y=-2.0), descriptor=True).descriptor is None
 

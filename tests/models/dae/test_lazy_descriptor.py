@@ -23,13 +23,13 @@ def same(one: Descriptor, other: Descriptor) -> bool:
 
 def test_it_is_that_of_the_request_and_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    real = formulations.descriptor_of
+    real = formulations.make_descriptor
 
     def counted(*arguments: Any, **options: Any) -> Descriptor:
         calls.append(arguments)
         return real(*arguments, **options)
 
-    monkeypatch.setattr(formulations, "descriptor_of", counted)
+    monkeypatch.setattr(formulations, "make_descriptor", counted)
     monkeypatch.setattr(formulations, "MAX_COMPARED_VARIABLES", 0)  # as of a large model
     lazy = fl.linearize(pendulum())
     changed = fl.LinearModel.with_prescribed_states(lazy)  # a copy computes nothing

@@ -72,8 +72,8 @@ def test_where_sums_that_should_cancel_do_not_a_coefficient_is_named() -> None:
     lost = fl.ConstraintError("not kept", residuals={model.engine.reduced.invariants[0].name: 0.5})
     explained = explain_lost_invariants(lost, model)
     assert explained is not None
-    assert "Rounding decides about 'mixed'" in str(explained)
-    assert re.search(r"coefficient, .* that of '.*x\d.*' in", str(explained))
+    assert "Rounding determines the order of 'mixed'" in str(explained)
+    assert re.search(r"relative coefficient in its equation is \S+, that of '.*x\d.*' in", str(explained))
 
 
 def test_rates_that_are_rounding_are_no_sign_of_lost_constraints() -> None:

@@ -44,7 +44,9 @@ def test_a_state_of_another_size_does_not_end_the_search_for_combinations() -> N
 
 
 def test_a_slope_that_is_not_a_number_is_named_with_its_equation() -> None:
-    with pytest.raises(fl.NumericalError, match=r"The slope of 'sin\(exp\(.* by 'z' in 'odd' is infinite or not a"):
+    with pytest.raises(
+        fl.NumericalError, match=r"The derivative of 'sin\(exp\(.* by 'z' in 'odd' is infinite or not a"
+    ):
         DaeModel("odd", ODD[0], inputs=["u"])
 
 

@@ -59,5 +59,5 @@ def test_a_singular_mass_matrix_leaves_a_constraint() -> None:
 
 
 def test_constraints_beside_algebraic_variables_are_refused() -> None:
-    with pytest.raises(fl.UsageError, match=r"constraints of 'both' are equations of its own"):
+    with pytest.raises(fl.UsageError, match=r"constraints of 'both' are equations of the model"):
         OdeModel("both", {"x": "-z"}, algebraic={"z": "z - x"}, constraints=["x"])

@@ -35,7 +35,7 @@ def test_terms_that_cancel_are_zero_whatever_rounding_leaves(values: tuple[float
 
 def test_a_coefficient_that_is_rounding_is_named_in_a_remark() -> None:
     lin = fl.linearize(lever("(a + b - c)", a=0.1, b=0.2, c=0.3))
-    said = [str(w) for w in lin.warnings if "it is rounding" in str(w)]
+    said = [str(w) for w in lin.warnings if "it is a rounding" in str(w)]
     assert len(said) == 1
     assert "'F' in '(a + b - c)*F = p - x' is 5.6e-17" in said[0]
 

@@ -107,7 +107,7 @@ def test_loads_nonlinear_in_accelerations_are_refused_by_name() -> None:
 
 
 def test_functions_that_are_no_functions_of_time_are_refused_by_name() -> None:
-    with pytest.raises(UsageError, match=r"'spring\(x\(t\)\)' is no function of time"):
+    with pytest.raises(UsageError, match=r"'spring\(x\(t\)\)' is neither a function of time"):
         KaneModel.from_sympy(oscillator(sympy.Function("spring")(x)), parameters={m: 2.0})
 
 

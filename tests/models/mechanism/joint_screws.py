@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fmilin.models.mechanism import Joint
 from fmilin.models.mechanism.part import Numbers, skew
-from fmilin.models.mechanism.tree import Ball, Screw, ad, steps_of
+from fmilin.models.mechanism.tree import Ball, Screw, ad, list_steps
 from tests.models.mechanism.recursion import Ad
 
 __all__ = ["joint_screw", "joint_transformation", "quaternion_rate", "rotation"]
@@ -33,7 +33,7 @@ def joint_transformation(joint: Joint, q: Numbers) -> Floats:
     """Return what the coordinates q do between the two frames of a joint, shape (4, 4)."""
     X = np.eye(4)
     rest = list(q)
-    for step in steps_of(joint):
+    for step in list_steps(joint):
         X, rest = X @ _motion(step, rest), rest[4 if isinstance(step, Ball) else 1 :]
     return X
 
@@ -55,7 +55,7 @@ def joint_screw(joint: Joint, q: Numbers, v: Numbers) -> tuple[Floats, Floats]:
     """
     S, Sdot = np.zeros((6, 0)), np.zeros((6, 0))
     rest, speeds = list(q), list(v)
-    for step in steps_of(joint):
+    for step in list_steps(joint):
         own = step.screws.T
         count = own.shape[1]
         back = Ad(np.linalg.inv(_motion(step, rest)))

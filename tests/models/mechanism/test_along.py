@@ -99,7 +99,7 @@ def test_many_points_are_evaluated_by_compiled_code_as_soon_as_there_is_some(mon
     states, inputs = (np.array([getattr(point, name) for point in points]) for name in ("states", "inputs"))
     times = np.zeros(len(points))
     recursion = crank.evaluate_points(times, states, inputs)
-    monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
+    monkeypatch.setattr(CompilationBudget, "count_toward_compilation", lambda *_, **__: True)
     slopes = crank.matrices_along(points)
     compiled = crank.evaluate_points(times, states, inputs)
     for name in ("derivatives", "outputs", "residuals"):
@@ -113,7 +113,7 @@ def test_a_point_of_a_compiled_chain_has_the_linear_model_of_the_recursion(monke
     (point,) = at_random(chain, 1)
     order = chain.states.names[::-1]
     recursion, reordered = fl.linearize(chain, point), fl.linearize(chain, point, independent=order)
-    monkeypatch.setattr(CompilationBudget, "is_spent_by", lambda *_, **__: True)
+    monkeypatch.setattr(CompilationBudget, "count_toward_compilation", lambda *_, **__: True)
     slopes = chain.matrices_along([point])
     assert chain.is_compiled_for_many_points
     alone = chain.evaluate(0.0, point.states, point.inputs)
@@ -171,7 +171,7 @@ def test_the_recursion_has_the_last_word_close_to_a_singular_choice(monkeypatch:
     chain = Mechanism(five_bar_chain())
     points = at_random(chain, 40)
     expected = chain.matrices_along(points, compiled=False)
-    monkeypatch.setattr(batch_graph_module, "MAX_DEPENDENT_SLOPE", 0.5)
+    monkeypatch.setattr(batch_graph_module, "MAX_DEPENDENT_DERIVATIVE", 0.5)
     counts: list[int] = []
     recursion = chain._many_points._recursion
 
@@ -249,12 +249,12 @@ def test_without_a_compiler_the_recursion_goes_on(monkeypatch: pytest.MonkeyPatc
 
 def test_other_arguments_are_refused() -> None:
     wishbone = double_wishbone()
-    with pytest.raises(UsageError, match="no point"):
+    with pytest.raises(UsageError, match="No operating point was given"):
         wishbone.matrices_along([])
     for threads in (0, 1.5, True):
         with pytest.raises(UsageError, match="threads="):
             wishbone.matrices_along([wishbone.start], threads=threads)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="it from values by name"):
+    with pytest.raises(UsageError, match="from values by name"):
         wishbone.matrices_along([four_bar().start])
 
 

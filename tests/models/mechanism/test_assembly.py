@@ -118,14 +118,14 @@ def test_a_loop_that_cannot_close_is_reported_with_its_gap() -> None:
     with pytest.raises(ConstraintError) as caught:
         assemble(triangle(1.0, -2.0, base=2.5))
     message = str(caught.value)
-    assert "The loop of the mechanism 'triangle' cannot be closed: 'pin' stays open by 0.5 m (first guess: " in message
-    assert "The best posture that was found is a.q = " in message
+    assert "The loop of the mechanism 'triangle' cannot be closed: 'pin' has a gap of 0.5 m (first guess: " in message
+    assert "The best configuration found is a.q = " in message
     assert caught.value.residuals["pin"] == pytest.approx(0.5, abs=1e-4)
 
 
 def test_a_held_state_that_keeps_a_loop_open_is_named() -> None:
     assert assemble(triangle(1.0, -2.0, base=1.5)).moved > 0
-    with pytest.raises(ConstraintError, match=r"closed while 'a\.q' keeps its value: 'pin' stays open by 0\.2764 m"):
+    with pytest.raises(ConstraintError, match=r"closed while 'a\.q' keeps its value: 'pin' has a gap of 0\.2764 m"):
         assemble(triangle(1.0, -2.0, base=1.5), held=["a.q"])
     with pytest.raises(ConstraintError, match="or hold others"):
         assemble(triangle(1.0, -2.0, base=1.5, independent=("a.q", "a.v")))
@@ -142,7 +142,9 @@ def test_only_the_loops_that_stay_open_are_told() -> None:
 def test_velocities_that_cannot_fit_are_told() -> None:
     sliding = triangle(pi / 3, -2 * pi / 3)
     joints = [replace(j, velocity=1.0) for j in sliding.joints]
-    with pytest.raises(ConstraintError, match="No velocities of the mechanism 'triangle' keep 'pin' closed while"):
+    with pytest.raises(
+        ConstraintError, match="No velocities of the mechanism 'triangle' keep 'pin' closed with the fixed velocities"
+    ):
         assemble(replace(sliding, joints=joints), held=["a.v", "b.v"])
 
 
@@ -182,7 +184,7 @@ def test_a_loop_that_was_closed_backwards_counts_as_open() -> None:
         [Joint("swing", "revolute", "ground", "arm")],
         [Loop("axle", "revolute", "ground", "arm", turned)],
     )
-    with pytest.raises(ConstraintError, match=r"'axle' stays open by 3\.142 rad"):
+    with pytest.raises(ConstraintError, match=r"'axle' has a gap of 3\.142 rad"):
         assemble(back)
 
 
@@ -192,7 +194,7 @@ def test_rods_keep_their_length() -> None:
     a, b = positions(assemble(replace(base, loops=[stay])))
     x, y = cos(a) + cos(a + b), sin(a) + sin(a + b)
     assert sqrt(x**2 + (y - 1) ** 2) == pytest.approx(1.2, rel=1e-12)
-    with pytest.raises(ConstraintError, match=r"'stay' stays open by 0\.5"):
+    with pytest.raises(ConstraintError, match=r"'stay' has a gap of 0\.5"):
         assemble(replace(base, loops=[replace(stay, length=3.5)]))
 
 
@@ -233,7 +235,7 @@ def test_a_mechanism_of_python_closes_its_loops_as_a_file_does() -> None:
     moving = replace(rough.description.joints[1], velocity=0.5)
     still = Mechanism(replace(rough.description, joints=[rough.description.joints[0], moving]))
     assert still.start.states[3] == pytest.approx(0.0, abs=1e-12)  # a triangle does not move
-    with pytest.raises(ConstraintError, match=r"The loop of the mechanism 'triangle' cannot be closed: .* stays open"):
+    with pytest.raises(ConstraintError, match=r"The loop of the mechanism 'triangle' cannot be closed: .* has a gap"):
         Mechanism(triangle(1.2, -2.0, base=2.5))
 
 

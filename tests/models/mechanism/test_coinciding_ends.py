@@ -36,7 +36,7 @@ def test_the_part_without_a_direction_is_named(name: str, part: str, tmp_path: P
     model = fl.load(file)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(fl.NumericalError, match=f"Both ends of {name} are at the same place"):
+        with pytest.raises(fl.NumericalError, match=f"Both ends of {name} coincide"):
             fl.linearize(model)
         lin = fl.linearize(model, fl.operating_point(model, {"j.q": 0.7}))
     assert np.isfinite(lin.A).all()

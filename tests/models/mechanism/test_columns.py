@@ -10,7 +10,7 @@ import pytest
 
 from fmilin.models.mechanism import Loop
 from fmilin.models.mechanism.parts import LoopType
-from fmilin.models.mechanism.recursions import coordinate_columns, coordinate_rates, displacement_of
+from fmilin.models.mechanism.recursions import compute_displacements, coordinate_columns, coordinate_rates
 from fmilin.models.mechanism.system import ForwardDynamics, System
 from tests.models.mechanism.builders import Floats, Random, everything
 
@@ -117,7 +117,7 @@ def test_displacements_of_quaternions_that_leave_the_unit_sphere() -> None:
     system = system_with_all_loops()
     q, v, u = random_point(system)
     dq = np.random.default_rng(2).normal(size=(system.tree.n_q, 4))
-    theta = displacement_of(system.tree, q, dq)
+    theta = compute_displacements(system.tree, q, dq)
     state = system.state(q, v, u)
     for k in range(4):
         moved = system.gaps(system.state(q + 1j * STEP * dq[:, k], v, u)).imag / STEP

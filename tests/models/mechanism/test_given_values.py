@@ -81,7 +81,7 @@ def test_given_velocities_are_held_until_they_contradict_each_other() -> None:
     assert f"given slider.v = 3, became {speeds['slider.v']:.6g}" in remark.message
     assert "w =" not in remark.message
     elsewhere = fl.operating_point(model, {"w": 0.0})
-    assert not model.remarks_at(elsewhere)
+    assert not model.list_point_remarks(elsewhere)
 
 
 def spinning_crank(**velocities: float) -> Mechanism:
@@ -147,10 +147,10 @@ def test_a_zero_that_was_typed_is_given() -> None:
 
 def test_positions_that_had_to_move_are_told() -> None:
     model = Mechanism(triangle(1.2, -2.0, independent=()))
-    (remark,) = model.remarks_at(model.start)
+    (remark,) = model.list_point_remarks(model.start)
     assert remark.kind == "moved"
     assert "given a.q = 1.2, became 1.0472; given b.q = -2, became -2.0944" in remark.message
-    assert not Mechanism(triangle(1.0472, -2.0944)).remarks_at(model.start)
+    assert not Mechanism(triangle(1.0472, -2.0944)).list_point_remarks(model.start)
 
 
 def test_points_of_a_sweep_that_stay_at_the_start_carry_the_remark() -> None:

@@ -36,7 +36,7 @@ def table(friction: float | None = None, **changes: Any) -> Mechanism:
 
 
 def kinds(model: Mechanism, point: fl.OperatingPoint | None = None) -> dict[str, str]:
-    return {r.kind: r.message for r in model.remarks_at(model.start if point is None else point)}
+    return {r.kind: r.message for r in model.list_point_remarks(model.start if point is None else point)}
 
 
 def outputs(model: fl.Model, *inputs: float) -> dict[str, float]:
@@ -85,7 +85,7 @@ def test_more_feet_than_needed_are_redundant_rows() -> None:
     model = table().with_held(["a", "b", "c"])
     lin = fl.linearize(model)
     assert lin.A.shape == (0, 0)
-    assert any("More is held than can move" in w.message for w in lin.warnings)
+    assert any("The feet are held redundantly" in w.message for w in lin.warnings)
     assert "a.fz" in model.outputs.names  # only one share of three vertical forces balances two moments
     assert "a.fx" not in model.outputs.names
     four = table().with_held(["a", "b", "c", "d"])
@@ -116,7 +116,7 @@ def test_a_foot_that_slides_is_named(friction: float | None, side: float, slides
     found = kinds(model, fl.operating_point(model, {"side": side})).get("contact", "")
     assert ("it slides there" in found) == slides
     if slides:
-        assert ("few grounds have that" if friction is None else f"the contact has {friction:.3g}") in found
+        assert ("few surfaces have that" if friction is None else f"the contact has {friction:.3g}") in found
 
 
 @pytest.mark.parametrize(("torque", "tips"), [(-1.9, False), (-2.1, True), (1.9, False), (2.1, True)])
@@ -150,9 +150,9 @@ def test_feet_are_held_where_they_are_at_the_point() -> None:
     ("feet", "error", "message"),
     [
         (["plat"], UnknownNameError, r"'plat' .*a body or marker of 'table' that could be held.*plate"),
-        (["a:round"], UsageError, r"'a:round' is no way to hold a foot: write 'a:point', 'a:flat'"),
+        (["a:round"], UsageError, r"'a:round' is not a way to hold a foot: write 'a:point', 'a:flat'"),
         (["q:round"], UnknownNameError, r"'q:round' is not a body or marker"),
-        (["a", "a:flat"], UsageError, r"The foot 'a' is to be held twice"),
+        (["a", "a:flat"], UsageError, r"The foot 'a' is named twice"),
         ([3], UsageError, r"An entry of 'feet' is of the type 'int'"),
         ([":flat"], UsageError, r"has no name: write FOOT"),
         ("a", UsageError, r"should be a list: write \['a'\]"),
@@ -248,7 +248,7 @@ def test_trim_of_a_standing_biped_presses_its_feet_least() -> None:
     assert low.states[1] == 0.7
     assert low.states[4] < -1.2  # the left knee bends more
     bounded = fl.trim(model, free=free, bounds={"left_hip_torque": (-15.0, 15.0)})
-    assert "a bound or limit is in the way" in {r.kind: r.message for r in bounded.report.remarks}["least-squares"]
+    assert "a bound or limit prevents" in {r.kind: r.message for r in bounded.report.remarks}["least-squares"]
     assert abs(bounded.inputs[0]) <= 15.0
 
 

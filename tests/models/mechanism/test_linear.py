@@ -102,9 +102,9 @@ def test_implicit_differentiation_of_the_sparse_system(case: str) -> None:
     KKT = sparse.csc_matrix(np.block([[solution.state.M, G.T], [G, np.zeros((len(used), len(used)))]]))
     n_q = mechanism.system.tree.n_q
     T_q, T_v = own.T[:n_q], own.T[n_q:]
-    from fmilin.models.mechanism.recursions import displacement_of
+    from fmilin.models.mechanism.recursions import compute_displacements
 
-    theta = displacement_of(mechanism.system.tree, point.states[:n_q], T_q)
+    theta = compute_displacements(mechanism.system.tree, point.states[:n_q], T_q)
     right = np.vstack(
         (-(columns.rho_q @ theta + columns.rho_v @ T_v), -(columns.c_q[used] @ theta + columns.c_v[used] @ T_v))
     )

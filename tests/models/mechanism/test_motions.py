@@ -140,7 +140,7 @@ def test_motions_that_cannot_be() -> None:
     d = quarter_car()
     with pytest.raises(ModelError, match="is a motion: make a MovedMechanism"):
         Mechanism(d)
-    with pytest.raises(ModelError, match="the joint 'ball' must have one freedom"):
+    with pytest.raises(ModelError, match="the joint 'ball' must have one degree of freedom"):
         MechanismDescription("m", [Body("a", 1.0, inertia=(1, 1, 1))], [Joint("ball", "spherical", "ground", "a")],
                              inputs=[Motion("x", "ball")])  # fmt: skip
 
@@ -195,7 +195,7 @@ def test_dependent_joints_follow_a_motion_that_is_set() -> None:
 
 def test_motions_that_tie_each_other_are_refused() -> None:
     model = driven_slider_crank(Motion("phi", "pin", start=0.7))
-    with pytest.raises(ModelError, match="'phi', 'x' drive what cannot be moved so"):
+    with pytest.raises(ModelError, match="'phi', 'x' are not possible at this point"):
         driven_slider_crank(Motion("phi", "pin", start=0.7), Motion("x", "bore", start=model.start.states[1]))
 
 
@@ -206,10 +206,10 @@ def test_motions_that_tie_each_other_are_refused() -> None:
             1.0,
             {"control_limits": (-1, 1)},
             0.5,
-            "stand at a limit, and their columns hold for changes inwards",
+            "are at a limit, and their columns are valid for inward changes",
         ),
-        (2.0, {"control_limits": (-1, 1)}, 0.0, "outside their range and move nothing: push (2 is outside -1 .. 1)"),
-        (3.0, {"force_limits": (-1, 1)}, 0.0, "saturated, so that what drives them moves nothing: push (force 1)"),
+        (2.0, {"control_limits": (-1, 1)}, 0.0, "outside their range and have no effect: push (2 is outside -1 .. 1)"),
+        (3.0, {"force_limits": (-1, 1)}, 0.0, "saturated, so their controls have no effect: push (force 1)"),
     ],
 )
 def test_limits_of_actuators_are_seen_beside_a_motion(

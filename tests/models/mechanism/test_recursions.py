@@ -9,11 +9,11 @@ from fmilin.models.mechanism import Body, Joint, MechanismDescription, Placement
 from fmilin.models.mechanism.recursions import (
     accelerations,
     composite_inertia,
-    generalized,
-    inertia_of,
+    compute_inertia,
     mass_matrix,
     net_forces,
     positions,
+    project_wrenches,
     velocities,
 )
 from fmilin.models.mechanism.system import System
@@ -34,7 +34,7 @@ def tree_and_motion(shape: tuple[int, ...] = ()) -> tuple[Tree, Floats, Floats, 
 def torque(tree: Tree, q: Floats, v: Floats, a: Floats) -> Floats:
     at = velocities(tree, q, v)
     A = accelerations(tree, at, v, GRAVITY) + tree.above @ (at.S * a[..., None])
-    return np.asarray(generalized(tree, at.S, net_forces(inertia_of(tree, at), A)))
+    return np.asarray(project_wrenches(tree, at.S, net_forces(compute_inertia(tree, at), A)))
 
 
 @pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
@@ -52,7 +52,7 @@ def test_a_batch_is_its_points() -> None:
 def test_the_mass_matrix_is_made_of_torques_for_unit_accelerations() -> None:
     tree, q, v, _ = tree_and_motion()
     at = velocities(tree, q, v)
-    M = mass_matrix(tree, at.S, composite_inertia(tree, inertia_of(tree, at)))
+    M = mass_matrix(tree, at.S, composite_inertia(tree, compute_inertia(tree, at)))
     rest = torque(tree, q, v, np.zeros(tree.n))
     columns = np.column_stack([torque(tree, q, v, e) - rest for e in np.eye(tree.n)])
     assert np.abs(M - columns).max() < 1e-12

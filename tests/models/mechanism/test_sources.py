@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fmilin.models.mechanism.sources import KeyPath, lines_of
+from fmilin.models.mechanism.sources import KeyPath, find_lines
 
 TEXT = '''# a comment with [brackets] and a = sign
 title = "x # y"
@@ -46,7 +46,7 @@ def places(value: Any, here: KeyPath = ()) -> Iterator[KeyPath]:
 
 @pytest.mark.parametrize("text", [TEXT, TEXT.replace("\n", "\r\n")])
 def test_every_key_is_found_in_its_line(text: str) -> None:
-    lines = lines_of(text)
+    lines = find_lines(text)
     every = [p for p in places(tomllib.loads(text)) if p != ("joint",)]  # a header makes it without naming it alone
     assert set(every) <= set(lines.of)
     written = text.splitlines()
@@ -56,16 +56,16 @@ def test_every_key_is_found_in_its_line(text: str) -> None:
 
 
 def test_the_same_key_of_two_tables_of_an_array_has_two_lines() -> None:
-    lines = lines_of(TEXT)
+    lines = find_lines(TEXT)
     assert (lines.of["body", 0, "name"], lines.of["body", 1, "name"]) == (13, 18)
     assert (lines.of["body", 1, "spring", 0, "k"], lines.of["body", 1, "spring", 1, "k"]) == (20, 22)
 
 
 def test_what_is_missing_has_the_line_of_the_table_around_it() -> None:
-    lines = lines_of(TEXT)
+    lines = find_lines(TEXT)
     assert lines.find(("body", 1, "mass")) == 17
     assert lines.find(("nowhere", 0, "at all")) is None
 
 
 def test_no_toml_is_no_error_here() -> None:
-    assert lines_of("a = 1\nb =\n]] {").of == {("a",): 1, ("b",): 2}
+    assert find_lines("a = 1\nb =\n]] {").of == {("a",): 1, ("b",): 2}

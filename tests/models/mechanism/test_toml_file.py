@@ -81,7 +81,7 @@ def test_several_problems_are_told_at_once(tmp_path: Path) -> None:
 
 def test_files_that_describe_nothing(tmp_path: Path) -> None:
     assert "there is no [[body]] in it" in refused(tmp_path / "mechanism.toml", "")
-    assert "is no TOML" in refused(tmp_path / "mechanism.toml", "<robot/>")
+    assert "is not TOML" in refused(tmp_path / "mechanism.toml", "<robot/>")
     assert "is wrong. Line 1: 'body' should be" in refused(tmp_path / "mechanism.toml", "body = 1")
 
 

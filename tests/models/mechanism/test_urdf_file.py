@@ -92,7 +92,7 @@ def test_loops_come_from_a_file_that_names_the_robot(tmp_path: Path) -> None:
 def test_a_third_file_can_be_given(tmp_path: Path) -> None:
     extra = written(tmp_path / "other.toml", ADDITIONS)
     assert len(Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM), extra).description.loops) == 1
-    with pytest.raises(ModelError, match="is no URDF file: write everything into it"):
+    with pytest.raises(ModelError, match="is not a URDF file: write everything into it"):
         Mechanism.from_urdf(extra, extra)
 
 
@@ -106,7 +106,7 @@ def test_a_circle_of_joints_is_no_tree(tmp_path: Path) -> None:
     text = """<robot name="ring"><link name="a"/><link name="b"/>
     <joint name="j" type="fixed"><parent link="a"/><child link="b"/></joint>
     <joint name="k" type="fixed"><parent link="b"/><child link="a"/></joint></robot>"""
-    assert "every link is the child of a joint, so the joints form a circle" in refused(tmp_path / "arm.urdf", text)
+    assert "every link is the child of a joint, so the joints form a cycle" in refused(tmp_path / "arm.urdf", text)
 
 
 def test_a_link_with_two_joints_closes_a_circle(tmp_path: Path) -> None:

@@ -160,7 +160,7 @@ def test_what_is_unknown_is_ignored_with_one_remark(tmp_path: Path) -> None:
     text = text.replace("</robot>", "<ros2_control><joint/></ros2_control><ros2_control/></robot>")
     (remark,) = Mechanism.from_urdf(written(tmp_path, text)).description.remarks
     assert remark == (
-        "Ignored, because URDF does not know it: the attribute 'author' of <robot> (line 1), the attribute 'D' of "
+        "Ignored, because URDF does not define it: the attribute 'author' of <robot> (line 1), the attribute 'D' of "
         "<dynamics> (line 7), the attribute 'frictin' of <dynamics> (line 7; did you mean 'friction'?), "
         "the element <ros2_control> of <robot> (line 10)."
     )
@@ -211,8 +211,8 @@ def test_the_file_beside_lets_the_base_float(tmp_path: Path) -> None:
     ("source", "options", "said"),
     [
         ("robot.urdf", {"floating_bas": True}, "'floating_bas' is not an option of a file"),
-        ("model.fmu", {"floating_base": True}, "'model.fmu' is no URDF file read by fmilin"),
-        ("rack.toml", {"floating_base": True}, "names no URDF file, whose base could float"),
+        ("model.fmu", {"floating_base": True}, "'model.fmu' is not a URDF file read by fmilin"),
+        ("rack.toml", {"floating_base": True}, "names no URDF file with a base that could float"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -239,22 +239,22 @@ PLAIN = """<robot name="p"><link name="a"/>
         ('\n<!-- who wrote it -->\n<?xml version="1.0" encoding="utf-8"?>\n' + PLAIN, "stands on line 3"),
         (PLAIN.replace("<robot ", '<robot xmlns="http://drake.mit.edu" '), "the namespace 'http://drake.mit.edu'"),
         (PLAIN.replace("<axis", '<axis xyz="1 0 0"/><axis', 1).replace('<axis xyz="1 0 0"/></joint>',
-         '<axis xyz="0 0 1"/></joint>'), "the joint 'j' has <axis> again in line 4, the first one counts"),
+         '<axis xyz="0 0 1"/></joint>'), "the joint 'j' has <axis> again in line 4; the first one is used"),
         (PLAIN.replace('ixy="0" ixz="0" ', ""), "the link 'b' has no ixy, ixz in line 3, taken for 0"),
     ],
     ids=["version", "second-line", "namespace", "axis-twice", "no-products"],
 )  # fmt: skip
 def test_what_other_tools_read_is_read_with_a_remark(text: str, said: str, tmp_path: Path) -> None:
     """A pendulum of 1 kg, 0.5 m below its pin: q'' = -9.81 0.5 q / (1 + 0.25)."""
-    assert "Read all the same" not in remarks(tmp_path, PLAIN)
+    assert "Read, although" not in remarks(tmp_path, PLAIN)
     (remark,) = Mechanism.from_urdf(written(tmp_path, text)).description.remarks
-    assert remark.startswith("Read all the same, though URDF is not written so: ")
+    assert remark.startswith("Read, although it is not valid URDF: ")
     assert said in remark
     assert fl.linearize(fl.load(str(tmp_path / "robot.urdf"))).A[1, 0] == pytest.approx(-9.81 * 0.5 / 1.25, rel=1e-12)
 
 
 def test_a_declaration_after_an_element_is_no_xml(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="is no well-formed XML: XML declaration allowed only at the start"):
+    with pytest.raises(ModelError, match="is not well-formed XML: XML declaration allowed only at the start"):
         Mechanism.from_urdf(written(tmp_path, PLAIN.replace("<joint", '<?xml version="1.0"?><joint')))
 
 
@@ -300,5 +300,5 @@ def test_joints_that_cannot_be_fixed(tmp_path: Path) -> None:
     (tmp_path / "rack.toml").write_text(toml_text(rack(Coupling("teeth", "slide", "turn"))))
     with pytest.raises(UsageError, match="names no URDF file: write 'fixed' as the type"):
         fl.load(tmp_path / "rack.toml", options={"fix_joint": ["turn"]})
-    with pytest.raises(UsageError, match="is no URDF file read by fmilin: no joint of it can be fixed"):
+    with pytest.raises(UsageError, match="is not a URDF file read by fmilin: it has no joint of it can be fixed"):
         fl.load("model.fmu", options={"fix_joint": ["turn"]})

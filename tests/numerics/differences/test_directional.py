@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fmilin.numerics.differences.directional import Contradiction, Surroundings, direction_of, directional_check
+from fmilin.numerics.differences.directional import Contradiction, Surroundings, choose_direction, directional_check
 from fmilin.signals import FloatArray
 
 ONE = np.ones(1)
@@ -19,7 +19,7 @@ def checked(f: Callable[[float], float], slope: float, *, noise: float = 0.0) ->
     def function(d: FloatArray) -> FloatArray:
         return np.array([f(float(d[0]))])
 
-    far = {s: function(s * direction_of(ONE)) for s in (0.25, 0.125, -0.125, -0.25)}
+    far = {s: function(s * choose_direction(ONE)) for s in (0.25, 0.125, -0.125, -0.25)}
     around = Surroundings(function, np.zeros(1), np.zeros(1), far)
     return directional_check(
         around, function(np.zeros(1)), np.array([[slope]]), np.zeros((1, 1)), np.array([noise]), ONE

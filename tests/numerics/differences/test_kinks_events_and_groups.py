@@ -196,7 +196,7 @@ def test_the_side_without_the_event_may_be_chosen() -> None:
 
 
 def test_the_side_with_the_event_is_not_advised_again() -> None:
-    with pytest.raises(fl.NumericalError, match=r"the side that was asked for\. .*one_sided='left', .*hold_modes=True"):
+    with pytest.raises(fl.NumericalError, match=r"the requested side\. .*one_sided='left', .*hold_modes=True"):
         fl.linearize(switching(1.0), one_sided="right")
 
 

@@ -11,7 +11,7 @@
  * diagonal matrix of powers of two, which rounds nothing, with a smaller norm.
  */
 
-enum { DEGREE = 16, MOST_DOUBLINGS = 60 };
+enum { DEGREE = 16, MAX_DOUBLINGS = 60 };
 
 /* One sweep of Osborne's balancing: d such that rows and columns of D^-1 A D are of like size. */
 static int balance_once(size_t n, const double *A, double *d)
@@ -108,8 +108,8 @@ static int exponential(size_t n, size_t m, const double *A, const double *B, con
                        double *E, double *F, double *G)
 {
     int doublings = 0;
-    while (doublings <= MOST_DOUBLINGS && !(ldexp(norm * h, -doublings) <= 0.5)) doublings++;
-    if (doublings > MOST_DOUBLINGS) return 0;
+    while (doublings <= MAX_DOUBLINGS && !(ldexp(norm * h, -doublings) <= 0.5)) doublings++;
+    if (doublings > MAX_DOUBLINGS) return 0;
     const size_t nn = n * n;
     double *room = malloc(sizeof(double) * (5 * nn + n * m + 2 * n + 1));
     if (!room) return -1;

@@ -1,0 +1,189 @@
+"""Variables of a flattened model that change at events only: from others where they follow, else held at their start.
+
+Every point is taken as a start: ``initial()`` is true. Friction elements that are stuck keep their modes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fmilin_modelica.modes import LOCKED, Mode, describe_modes, group_of
+from fmilin_modelica.parameters import ParameterWalker
+from fmilin_modelica.values import Value, binary, negated
+from fmilin_modelica.variables import Variable
+from fmilin_modelica.walker import tagged
+
+__all__ = ["DiscreteWalker", "deep_recursion"]
+
+DEEPEST = 20000  # nested expressions; Python's own limit is 1000
+
+
+class DiscreteWalker(ParameterWalker):
+    """A walk that knows the discrete variables.
+
+    Parameters
+    ----------
+    flat : mapping
+        What the front end gives.
+    changed : mapping of str to float
+        Parameters, or entries of them, with other values than the model's.
+    modes : mapping of int to Mode
+        Variables of state machines that are held, by their numbers.
+    """
+
+    def __init__(
+        self, flat: Mapping[str, Any], changed: Mapping[str, float] | None, modes: Mapping[int, Mode] | None
+    ) -> None:
+        super().__init__(flat, changed)
+        self.modes = dict(modes or {})
+        self.mode_note = ""  # on friction elements, once the start is known
+        self.held: dict[str, Any] = {}  # the values of variables that are constant between events, by name
+        self._definitions = self._discrete_definitions()
+
+    def start_number(self, value: Value) -> Any:
+        """Return the number that an expression has at the start values; for the equations to answer."""
+        raise NotImplementedError
+
+    def _event_condition(self, number: int) -> Value:
+        node = self.flat["conditions"][number]["node"]
+        if node == "initial":
+            return True
+        kind, content = tagged(node)
+        if kind == "always":
+            return True
+        if kind == "relation":
+            return self.value(self.flat["relations"][content]["relation"]["expression"])
+        if kind == "not":
+            return negated(self._event_condition(content), logical=True)
+        if kind == "discrete":
+            return self.value(content)
+        if kind in ("and", "or"):
+            return binary(kind, self._event_condition(content["lhs"]), self._event_condition(content["rhs"]))
+        return False  # clocks, and what rises: instants, and none of them is now
+
+    def _fires(self, activation: Any) -> bool:
+        """Whether an equation holds now: always, or at a start."""
+        return activation == "always" or self._at_start(activation["when"]["trigger"])
+
+    def _at_start(self, number: int) -> bool:
+        node = self.flat["conditions"][number]["node"]
+        if isinstance(node, str):
+            return bool(node == "initial")
+        kind, content = next(iter(node.items()))
+        if kind in ("any_rise", "or", "any"):
+            return self._at_start(content["lhs"]) or self._at_start(content["rhs"])
+        return False
+
+    def _discrete_definitions(self) -> dict[int, int]:
+        """Return the node of each discrete variable that follows from others now."""
+        nodes: dict[int, int] = {}
+        for owner in self.flat["discrete_value_owners"]:
+            for branch in reversed(owner["branches"]):
+                if self._fires(branch["activation"]):
+                    values = [one["value"] for one in branch["values"]]
+                    nodes.update(zip(owner["targets"], values, strict=True))
+        for equation in self.flat["discrete_real_equations"]:
+            kind, content = self._nodes[equation["residual"]]
+            if kind == "binary" and content["operator"] == "subtract" and self._fires(equation["activation"]):
+                for one, other in (("lhs", "rhs"), ("rhs", "lhs")):
+                    side = self._nodes[content[one]]
+                    if side[0] == "coordinate" and "discrete_real" in side[1]:
+                        nodes.setdefault(side[1]["discrete_real"], content[other])
+                        break
+        return nodes
+
+    def _discrete(self, number: int, *, before: bool) -> Value:
+        """Return what changes at events only: from the others where it follows from them, else held at its start."""
+        node = self._definitions.get(number)
+        if number in self.modes:
+            return self.modes[number].before if before else self.modes[number].now
+        if before or node is None or number in self._underway:
+            return self._held_value(self.variables[number], before=before)
+        if number not in self._assigned:
+            self._underway.add(number)
+            self._assigned[number] = self.value(node)
+            self._underway.discard(number)
+        return self._assigned[number]
+
+    # ------------------------------------------------------------------ modes
+
+    def modes_at(self, values_at: Callable[[Sequence[Any]], list[float]]) -> dict[int, Mode]:
+        """Return the modes of friction elements that are stuck at a point, or were before, and note those of all."""
+        machine = self._state_machines()
+        with deep_recursion():
+            values = values_at([self._flattened(self.value(self._definitions[k]))[0] for k in machine])
+        by_name = {self.variables[k].name: value for k, value in zip(machine, values, strict=True)}
+        self.mode_note = describe_modes(by_name)
+        fixed = {group_of(self.variables[k].name) for k in self.modes}
+        fixed |= {group_of(name) for name, value in by_name.items() if value and name.endswith(f".{LOCKED}")}
+        found = {}
+        for k, value in zip(machine, values, strict=True):
+            if group_of(self.variables[k].name) in fixed:
+                exact = bool(value) if self.variables[k].type["scalar"] == "boolean" else int(value)
+                found[k] = Mode(exact, exact)
+        return found
+
+    def _state_machines(self) -> list[int]:
+        """Return the scalar variables of components with a variable 'locked' that follow from what was before."""
+        groups = {group_of(self.variables[k].name) for k in self._definitions if self._is_locked(k)}
+        return [
+            k
+            for k in self._definitions
+            if group_of(self.variables[k].name) in groups
+            and not self.variables[k].shape
+            and self._mentions(self._definitions[k], ("pre_discrete_value",))
+        ]
+
+    def _is_locked(self, number: int) -> bool:
+        return self.variables[number].name.endswith(f".{LOCKED}")
+
+    def _mentions(self, number: int, kinds: Sequence[str], among: Collection[int] | None = None) -> bool:
+        """Whether an expression contains a variable of some kinds."""
+        kind, content = self._nodes[number]
+        if kind == "coordinate":
+            which, target = tagged(content)
+            return which in kinds and (among is None or target in among)
+        parts = list(self._operands.get(number, ()))
+        if isinstance(content, dict):
+            parts += [content[key] for key in ("lhs", "rhs", "operand", "base", "body") if key in content]
+        return any(self._mentions(part, kinds, among) for part in parts)
+
+    def _held_value(self, variable: Variable, *, before: bool) -> Value:
+        start = self._initial_value(variable.number)
+        value = self._shaped(variable, 0.0 if start is None else self.value(start))
+        value = self._as_numbers(value)
+        if not before or variable.type["scalar"] != "real":  # as the next event of a table
+            for (_, name), item in zip(variable.entries(), self._flattened(value), strict=True):
+                self.held[f"pre({name})" if before else name] = item
+        return value
+
+    def _initial_value(self, number: int) -> int | None:
+        for initial in self.flat["initial_discrete_values"]:
+            if initial["target"] == number:
+                return int(initial["value"])
+        attributes = self.variables[number].attributes
+        return attributes["binding"] if attributes["start"] is None else attributes["start"]  # type: ignore[no-any-return]
+
+    def _as_numbers(self, value: Value) -> Value:
+        if isinstance(value, np.ndarray):
+            out = np.empty(value.shape, object)
+            for index in np.ndindex(value.shape):
+                out[index] = self.start_number(value[index])
+            return out
+        return self.start_number(value)
+
+
+@contextlib.contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Let expressions be nested deeper than Python allows by itself."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, DEEPEST))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)

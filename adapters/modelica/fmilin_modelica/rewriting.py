@@ -1,0 +1,125 @@
+"""Transformations of Modelica text before the front end reads it, where that rejects or miscounts correct Modelica.
+
+Each one is a function from text to text that keeps every line where it stands, so that messages name the right one.
+``UPSTREAM.md`` lists the faults of the front end behind them, with the smallest model of each.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fmilin_modelica.libraries import SKIPPED
+
+__all__ = ["rewrite"]
+
+_KEYWORDS = (
+    "algorithm|and|else|elseif|equation|extends|for|if|import|in|loop|model|not|or|protected|public|return|then|type|"
+    "when|while"
+)
+_TYPE = rf"(?!(?:{_KEYWORDS})\b)[A-Za-z_][\w.]*"
+_GROUP = r"\((?:[^;()]|\((?:[^;()]|\([^;()]*\))*\))*\)"  # parentheses, three deep
+_DECLARED = re.compile(rf"(?<![\w.])(?:(parameter)\s+)?{_TYPE}\s+([A-Za-z_]\w*)\s*(?:{_GROUP}\s*)?(?==(?!=))")
+_SECTION = re.compile(r"\b(?:public|protected)\b")
+_DERIVATIVE = re.compile(r"(?<![\w.])der\s*\(")
+_REFERENCE = re.compile(r"\s*\.?[A-Za-z_]\w*(?:\s*\[[^\[\]]*\])?(?:\s*\.\s*[A-Za-z_]\w*(?:\s*\[[^\[\]]*\])?)*\s*")
+_SUM = re.compile(rf"\s*[+-]?{_REFERENCE.pattern}(?:[+-]{_REFERENCE.pattern})*")
+_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\b")
+_SECTION_OR_CLASS = re.compile(
+    r"\b(?:initial\s+)?equation\b|\b(?:public|protected)\b|\b(?:model|block|class)\s+\w+"
+    r"|\bend\s+(?!if\b|for\b|when\b|while\b)\w+\s*;"
+)
+_TABLE_VALUE = re.compile(r"\bget(?:Table1D|Table2D|TimeTable)Value\w*\s*\(")
+
+
+def rewrite(text: str) -> str:
+    """Return a text that the front end reads as the language means it."""
+    return write_derivatives_of_variables(write_table_values_as_equations(text))
+
+
+def write_table_values_as_equations(text: str) -> str:
+    """Return a text in which values that are looked up in tables are variables with equations of their own.
+
+    That is, ``parameter Real mu0 = getTable1DValue(id, 1, 0)`` and parameters that depend on it. The front end counts
+    the equation of such a declaration twice, and that of a parameter without an unknown: clutches, brakes and gears
+    with losses are "unbalanced" then.
+    """
+    if _TABLE_VALUE.search(text) is None:
+        return text
+    code = mask_comments_and_strings(text)
+    values = _TABLE_VALUE
+    names: list[str] = []
+    edits: list[tuple[int, int, str]] = []
+    for declaration in _DECLARED.finditer(code):
+        end = code.find(";", declaration.end())
+        is_value = _TABLE_VALUE.search(code, declaration.end(), end) is not None
+        if end < 0 or not (is_value or (declaration[1] and values.search(code, declaration.end(), end))):
+            continue
+        names.append(declaration[2])
+        values = re.compile(rf"{_TABLE_VALUE.pattern}|(?<![\w.])(?:{'|'.join(names)})\b(?!\s*[=(])")
+        if declaration[1]:
+            edits.append((*declaration.span(1), ""))
+        section = [found[0] for found in _SECTION.finditer(code, 0, declaration.start())][-1:]
+        edits.append((declaration.end(), declaration.end(), f"; equation {declaration[2]} "))
+        edits.append((end + 1, end + 1, f" {''.join(section) or 'public'}"))
+    return _edit(text, edits)
+
+
+def write_derivatives_of_variables(text: str) -> str:
+    """Return a text in which ``der`` has variables as arguments, no expressions: the front end takes nothing else.
+
+    ``der(a - b)`` becomes ``(der(a) - der(b))``, which holds for arrays as well. Another expression, ``der(m*v)``, has
+    to be a scalar: it becomes a variable of its own, declared before the equations or the declaration with ``der``.
+    """
+    code = mask_comments_and_strings(text)
+    edits: list[tuple[int, int, str]] = []
+    count = 0
+    for derivative in _DERIVATIVE.finditer(code):
+        end = _closing_parenthesis(code, derivative.end() - 1)
+        argument = code[derivative.end() : end].strip()
+        if end < 0 or not argument or _REFERENCE.fullmatch(argument):
+            continue
+        if _SUM.fullmatch(argument):
+            terms = _REFERENCE.sub(lambda term: f"der({term[0].strip()})", argument)
+            edits.append((derivative.start(), end + 1, f"({terms})"))
+            continue
+        place, opening = _place_of_declaration(code, derivative.start())
+        loops = _LOOP.findall(code, place, derivative.start())
+        if "der" in argument or any(re.search(rf"\b{index}\b", argument) for index in loops):
+            continue
+        count += 1
+        name = f"der_argument_{count}"
+        edits.append((place, place, f"{opening}Real {name} = {' '.join(argument.split())}; "))
+        edits.append((derivative.start(), end + 1, f"der({name})"))
+    return _edit(text, edits)
+
+
+def _place_of_declaration(code: str, place: int) -> tuple[int, str]:
+    """Return where a variable can be declared for a place in a text, and what has to stand before it."""
+    beginnings = list(_SECTION_OR_CLASS.finditer(code, 0, place))
+    last = beginnings[-1] if beginnings else None
+    if last is not None and "equation" in last[0]:
+        return last.start(), "protected "
+    begin = max(code.rfind(";", 0, place) + 1, 0 if last is None else last.end())
+    return begin + len(code[begin:]) - len(code[begin:].lstrip()), ""  # after the description of a class
+
+
+def _closing_parenthesis(code: str, begin: int) -> int:
+    """Return the place of the parenthesis that closes the one at ``begin``; -1 without any."""
+    depth = 0
+    for place in range(begin, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[place], 0)
+        if depth == 0:
+            return place
+    return -1
+
+
+def mask_comments_and_strings(text: str) -> str:
+    """Return a text of the same length with blanks for comments and strings; the ends of lines stay."""
+    return SKIPPED.sub(lambda skipped: re.sub(r"[^\n]", " ", skipped[0]), text)
+
+
+def _edit(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """Return a text with other words at some places, given by begin and end."""
+    for begin, end, words in sorted(edits, reverse=True):
+        text = text[:begin] + words + text[end:]
+    return text

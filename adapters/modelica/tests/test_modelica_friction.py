@@ -1,0 +1,72 @@
+"""Brakes, gears with losses and one-way clutches of the Standard Library in the mode of the start, by closed forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
+
+import fmilin as fl
+
+FILE = Path(__file__).parent / "models" / "friction.mo"
+
+
+def load(name: str, library: Path, **parameters: float) -> fl.Model:
+    return fl.load(f"{FILE}:Friction.{name}", options={"library": [str(library)]}, parameters=parameters)
+
+
+def test_a_brake_that_is_stuck_holds_its_drum(standard_library):
+    model = load("Drum", standard_library)
+    linear = fl.linearize(model, independent=["wheel.phi", "wheel.w", "drum.phi"])
+    expected = [[0, 1, 0], [-8 / 2, 0, 8 / 2], [0, 0, 0]]
+    np.testing.assert_allclose(linear.A, expected, atol=1e-12)
+    assert "'brake' is stuck" in " ".join(model.notes)
+
+
+def test_a_brake_whose_static_friction_is_too_small_begins_to_slide(standard_library):
+    """The spring pulls with 0.8, the brake holds with 0.5; its friction grows by 0.2 with the speed."""
+    linear = fl.linearize(
+        load("Drum", standard_library, F=1.0), independent=["wheel.phi", "wheel.w", "drum.phi", "drum.w"]
+    )
+    expected = [[0, 1, 0, 0], [-4, 0, 4, 0], [0, 0, 0, 1], [8, 0, -8, -0.2]]
+    np.testing.assert_allclose(linear.A, expected, atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [0, -0.4, 0, 0.8 - 0.5], atol=1e-12)
+
+
+@pytest.mark.parametrize("speed", [0.5, -0.5])
+def test_a_brake_that_slides_damps_in_both_directions(standard_library, speed):
+    model = load("Drum", standard_library, speed=speed)
+    linear = fl.linearize(model, independent=["wheel.phi", "wheel.w", "drum.phi", "drum.w"])
+    assert linear.A[3, 3] == pytest.approx(-10 * 0.2)
+    assert linear.f0[3] == pytest.approx(0.8 - np.sign(speed) * 10 * (0.5 + 0.2 * abs(speed)))
+    assert f"'brake' slides {'forward' if speed > 0 else 'backward'}" in " ".join(model.notes)
+
+
+def test_the_mode_follows_a_parameter(standard_library):
+    model = load("Drum", standard_library)
+    assert len(fl.linearize(model).states) == 3
+    assert len(fl.linearize(model.with_parameters({"F": 1.0})).states) == 4
+
+
+def test_a_gear_with_losses_drives_or_is_driven(standard_library):
+    """The side whose damper brakes is driven: what arrives there is 0.9 of what the other side gives."""
+    driving = load("Gear", standard_library, d_load=0.4)
+    rate = -(0.4 / 4) / (0.9 + 3 / 4)  # 3 w/2 = 0.9 * 2 tau - 0.4 w / 2 with tau = -1 w
+    np.testing.assert_allclose(
+        fl.linearize(driving, independent=["motor.phi", "motor.w"]).A, [[0, 1], [0, rate]], atol=1e-12
+    )
+    driven = load("Gear", standard_library, d_motor=0.4)
+    rate = -0.4 / (1 + 0.9 * 3 / 4)  # 1 w = tau - 0.4 w with 3 w/2 = -2 tau / 0.9
+    np.testing.assert_allclose(
+        fl.linearize(driven, independent=["motor.phi", "motor.w"]).A, [[0, 1], [0, rate]], atol=1e-12
+    )
+
+
+def test_a_one_way_clutch_that_slides_brakes_the_faster_side(standard_library):
+    linear = fl.linearize(load("OneWay", standard_library), independent=["drive.phi", "drive.w", "load.phi", "load.w"])
+    expected = [[0, 1, 0, 0], [0, -0.1, 0, 0.1], [0, 0, 0, 1], [0, 0.02, 0, -0.02]]
+    np.testing.assert_allclose(linear.A, expected, atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [1, 0.6, 2, -0.12], atol=1e-12)

@@ -1,0 +1,58 @@
+"""Transformations of Modelica text, one by one: what they write, and that lines stay where they are."""
+
+from __future__ import annotations
+
+from fmilin_modelica.rewriting import rewrite
+
+TABLES = """model Clutch
+  parameter Real mu_pos[:, 2] = [0, 0.5]; // parameter Real no = getTable1DValue(id, 1, 0);
+protected
+  final parameter Real mu0 =
+    getTable1DValue(tableID, 1, 0) "Friction";
+  parameter SI.Torque least(min = 0)=1e-4*mu0*fn;
+  parameter Real other = 2;
+equation
+  mu = if smoothness == 1 then getTable1DValue(tableID, 1, w) else 0;
+end Clutch;
+"""
+
+
+def test_values_of_tables_get_an_equation_and_so_do_parameters_that_depend_on_them():
+    written = rewrite(TABLES)
+    assert written.count("\n") == TABLES.count("\n")
+    lines = [" ".join(line.split()) for line in written.splitlines()]
+    assert lines[3:6] == [
+        "final Real mu0 ; equation mu0 =",
+        'getTable1DValue(tableID, 1, 0) "Friction"; protected',
+        "SI.Torque least(min = 0); equation least =1e-4*mu0*fn; protected",
+    ]
+    assert written.splitlines()[6:] == TABLES.splitlines()[6:]
+    assert written.splitlines()[:3] == TABLES.splitlines()[:3]
+
+
+DERIVATIVES = """model M "der(u*v)"
+  Real y = der(a*3 + 1);
+equation
+  der(a - b[2].c) = der(x) + der(y[1]); // der(a*b)
+  der(m*v)
+    = f;
+  for i in 1:2 loop
+    der(c[i]*2) = 1;
+  end for;
+end M;
+"""
+
+
+def test_derivatives_of_expressions_become_those_of_variables():
+    assert rewrite(DERIVATIVES).splitlines() == [
+        'model M "der(u*v)"',
+        "  Real der_argument_1 = a*3 + 1; Real y = der(der_argument_1);",
+        "protected Real der_argument_2 = m*v; equation",
+        "  (der(a)-der(b[2].c)) = der(x) + der(y[1]); // der(a*b)",
+        "  der(der_argument_2)",
+        "    = f;",
+        "  for i in 1:2 loop",
+        "    der(c[i]*2) = 1;",
+        "  end for;",
+        "end M;",
+    ]

@@ -1,0 +1,188 @@
+"""Connected systems with delays on wires: a model that is linearized exactly.
+
+The equations of such a system are not x' = f(t, x, u): it cannot be evaluated, so that code which is not made for
+delays stops with a sentence. Its equilibria are those of the system without delays. For a linear model the delayed
+wires are cut: what each of them carries becomes an input w, and what it brings an output z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn, Self
+
+import numpy as np
+
+from fmilin.composition.declaration import (
+    NO_CHANGE,
+    Feed,
+    SystemOutput,
+    WireLink,
+    qualify,
+    resolve_delays,
+)
+from fmilin.composition.system import ConnectedModel
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import UsageError, quote_first
+from fmilin.linear_model.delay_channels import name_ends
+from fmilin.model.capabilities import CutDelays, HasDelays
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.signals import FloatArray, Signal
+from fmilin.support.kinds import kinds_checked
+
+End = tuple[str, str]  # a member and one of its inputs
+
+
+@dataclass(frozen=True)
+class WireDelay:
+    """The delay of what reaches an input of a member."""
+
+    name: str
+    seconds: float
+
+
+class DelayedSystem(Model, HasDelays):
+    """A connected system with delays, which ``fl.connect(..., delays={"plant.u": 0.02})`` returns.
+
+    ``fl.trim``, ``fl.operating_point``, ``fl.linearize``, ``fl.loop_transfer``, ``fl.sensitivity`` and ``fl.opened``
+    take it; linear models of it have the delays. Other functions raise a UsageError. ``system`` is the same without
+    delays.
+    """
+
+    _made_by = "fl.connect(members, connections, delays={'plant.u': 0.02}) makes one"
+
+    def __init__(self, system: ConnectedModel, delays: Mapping[End, WireDelay]) -> None:
+        self.system = system
+        self.wire_delays = dict(delays)
+        self.info = system.info
+        self.states, self.inputs, self.outputs = system.states, system.inputs, system.outputs
+        self.constraints, self.start = system.constraints, system.start
+        self.parameters, self.moves_parameters = system.parameters, system.moves_parameters
+        self.independent, self.independent_by_default = system.independent, system.independent_by_default
+
+    @property
+    def delays(self) -> Mapping[str, float]:
+        """The delays in seconds, by the input at which the wire ends."""
+        return {delay.name: delay.seconds for delay in self.wire_delays.values()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the system."""
+        return self.system.notes
+
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """The resources of the members."""
+        return self.system.used_alone
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Raise UsageError: derivatives depend on the past, too."""
+        self._reject()
+
+    def _reject(self) -> NoReturn:
+        raise UsageError(
+            f"'{self.info.name}' has delays ({quote_first(list(self.delays), 4)}), and this is not made for delays: it "
+            "would ignore them. Linearize the system (fl.linearize) and use the linear model; system.system is the "
+            "same without delays."
+        )
+
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the system with chosen inputs and outputs, as :meth:`fmilin.Model.with_interface`."""
+        return type(self)(self.system.with_interface(inputs, outputs), self.wire_delays)
+
+    @kinds_checked
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same system with these constraints instead of its members'."""
+        return type(self)(self.system.with_constraints(constraints), self.wire_delays)
+
+    @kinds_checked
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same system with other parameters of its members, ``member.name``."""
+        return type(self)(self.system.with_parameters(values), self.wire_delays)
+
+    def close(self) -> None:
+        """Close the members."""
+        self.system.close()
+
+    def without_delays(self) -> ConnectedModel:
+        """Return the system in which everything arrives at once; it has the same equilibria."""
+        return self.system
+
+    def cut_delays(self, point: OperatingPoint) -> CutDelays:
+        """Return the system with delayed wires cut: its last inputs are w, its last outputs z."""
+        system = self.system
+        values = system.coupling.settle(point.time, point.states, point.inputs).inputs
+        names = system.coupling.wires.names
+        d = system.declaration
+        links = {link.target: link for link in d.links}
+        cuts, of_inputs = [], {}
+        for target, delay in self.wire_delays.items():
+            if target in links:
+                cuts.append((links[target], delay, float(values[names.index(qualify(*target))])))
+            else:
+                of_inputs[_find_feed(system, target).signal.name] = delay
+        feeds, outputs = list(d.feeds), list(d.outputs)
+        for link, delay, value in cuts:
+            behind, before = name_ends(delay.name)
+            inputs = system.members[link.target[0]].inputs
+            unit = inputs[inputs.positions[link.target[1]]].unit
+            feeds.append(Feed(Signal(behind, unit, start=value), ((link.target, NO_CHANGE),)))
+            outputs.append(SystemOutput(before, link.source, link.change, unit))
+        chosen_before = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
+        opened = replace(
+            d,
+            links=[link for link in d.links if not any(link is cut for cut, _, _ in cuts)],
+            feeds=feeds,
+            outputs=outputs,
+            chosen=[*chosen_before, *range(len(d.feeds), len(feeds))],
+        )
+        model = type(system)(opened, owner=False)
+        inputs_at = np.concatenate((point.inputs, [value for _, _, value in cuts]))
+        return CutDelays(
+            model=model,
+            point=replace(point, inputs=inputs_at, names=((), ())),
+            channels=[delay.name for _, delay, _ in cuts],
+            seconds=[delay.seconds for _, delay, _ in cuts],
+            of_inputs={name: delay.seconds for name, delay in of_inputs.items()},
+        )
+
+
+def _find_feed(system: ConnectedModel, target: End) -> Feed:
+    """Return the input of the system that feeds an input of a member, and nothing else."""
+    for index in system._chosen:
+        feed = system.declaration.feeds[index]
+        if any(end == target for end, _ in feed.targets):
+            if len(feed.targets) > 1:
+                raise UsageError(
+                    f"The input '{feed.signal.name}' feeds several members, and only '{qualify(*target)}' is delayed: "
+                    "give that one an input of its own."
+                )
+            return feed
+    raise UsageError(
+        f"The delay of '{qualify(*target)}' delays nothing: no wire and no input of the system ends there."
+    )
+
+
+def delay_system(
+    system: ConnectedModel, delays: Mapping[str, float], inner: Mapping[End, WireDelay] | None = None
+) -> DelayedSystem:
+    """Return a system with delays of wires and inputs, by the name of the input at which they end, in seconds."""
+    wire_delays = dict(inner or {})
+    for name, seconds in delays.items():
+        if not (np.isfinite(seconds) and seconds >= 0):
+            raise UsageError(f"The delay of '{name}' is {seconds:g} s: a delay is finite and not negative.")
+        for target in resolve_delays(system.members, name):
+            if target not in {link.target for link in system.declaration.links}:
+                _find_feed(system, target)
+            wire_delays[target] = WireDelay(qualify(*target), float(seconds))
+    return DelayedSystem(system, wire_delays)
+
+
+def expand_delays(name: str, cut: CutDelays) -> tuple[list[WireLink], dict[End, WireDelay]]:
+    """Return the links and delays by which a member that has delays is closed again."""
+    links, delays = [], {}
+    for channel, seconds in zip(cut.channels, cut.seconds, strict=True):
+        behind, before = name_ends(channel)
+        links.append(WireLink((name, before), (name, behind), NO_CHANGE))
+        delays[name, behind] = WireDelay(qualify(name, channel), seconds)
+    return links, delays

@@ -1,0 +1,113 @@
+"""Delays on the wires of connected systems: loops, sensitivities and members with delays against closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import control
+import numpy as np
+import pytest
+from scipy.special import lambertw
+
+import fmilin as fl
+from fmilin.models import OdeModel
+
+W = np.geomspace(0.02, 50.0, 40)
+
+
+def make_gain(value: float) -> control.StateSpace:
+    """Return u = value e."""
+    return control.ss([], [], [], [[value]], inputs="e", outputs="u")
+
+
+def make_loop(**delays: float) -> fl.Model:
+    """Return 1/(s + 1) with the gain -2 behind it."""
+    plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    named = {name.replace("_", "."): seconds for name, seconds in delays.items()}
+    wires = [("plant.y", "law.e"), ("law.u", "plant.u")]
+    return fl.connect({"plant": plant, "law": make_gain(-2.0)}, wires, delays=named)
+
+
+def linearize(system: fl.Model) -> fl.DelayedLinearModel:
+    """Return the linear model of a system with delays."""
+    lin = fl.linearize(system)
+    assert isinstance(lin, fl.DelayedLinearModel)
+    return lin
+
+
+def test_eigenvalues_of_a_delayed_loop_are_lamberts() -> None:
+    lin = linearize(make_loop(plant_u=0.75, law_e=0.25))
+    lambert = np.array([lambertw(-2 * math.e, k) - 1 for k in range(-6, 6)])
+    values = lin.eigenvalues(8)
+    assert np.abs(values[:, None] - lambert).min(axis=1).max() < 1e-13
+    assert (lin.eigenvalue_errors(8) < 1e-12).all()
+    assert lin.delays == {"plant.u": 0.75, "law.e": 0.25}
+
+
+@pytest.mark.parametrize("wire", ["plant.u", "law.e", "plant.y"])
+def test_loops_and_sensitivities_contain_the_delays(wire: str) -> None:
+    system = make_loop(plant_u=0.75, law_e=0.25)
+    L = -2 * np.exp(-1j * W) / (1 + 1j * W)
+    for function, exact in (
+        (fl.loop_transfer, L),
+        (fl.sensitivity, 1 / (1 - L)),
+        (fl.complementary_sensitivity, -L / (1 - L)),
+    ):
+        response = function(system, wire).frequency_response(W)[0, 0]
+        assert np.abs(response - exact).max() < 1e-12 * np.abs(exact).max()
+
+
+def test_an_opened_wire_has_no_delay_and_the_others_keep_theirs() -> None:
+    system = make_loop(plant_u=0.75, law_e=0.25)
+    lin = fl.opened(system, ["plant.u"])
+    response = lin.frequency_response(W)
+    assert np.abs(response[0, 0] - 1 / (1 + 1j * W)).max() < 1e-14
+    assert np.abs(response[1, 0] + 2 * np.exp(-0.25j * W) / (1 + 1j * W)).max() < 1e-14
+
+
+def test_a_smith_predictor_takes_the_delay_out_of_the_loop() -> None:
+    plant = control.ss(-1, 1, 1, 0, inputs="u", outputs="y")
+    add = control.ss([], [], [], [[1.0, -1.0, -1.0, 1.0]], inputs=["r", "y", "fast", "late"], outputs="e")
+    members = {"plant": plant, "fast": plant, "late": plant, "add": add, "law": make_gain(4.0)}
+    wires = [
+        ("add.e", "law.e"), ("law.u", "plant.u"), ("law.u", "fast.u"), ("law.u", "late.u"),
+        ("plant.y", "add.y"), ("fast.y", "add.fast"), ("late.y", "add.late"),
+    ]  # fmt: skip
+    system = fl.connect(members, wires, inputs=["add.r"], outputs=["plant.y"], delays={"plant.u": 2.0, "add.late": 2.0})
+    lin = linearize(system)
+    exact = np.exp(-2j * W) * 4 / (1j * W + 5)
+    assert np.abs(lin.frequency_response(W)[0, 0] - exact).max() < 1e-12
+    step = lin.step_response(times=np.linspace(0.0, 6.0, 61))
+    assert np.abs(step["plant.y"] - np.where(step.times > 2, 0.8 * (1 - np.exp(5 * (2 - step.times))), 0)).max() < 1e-11
+
+
+def test_a_linear_model_with_delays_is_a_member() -> None:
+    inner = linearize(make_loop(plant_u=0.75)).with_delays(outputs={"law.u": 0.5})
+    members = {"inner": inner, "read": make_gain(1.0)}
+    lin = linearize(fl.connect(members, [("inner.law.u", "read.e")], delays={"read.e": 0.25}))
+    assert lin.delays == {"inner.plant.u": 0.75, "inner.law.u": 0.5, "read.e": 0.25}
+    assert lin.outputs.names == ("inner.plant.y", "inner.law.u", "read.u")
+    assert np.abs(lin.eigenvalues(4) - inner.eigenvalues(4)).max() < 1e-12
+
+
+def test_equilibria_do_not_depend_on_delays_and_other_functions_stop() -> None:
+    system = make_loop(plant_u=0.75)
+    assert fl.trim(system, guess={"plant.x": 0.3}).states == pytest.approx([0.0], abs=1e-12)
+    assert fl.operating_point(system, {"plant.x": 0.5}).states.tolist() == [0.5]
+    for use in (lambda: fl.simulate(system, stop_time=1.0), lambda: fl.connect({"s": system}, []).start):
+        with pytest.raises(fl.UsageError, match=r"'system' has delays \('plant\.u'\), and this is not made for delays"):
+            use()
+    with pytest.raises(fl.UsageError, match="stable= and steady= ask about its motion, which depends on the delays"):
+        fl.trim(system, stable=True)
+    with pytest.raises(fl.UsageError, match="a delay is finite and not negative"):
+        make_loop(plant_u=-1.0)
+    with pytest.raises(fl.UnknownNameError, match="'v' is not an input"):
+        make_loop(plant_v=1.0)
+
+
+def test_a_delay_without_a_state_in_its_loop_is_neutral() -> None:
+    members = {"a": make_gain(0.5), "b": make_gain(0.5)}
+    system = fl.connect(members, [("a.u", "b.e"), ("b.u", "a.e")], delays={"a.e": 1.0})
+    lin = linearize(system)
+    with pytest.raises(fl.UsageError, match="The system is neutral"):
+        lin.eigenvalues()
