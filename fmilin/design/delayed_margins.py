@@ -119,8 +119,8 @@ def _make_grid(form: DelayForm) -> FloatArray:
         high *= 2.0
         if high > 1e9 * max(corners):
             raise UsageError(
-                "The loop does not fade at high frequencies, so that any further delay makes the closed loop unstable or "
-                "neutral: it has no margins. Put a state (a filter, an actuator) into it."
+                "The loop does not fade at high frequencies, so that any further delay makes the closed loop unstable "
+                "or neutral: it has no margins. Put a state (a filter, an actuator) into it."
             )
     total = float(form.delays.sum())
     count = min(int(POINTS_PER_RADIAN * high * total) + 2, MAX_GRID_SIZE)
@@ -149,18 +149,22 @@ def _find_roots(function: Callable[[float], float], w: FloatArray, values: Float
     """Return the zeros that sign changes on the grid bracket, and touching zeros between them."""
     signs = np.sign(values)
     roots = [float(x) for x in w[signs == 0]]
-    for k in np.flatnonzero(signs[:-1] * signs[1:] < 0).tolist():
-        roots.append(float(brentq(function, w[k], w[k + 1], xtol=1e-300, rtol=8 * np.finfo(float).eps)))
+    brackets = [(w[k], w[k + 1]) for k in np.flatnonzero(signs[:-1] * signs[1:] < 0)]
     sizes = np.abs(values)
     dips = np.flatnonzero((sizes[1:-1] < sizes[:-2]) & (sizes[1:-1] < sizes[2:]) & (sizes[1:-1] < 0.05)) + 1
     for k in dips.tolist():
-        if signs[k - 1] == signs[k] == signs[k + 1] != 0:
-            sign = float(signs[k])
-            best = minimize_scalar(lambda x: sign * function(x), bounds=(w[k - 1], w[k + 1]), method="bounded")
-            if best.fun < 0:  # two zeros between two points of the grid
-                for a, b in ((w[k - 1], best.x), (best.x, w[k + 1])):
-                    roots.append(float(brentq(function, a, b, xtol=1e-300, rtol=8 * np.finfo(float).eps)))
+        if not signs[k - 1] == signs[k] == signs[k + 1] != 0:
+            continue
+        signed = _multiply(function, float(signs[k]))
+        dip = minimize_scalar(signed, bounds=(w[k - 1], w[k + 1]), method="bounded")
+        if dip.fun < 0:  # two zeros between two points of the grid
+            brackets += [(w[k - 1], dip.x), (dip.x, w[k + 1])]
+    roots += [float(brentq(function, a, b, xtol=1e-300, rtol=8 * np.finfo(float).eps)) for a, b in brackets]
     return sorted(roots)
+
+
+def _multiply(function: Callable[[float], float], factor: float) -> Callable[[float], float]:
+    return lambda x: factor * function(x)
 
 
 def _find_peak(function: Callable[[float], float], w: FloatArray, values: FloatArray) -> tuple[float, float]:
@@ -169,8 +173,9 @@ def _find_peak(function: Callable[[float], float], w: FloatArray, values: FloatA
     candidates = inner[np.argsort(-values[inner])][:3].tolist()
     best, at = float(values.max()), float(w[int(values.argmax())])
     for k in candidates:
-        result = minimize_scalar(lambda x: -function(x), bounds=(w[k - 1], w[k + 1]), method="bounded",
-                                 options={"xatol": 1e-12 * w[k]})  # fmt: skip
+        result = minimize_scalar(
+            _multiply(function, -1.0), bounds=(w[k - 1], w[k + 1]), method="bounded", options={"xatol": 1e-12 * w[k]}
+        )
         if -result.fun > best:
             best, at = float(-result.fun), float(result.x)
     return best, at

@@ -185,8 +185,14 @@ class _ZeroSearch:
             return np.zeros(len(change), dtype=bool)
         phase = np.arange(len(self.z)) + 1.0
         for direction in (np.cos(phase), -np.cos(phase), np.sin(phase), -np.sin(phase)):
-            nearby = self.equations.values(self.z + NEARBY_DISTANCE * self.sizes * direction)
-            empty &= np.abs(nearby - self.r) <= noise  # NaN is not
+            nearby = self.z + NEARBY_DISTANCE * self.sizes * direction
+            change = np.abs(self.equations.values(nearby) - self.r)
+            if (empty & (change > noise)).any():
+                # Away from rest larger forces cancel, and leave more rounding.
+                noise_nearby = self._measure_noise(nearby)
+                if noise_nearby is not None:
+                    noise = np.maximum(noise, noise_nearby)
+            empty &= change <= noise  # NaN is not
         return np.asarray(empty)
 
     def _polish_point(self) -> list[float]:
@@ -266,11 +272,11 @@ class _ZeroSearch:
             first, most, np.maximum(most, self.allowed)
         )
 
-    def _measure_noise(self) -> FloatArray | None:
-        """Return ten times the noise of r (m,); None where it is not measured."""
+    def _measure_noise(self, z: FloatArray | None = None) -> FloatArray | None:
+        """Return ten times the noise of r (m,) at z (n,), or at the point itself; None where it is not measured."""
         if not self.equations.measures_noise:
             return None
-        noise = measure_noise(self.equations, self.z)
+        noise = measure_noise(self.equations, self.z if z is None else z)
         return None if noise is None else CLEAR_RESIDUAL_FACTOR * noise
 
     def _bound(self, d: FloatArray, noise: FloatArray) -> FloatArray | None:

@@ -36,6 +36,8 @@ BACKWARD_ERROR = 2.0
 # Discs of simple eigenvalues, enlarged by this factor, must be disjoint for the first-order law to hold: beyond it the
 # second-order term, which is the error squared over the distance, is below a tenth of the first.
 FIRST_ORDER_SEPARATION = 10.0
+# Left and right eigenvectors whose product is below this are those of a Jordan block: the first-order law has no bound.
+MIN_SINE = 1e-200
 # Separation of clusters in their own block: the circles themselves are rigorous there, and only the coupling to the
 # rest is of first order.
 CLUSTER_SEPARATION_FACTOR = 2.0
@@ -240,6 +242,7 @@ def _estimate_block(A: FloatArray, E: FloatArray, *, sampled: bool) -> Eigenvalu
     values, left_vectors, right_vectors = eigenvectors(block.A)
     product = np.einsum("ki,ki->i", left_vectors.conj(), right_vectors)
     sine = np.abs(product)
+    sine[sine < MIN_SINE] = 0.0
     perturbation = np.einsum("ki,ki->i", np.abs(left_vectors), block.E @ np.abs(right_vectors)) + block.rounding
     with np.errstate(divide="ignore", over="ignore"):
         errors = np.where(sine > 0, perturbation / np.where(sine > 0, sine, 1.0), np.inf)

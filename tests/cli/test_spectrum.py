@@ -63,7 +63,7 @@ def test_minimal_coordinates_refuse_a_singular_configuration(capsys: pytest.Capt
     assert main(["spectrum", "fmilin.systems:four_bar(loops=3,singular=True)", "--formulation", "mcs"]) == 5
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "The point is a singular configuration: 5 constraints are independent here, 8 beside it" in captured.err
+    assert "The point is a singular configuration: 5 constraints are independent here, 8 near it" in captured.err
     assert "--at-singularity" in captured.err
     assert "rcs and ucs" in captured.err
     assert captured.err.count("\n") == 1

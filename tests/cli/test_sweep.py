@@ -196,7 +196,7 @@ def test_a_killed_sweep_goes_on(run: Run, tmp_path: Path) -> None:
     refused = run(*asked)
     assert (refused.status, "Continue it with --resume" in refused.err) == (2, True)
     other = run(*asked, "--vary", "F=[0,1]", "--resume")
-    assert (other.status, "its axes differs" in other.err) == (2, True)
+    assert (other.status, "differs in its axes" in other.err) == (2, True)
     assert run(*asked, "--resume").status == 0
     assert [p.name for p in tmp_path.iterdir()] == ["family.nc"]
     family = fl.LinearFamily.load(tmp_path / "family.nc")
@@ -260,7 +260,7 @@ def test_a_full_disk_keeps_what_is_done(run: Run, monkeypatch: pytest.MonkeyPatc
     def full(file: int, data: memoryview) -> int:
         is_row = len(data) > 64 and bytes(data[:1]) != b"{"  # the journal has lines of JSON
         count[0] += is_row
-        if is_row and count[0] > 2:
+        if is_row and count[0] > 1:  # rows of several points are written at once, those of the first point alone
             raise OSError(28, "No space left on device")
         return write(file, data)
 
@@ -269,7 +269,7 @@ def test_a_full_disk_keeps_what_is_done(run: Run, monkeypatch: pytest.MonkeyPatc
         done = run("sweep", PENDULUM, "--vary", "x=[0.1,0.2,0.3,0.4]", "-o", "family.nc")
     assert done.status == 2
     assert done.is_one_paragraph()
-    assert "No space left on device. 2 of 4 points are stored" in done.err
+    assert "No space left on device. 1 of 4 points are stored" in done.err
     assert run("sweep", PENDULUM, "--vary", "x=[0.1,0.2,0.3,0.4]", "-o", "family.nc", "--resume").status == 0
     assert fl.LinearFamily.load("family.nc").ok.all()
 

@@ -376,7 +376,7 @@ def test_all_ends_with_the_process_that_was_started(place: Workplace, options: t
         family = psutil.Process(process.pid).children(recursive=True)
         assert family
         process.kill()
-        assert not psutil.wait_procs(family, timeout=10)[1]
+        assert not psutil.wait_procs(family, timeout=60)[1]
 
 
 @pytest.mark.parametrize("options", [(), COPIES], ids=["alone", "copies"])

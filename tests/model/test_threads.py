@@ -52,8 +52,10 @@ def test_linear_models_of_a_shared_fmu(tmp_path: Path) -> None:
     build_fmu(four_bar(), tmp_path / "four_bar.fmu")
     with fl.load(tmp_path / "four_bar.fmu") as model:
         points = [fl.operating_point(model, {"phi": angle}) for angle in (0.1, 0.4, 0.8)]
-        alone = [fl.linearize(model, point) for point in points]
         views = [model, model.with_interface(outputs=[])]
+        for view in views:  # the first call chooses coordinates, by a way that is rounded otherwise
+            fl.linearize(view, points[0])
+        alone = [fl.linearize(model, point) for point in points]
 
         def agrees(k: int) -> bool:
             linear = fl.linearize(views[k % 2], points[k % 3])

@@ -136,7 +136,7 @@ def test_dependent_states_still_follow() -> None:
 
 def test_bad_orders() -> None:
     assert balanced_truncation(heat(4), 9).A.shape == (4, 4)
-    with pytest.raises(UsageError, match="cannot have -1 states"):
+    with pytest.raises(UsageError, match="order of a linear model cannot be -1"):
         balanced_truncation(heat(4), -1)
     with pytest.raises(UsageError, match="Without inputs and outputs"):
         balanced_truncation(sized(4, 0, 0, 2), 2)

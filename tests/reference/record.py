@@ -19,7 +19,7 @@ ESTIMATED = ("A", "B", "C", "D", "T")
 
 EXACT = 1e-12
 """Of the largest entry: what the numbers of exact derivatives may differ by."""
-FACTOR = 4.0
+FACTOR = 10.0
 """Between two estimates of an error: they are made of a few rounding errors, which other processors round otherwise."""
 
 

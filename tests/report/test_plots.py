@@ -94,7 +94,7 @@ def test_a_step_beside_the_nonlinear_model_parts_from_it_where_it_swings_far() -
 
 
 def test_a_step_is_refused_where_it_is_none(spring: fl.LinearModel) -> None:
-    with pytest.raises(fl.UsageError, match="amplitude 0"):
+    with pytest.raises(fl.UsageError, match="amplitude of a step must not be 0"):
         spring.plot.step(amplitude=0.0)
     with pytest.raises(fl.UsageError, match="positive time"):
         spring.plot.step(stop_time=-1.0)

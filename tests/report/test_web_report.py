@@ -113,7 +113,7 @@ def test_names_from_a_model_run_nothing() -> None:
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(fl.UsageError, match=r"ends in \.html"):
+    with pytest.raises(fl.UsageError, match=r"end in \.html"):
         pendulum().save_report(tmp_path / "report.pdf")
     with pytest.raises(fl.UsageError, match="folder"):
         pendulum().save_report(tmp_path / "nowhere" / "report.html")
