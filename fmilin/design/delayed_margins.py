@@ -1,8 +1,8 @@
 """Margins of loops with delays, from their exact frequency response and the eigenvalues of the closed loop.
 
-Beyond a frequency the loop is certainly smaller than 1; up to there a grid that resolves the phase of the delays brackets
-every crossing, and Brent's method finds it. A loop with delays that is strictly proper becomes unstable only through
-these crossings.
+Beyond a frequency the loop is certainly smaller than 1; up to there a grid that resolves the phase of the delays
+brackets every crossing, and Brent's method finds it. A loop with delays that is strictly proper becomes unstable only
+through these crossings.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ class Store(FamilyBuilder):
         if wrong := [name for name, value in identity.items() if before.get(name) != value]:
             what = {"content": "model file", "asked": "request"}.get(wrong[0], wrong[0])
             raise UsageError(
-                f"The interrupted sweep in '{self._folder}' differs in its {what}. Repeat its command to continue it, or "
-                "remove that folder to start again."
+                f"The interrupted sweep in '{self._folder}' differs in its {what}. Repeat its command to continue it, "
+                "or remove that folder to start again."
             )
         return True
 

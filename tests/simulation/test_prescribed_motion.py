@@ -63,7 +63,7 @@ def test_the_linear_model_is_driven_alike() -> None:
 
 def test_derivatives_that_contradict_are_refused() -> None:
     with pytest.raises(
-        fl.UsageError, match=r"'s' prescribes a motion and changes at .* 'der\(s\)', is 0\.6: give both"
+        fl.UsageError, match=r"'s' prescribes a motion and changes at .* 'der\(s\)', is 0\.6: make the two agree"
     ):
         fl.simulate(driven(), stop_time=1.0, inputs={"s": DRIVE["s"]})
     ramp = InputTable(np.array([0.0, 1.0]), ("s",), np.array([[0.0], [AMPLITUDE * RATE]]))
