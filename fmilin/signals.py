@@ -85,10 +85,10 @@ class Signals(TableRepr, Sequence[Signal]):
         >>> Signals([Signal(name) for name in ("z.v", "u", "z", "der(u)", "z.a")]).rates
         {1: 3, 2: 0, 0: 4}
         """
-        own = self.positions_of_own_names
-        rates = {j: own[f"der({name})"] for name, j in own.items() if f"der({name})" in own}
-        for name, j in own.items():
-            if (v := own.get(f"{name}.v")) is not None and (a := own.get(f"{name}.a")) is not None:
+        positions = self.positions_of_own_names
+        rates = {j: positions[f"der({name})"] for name, j in positions.items() if f"der({name})" in positions}
+        for name, j in positions.items():
+            if (v := positions.get(f"{name}.v")) is not None and (a := positions.get(f"{name}.a")) is not None:
                 rates |= {j: v, v: a}
         return rates
 
@@ -151,9 +151,12 @@ class Signals(TableRepr, Sequence[Signal]):
             return self.positions[name]
         except KeyError:
             if name in self.positions_of_negatives:
-                own = self.names[self.positions_of_negatives[name]]
-                text = f"'{name}' is the negative of '{own}', and its name cannot be used here. Name '{own}' instead."
-                raise UnknownNameError(text, name=name, suggestions=(own,)) from None
+                positive_name = self.names[self.positions_of_negatives[name]]
+                text = (
+                    f"'{name}' is the negative of '{positive_name}', and its name cannot be used here. "
+                    f"Name '{positive_name}' instead."
+                )
+                raise UnknownNameError(text, name=name, suggestions=(positive_name,)) from None
             raise UnknownNameError.among(name, self.positions, what) from None
         except TypeError:  # a list or a mapping, which has no hash
             raise UsageError(f"A name must be a text, not of the type '{type(name).__name__}'.") from None
@@ -238,10 +241,10 @@ def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
     return np.asarray(np.where(wraps, differences - sizes * whole_turns, differences))
 
 
-def as_numbers(given: object, what: str) -> FloatArray:
+def as_numbers(value: object, what: str) -> FloatArray:
     """Return numbers as an array; reject text and what else is none, as the value of ``what``."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
         other = array.dtype.kind in "USc"  # "0.1" would be converted, and so would None
         if not other and not (array.dtype.kind == "O" and None in array.ravel().tolist()):
             return array.astype(np.float64)
@@ -249,7 +252,7 @@ def as_numbers(given: object, what: str) -> FloatArray:
         raise UsageError(f"{what} is too large for a floating-point number.") from None
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"{what} is {given!r}: a number is needed. Give a finite one instead.")
+    raise UsageError(f"{what} is {value!r}: a number is needed. Give a finite one instead.")
 
 
 def limits_by_name(limits: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:

@@ -74,7 +74,7 @@ def tangent(s: Subject) -> FloatArray:
 def close(
     s: Subject,
     values: FloatArray,
-    wanted: FloatArray,
+    reference: FloatArray,
     text: str,
     tolerance: float,
     *,
@@ -82,15 +82,15 @@ def close(
     allowed: FloatArray | float = 0.0,
 ) -> None:
     """Raise when ``values`` is off by more than ``allowed`` and ``tolerance`` of the largest entry of the row."""
-    size = np.max(np.abs(np.nan_to_num(wanted)), axis=-1, initial=0.0, keepdims=True)
+    size = np.max(np.abs(np.nan_to_num(reference)), axis=-1, initial=0.0, keepdims=True)
     size = np.maximum(size, 1e-6 * np.max(size, initial=0.0))
-    bad = np.nan_to_num(np.abs(values - wanted) - allowed - tolerance * size, nan=np.inf) > 0
+    bad = np.nan_to_num(np.abs(values - reference) - allowed - tolerance * size, nan=np.inf) > 0
     if rows is not None:
         bad &= np.asarray(rows)[:, None]
     positions = np.argwhere(bad)
     if len(positions):
         i = tuple(positions[0])
-        s.fail(f"{text}: {values[i]:.12g} and {wanted[i]:.12g} at {[int(j) for j in i]}.")
+        s.fail(f"{text}: {values[i]:.12g} and {reference[i]:.12g} at {[int(j) for j in i]}.")
 
 
 NO_SUCH_NAME = "no such name, surely"
@@ -164,8 +164,8 @@ def interface(s: Subject) -> None:
     chosen = m.with_interface(None, names)
     s.promise(chosen.outputs.names == tuple(names), "with_interface() does not return the requested outputs.")
     outputs_chosen = chosen.evaluate(t, x, u).outputs
-    wanted = np.concatenate((x, s.at_point().derivatives, u))
-    wrong = [n for n, a, b in zip(names, outputs_chosen, wanted, strict=True) if a != b]
+    reference = np.concatenate((x, s.at_point().derivatives, u))
+    wrong = [n for n, a, b in zip(names, outputs_chosen, reference, strict=True) if a != b]
     s.promise(not wrong, f"requested as outputs, these have wrong values: {join_first(wrong, 4)}.")
     again = m.with_interface(list(reversed(m.inputs.names)), None).evaluate(t, x, u[::-1].copy()).derivatives
     s.promise(
@@ -193,20 +193,20 @@ def batches(s: Subject) -> None:
     alone = Evaluation.joined([m.evaluate(*point) for point in zip(t.tolist(), x, u, strict=True)])
     none = m.evaluate_points(t[:0], x[:0], u[:0])
     for part in PARTS:
-        values, wanted = getattr(together, part), getattr(alone, part)
+        values, reference = getattr(together, part), getattr(alone, part)
         s.promise(
-            np.shape(values) == wanted.shape,
-            f"evaluate_points() returns {part} of shape {np.shape(values)}, not {wanted.shape}.",
+            np.shape(values) == reference.shape,
+            f"evaluate_points() returns {part} of shape {np.shape(values)}, not {reference.shape}.",
         )
         empty = np.shape(getattr(none, part))
         s.promise(
-            empty == (0, wanted.shape[1]),
-            f"evaluate_points() at no points returns {part} of shape {empty}, not {(0, wanted.shape[1])}.",
+            empty == (0, reference.shape[1]),
+            f"evaluate_points() at no points returns {part} of shape {empty}, not {(0, reference.shape[1])}.",
         )
         # at rest a rate is the rounding of forces that cancel, and beside it their size is seen
-        cancelled = 1e-12 * np.max(np.abs(np.nan_to_num(wanted)), axis=0, initial=0.0)
+        cancelled = 1e-12 * np.max(np.abs(np.nan_to_num(reference)), axis=0, initial=0.0)
         text = f"{part} of evaluate_points() and of evaluate() at one point after the other differ"
-        close(s, values, wanted, text, 1e-12, allowed=cancelled)
+        close(s, values, reference, text, 1e-12, allowed=cancelled)
 
 
 NEGLIGIBLE_SIZE = 1e-12  # deviations of numbers that agree, in units of the model

@@ -33,7 +33,7 @@ from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 DERIVATIVES_AT_ONCE = 2**18  # that are computed together: what fits into the processor's cache
-DIFFERENCES_AT_ONCE = 2**16  # the same of differences, of which arrays have several values each
+MAX_DIFFERENCED_NUMBERS = 2**16  # the same of differences, of which arrays have several values each
 LARGEST_DIFFERENCED_BATCH = 64  # points: more take no less time each, and one in doubt stops the others
 POINTS_PER_SAMPLE = 32  # of so many points one shows what rounding changes, and what a difference leaves open
 
@@ -44,7 +44,7 @@ def limit_batch(reference: Reference) -> int:
     if reference.is_differenced:
         rows = len(model.states) + len(model.outputs) + len(model.constraints)
         columns = len(model.states) + len(model.inputs)
-        return max(1, min(LARGEST_DIFFERENCED_BATCH, DIFFERENCES_AT_ONCE // max(1, rows * columns)))
+        return max(1, min(LARGEST_DIFFERENCED_BATCH, MAX_DIFFERENCED_NUMBERS // max(1, rows * columns)))
     derivatives = (len(model.states) + len(model.outputs)) * (len(reference.kept) + len(model.inputs))
     return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
 

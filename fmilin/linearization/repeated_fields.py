@@ -12,7 +12,7 @@ from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import Accuracy, EntryErrors
 from fmilin.linearization.reference import Reference
 from fmilin.model.interface import OperatingPoint
-from fmilin.model.point_derivatives import PointDerivatives
+from fmilin.model.point_derivatives import ValuesWithJacobian
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
@@ -34,7 +34,7 @@ class RepeatedFields:
 
     reference: Reference
     point: OperatingPoint
-    answer: PointDerivatives
+    answer: ValuesWithJacobian
     scales: FloatArray  # of states, then inputs
     row_errors: MatrixRowErrors
     structural_zeros: Mapping[str, Mask]  # by matrix

@@ -47,7 +47,7 @@ from fmilin.manifold.unconstrained_motion import (
 from fmilin.manifold.uniform import COMPARISON_TIME, MAX_TURNING_COORDINATES, Change
 from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Evaluation, OperatingPoint
-from fmilin.model.point_derivatives import HasPointDerivatives, PointDerivatives
+from fmilin.model.point_derivatives import HasPointDerivatives, ValuesWithJacobian
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import CONSTANT_JACOBIAN_TOLERANCE, EPS, INACCURATE_ENTRY_ERROR
@@ -63,7 +63,7 @@ class AnsweredPoint:
     time: float
     states: FloatArray
     inputs: FloatArray
-    answer: PointDerivatives
+    answer: ValuesWithJacobian
     scales: FloatArray  # of states, then inputs
     entries: FloatArray  # the size of the derivatives in these, (N + ny, N + nu)
     largest: FloatArray  # of each of their rows

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fmilin.signals import FloatArray
 
 
-class PointDerivatives(NamedTuple):
+class ValuesWithJacobian(NamedTuple):
     """The results of a model at a point, in arrays of the caller."""
 
     rates: FloatArray  # (N,)
@@ -24,5 +24,5 @@ class HasPointDerivatives(Protocol, metaclass=_CapabilityType):
     """A model without constraints, of which the exact derivatives at one point are answered in one step."""
 
     @abstractmethod
-    def differentiate_point(self, t: float, x: FloatArray, u: FloatArray) -> PointDerivatives | None:
+    def differentiate_point(self, t: float, x: FloatArray, u: FloatArray) -> ValuesWithJacobian | None:
         """Return rates, outputs and their derivatives at a point; None where they take more than one step."""

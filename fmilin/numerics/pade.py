@@ -14,7 +14,7 @@ from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
 BISECTION_COUNT = 60
-SINGULAR_LOOP_TOLERANCE = 1e-12  # smallest singular value of I - D22 D of a loop with a solution
+MIN_LOOP_GAP = 1e-12  # smallest singular value of I - D22 D of a loop with a solution
 
 
 def approximate_delay(delay: float, order: int) -> StateSpace:
@@ -93,7 +93,7 @@ def approximate_form(form: DelayForm, order: int) -> ApproximateForm | None:
     A_d, B_d, C_d, D_d = (block_diag(*(getattr(part, name) for part in parts)) for name in "ABCD")
     # z = C2 x + D21 u + D22 (C_d x_d + D_d z)
     gap = np.eye(m) - form.D22 @ D_d
-    if np.linalg.svd(gap, compute_uv=False).min(initial=1.0) < SINGULAR_LOOP_TOLERANCE:
+    if np.linalg.svd(gap, compute_uv=False).min(initial=1.0) < MIN_LOOP_GAP:
         return None
     M = np.linalg.inv(gap)
     z_x, z_d, z_u = M @ form.C2, M @ form.D22 @ C_d, M @ form.D21

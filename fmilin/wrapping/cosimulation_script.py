@@ -114,9 +114,14 @@ class WrappedModel(Fmi2Slave):  # type: ignore[misc]  # pythonfmu has no types
             return
         self._units[signal.name] = signal.unit
         settable = setter is not None and causality == Fmi2Causality.local
-        given = {"initial": Fmi2Initial.exact if settable else None, "description": signal.description or None}
-        given |= {"causality": causality, "variability": Fmi2Variability.continuous, "getter": getter, "setter": setter}
-        self.register_variable(Real(signal.name, **given), nested=False)
+        fields = {"initial": Fmi2Initial.exact if settable else None, "description": signal.description or None}
+        fields |= {
+            "causality": causality,
+            "variability": Fmi2Variability.continuous,
+            "getter": getter,
+            "setter": setter,
+        }
+        self.register_variable(Real(signal.name, **fields), nested=False)
 
     def _entry(self, vector: str, i: int) -> Getter:
         return lambda: float(getattr(self, vector)[i])

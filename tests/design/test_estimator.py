@@ -242,7 +242,7 @@ def test_missing_measurements_are_no_matter_and_those_that_are_none_are_told() -
     assert [r.kind for r in kf.remarks] == ["skipped"]
     assert "2 of x, 1 of vy" in kf.remarks[0].message
     assert np.isfinite(kf.x).all()
-    with pytest.raises(fl.UsageError, match="2 numbers are needed, for x, vy"):
+    with pytest.raises(fl.UsageError, match="2 numbers are needed, one for each of x, vy"):
         kf.step([0.0], [1.0])
     with pytest.raises(fl.UsageError, match="much was given, and 2 numbers"):
         kf.step([0.0], "much")  # type: ignore[arg-type]
@@ -434,7 +434,7 @@ def test_models_that_no_filter_follows_are_refused(tmp_path: Path) -> None:
     build_fmu(oscillator(), tmp_path / "oscillator.fmu")
     with (
         fl.load(str(tmp_path / "oscillator.fmu"), interface="cs") as stepped,
-        pytest.raises(fl.UsageError, match="co-simulation FMU, which has its own solver"),
+        pytest.raises(fl.UsageError, match="co-simulation FMU, which brings its own solver"),
     ):
         fl.design.estimator(stepped, outputs=["px"], measurement_noise={"px": 1.0}, **noise)
     x, v, s = sympy.symbols("x v s")

@@ -153,7 +153,7 @@ def test_constant_loops() -> None:
     # +2 with k = 1 is algebraically solvable, 1 is the gain that must not be reached: only 1/2 ends the interval.
     assert list(compute_margins(constant_loop(2.0)).gain) == [pytest.approx(0.5), np.inf]
     assert not compute_margins(constant_loop(1.0)).stable
-    assert "has no solution" in str(compute_margins(constant_loop(1.0)))
+    assert "has no unique solution" in str(compute_margins(constant_loop(1.0)))
 
 
 def test_a_pole_on_the_unit_circle_bears_small_gains() -> None:

@@ -253,7 +253,7 @@ def test_more_loops_fold_with_more_freedoms(loops: int) -> None:
 
 
 def test_plain_mcs_refuses_a_singular_configuration() -> None:
-    with pytest.raises(NumericalError, match=r"3 constraints are independent here, 4 beside .* rcs and ucs need no"):
+    with pytest.raises(NumericalError, match=r"3 constraints are independent here, 4 near .* rcs and ucs need no"):
         spectrum(four_bar(singular=True))
 
 

@@ -218,7 +218,7 @@ def test_the_motion_of_the_point_is_kept() -> None:
     # the same in all coordinates: C f0 and C A f0
     np.testing.assert_allclose(linear.C @ linear.f0, plant.C @ offset, atol=1e-6)
     np.testing.assert_allclose(linear.C @ linear.A @ linear.f0, plant.C @ plant.A @ offset, atol=1e-6)
-    assert "no equilibrium" in remark(linear, "off-equilibrium")
+    assert "not an equilibrium" in remark(linear, "off-equilibrium")
 
 
 def test_multisines_hear_through_noise_that_pulses_do_not() -> None:

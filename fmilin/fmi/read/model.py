@@ -40,7 +40,7 @@ from fmilin.model.capabilities import (
     HasSparseDerivatives,
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
-from fmilin.model.point_derivatives import HasPointDerivatives, PointDerivatives
+from fmilin.model.point_derivatives import HasPointDerivatives, ValuesWithJacobian
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.sparse_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
@@ -372,7 +372,7 @@ class FmuModel(
 
     @_in_turn
     @np.errstate(invalid="ignore", over="ignore")
-    def differentiate_point(self, t: float, x: FloatArray, u: FloatArray) -> PointDerivatives | None:
+    def differentiate_point(self, t: float, x: FloatArray, u: FloatArray) -> ValuesWithJacobian | None:
         """Return rates and outputs with the FMU's own derivatives along all states and inputs, from one message."""
         if self._closed or self._tuned or not self._all_inputs or not self._session.directional:
             return None
@@ -384,7 +384,7 @@ class FmuModel(
             return None
         values = self._sensitivities.values
         first = 1 + buffers.n + buffers.k
-        return PointDerivatives(values[first : first + buffers.n].copy(), self._outputs(values), J)
+        return ValuesWithJacobian(values[first : first + buffers.n].copy(), self._outputs(values), J)
 
     @np.errstate(invalid="ignore", over="ignore")
     def _differentiate_together(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:

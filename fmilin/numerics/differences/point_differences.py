@@ -58,7 +58,7 @@ RETURNS = (0.0, FAR_STEP_SIZE, 0.0, -FAR_STEP_SIZE, -FAR_STEP_SIZE, 0.0)
 """Displacements along one direction between which a function that keeps memory changes its values at the point."""
 FIRST_STEP_SIZE = float(EPS ** (1 / 5))  # of a function with rounding alone
 OPTIONS = Differences()
-SMOOTH_SHRINKAGE = 8.0  # of a fourth-order term when the step is halved, which is 16 without terms beyond it
+SMOOTH_SHRINKAGE_FACTOR = 8.0  # of a fourth-order term when the step is halved, which is 16 without terms beyond it
 FACTORS = (1.0, -1.0, 2.0, -2.0)  # of the step, at which a column is evaluated
 
 
@@ -88,15 +88,15 @@ class _DifferencedColumns:
         """The rounding part of the error, (j, r)."""
         return 1.5 / self.h[:, None] * self.noise
 
-    def select(self, some: Numbers) -> _DifferencedColumns:
+    def select(self, indices: Numbers) -> _DifferencedColumns:
         """Return some of the columns."""
-        return _DifferencedColumns(*(part[some] for part in self._parts))
+        return _DifferencedColumns(*(part[indices] for part in self._parts))
 
-    def replace(self, some: Numbers, other: _DifferencedColumns) -> _DifferencedColumns:
+    def replace(self, indices: Numbers, other: _DifferencedColumns) -> _DifferencedColumns:
         """Return the same with other differences of some columns."""
         parts = [part.copy() for part in self._parts]
         for part, new in zip(parts, other._parts, strict=True):
-            part[some] = new
+            part[indices] = new
         return _DifferencedColumns(*parts)
 
     def with_noise(self, noise: FloatArray) -> _DifferencedColumns:
@@ -156,7 +156,7 @@ class _PointDifferencing:
         noise = noise_from_table(nearby.swapaxes(0, 1).reshape(nearby.shape[1], -1)).reshape(base.shape)
         self._noise = np.maximum(noise, 0.5 * np.spacing(np.abs(base)))
         columns = self._measure_first(h, first_values)
-        self._far = {FAR_STEP_SIZE: returned[:, 1], -FAR_STEP_SIZE: returned[:, 3]}
+        self._far_values = {FAR_STEP_SIZE: returned[:, 1], -FAR_STEP_SIZE: returned[:, 3]}
         self._doubt(self._grow_beyond_powers(columns))
         columns = self._measure_best(self._make_comparable(columns))
         return self._judge(columns, nearby[:, -1], pairs)
@@ -178,8 +178,8 @@ class _PointDifferencing:
         steps = np.array([*before, *after])
         line = steps[:, None] * self._direction[:, None]
         columns = np.zeros((count, width, len(FACTORS), width))
-        every = np.arange(width)
-        columns[:, every, :, every] = np.multiply.outer(h.reshape(count, width).T, FACTORS)
+        all_columns = np.arange(width)
+        columns[:, all_columns, :, all_columns] = np.multiply.outer(h.reshape(count, width).T, FACTORS)
         parts = line[:, : len(before)], columns.reshape(count, -1, width), line[:, len(before) :]
         displacements = np.concatenate(parts, axis=1)
         rows = displacements.shape[1]
@@ -189,23 +189,23 @@ class _PointDifferencing:
         on_line = np.concatenate((answers[:, : len(before)], answers[:, end:]), axis=1)
         return on_line, answers[:, len(before) : end].reshape(len(h), len(FACTORS), -1)
 
-    def _evaluate_columns(self, some: Numbers, h: FloatArray) -> FloatArray:
+    def _evaluate_columns(self, indices: Numbers, h: FloatArray) -> FloatArray:
         """Return the values (i, 4, r) of some columns with steps h (i,)."""
-        displacements = np.zeros((len(some), len(FACTORS), self._width))
-        displacements[np.arange(len(some)), :, some % self._width] = np.multiply.outer(h, FACTORS)
-        numbers = np.repeat(self._points[some], len(FACTORS))
+        displacements = np.zeros((len(indices), len(FACTORS), self._width))
+        displacements[np.arange(len(indices)), :, indices % self._width] = np.multiply.outer(h, FACTORS)
+        numbers = np.repeat(self._points[indices], len(FACTORS))
         answers = self._function(numbers, displacements.reshape(-1, self._width))
-        return answers.reshape(len(some), len(FACTORS), -1)
+        return answers.reshape(len(indices), len(FACTORS), -1)
 
-    def _difference(self, some: Numbers, h: FloatArray, values: FloatArray) -> _DifferencedColumns:
+    def _difference(self, indices: Numbers, h: FloatArray, values: FloatArray) -> _DifferencedColumns:
         """Return extrapolated central differences of some columns from values (i, 4, r)."""
         ahead, behind, far_ahead, far_behind = values.swapaxes(0, 1)
-        base, step = self._base[self._points[some]], h[:, None]
+        base, step = self._base[self._points[indices]], h[:, None]
         rounding = 0.5 * np.spacing(np.maximum(np.abs(ahead), np.abs(behind)))
         near = (ahead - behind) / (2 * step)
         curvature = (near - (far_ahead - far_behind) / (4 * step)) / 3
         S1, S2 = ahead + behind - 2 * base, far_ahead + far_behind - 2 * base
-        noise = np.maximum(self._noise[self._points[some]], rounding)
+        noise = np.maximum(self._noise[self._points[indices]], rounding)
         return _DifferencedColumns(h, near + curvature, curvature, S1, S2, noise)
 
     # ------------------------------------------------------------------ steps
@@ -217,12 +217,13 @@ class _PointDifferencing:
         start = np.clip(relative ** (1 / 5), 5e-4, 3e-2)
         self._start = np.where(np.isfinite(start), start, FIRST_STEP_SIZE)
         fitting = _round_steps(self._start[self._points] * self._sizes)
-        every = np.arange(len(h))
-        columns = self._difference(every, h, values)
-        others = np.flatnonzero((fitting != h) & ~self._is_doubtful[self._points])
-        if len(others):
-            again = self._difference(others, fitting[others], self._evaluate_columns(others, fitting[others]))
-            columns = columns.replace(others, again)
+        all_columns = np.arange(len(h))
+        columns = self._difference(all_columns, h, values)
+        indices = np.flatnonzero((fitting != h) & ~self._is_doubtful[self._points])
+        if len(indices):
+            steps = fitting[indices]
+            repeated = self._difference(indices, steps, self._evaluate_columns(indices, steps))
+            columns = columns.replace(indices, repeated)
         self._doubt_columns(~np.isfinite(columns.D).all(axis=1))
         return columns
 
@@ -246,11 +247,11 @@ class _PointDifferencing:
         best, last = columns, columns
         truncation, rounding, size = self._estimate_parts(np.arange(len(columns.h)), columns)
         best_error = (truncation + rounding) * size
-        some = np.flatnonzero(~self._is_doubtful[self._points])
+        indices = np.flatnonzero(~self._is_doubtful[self._points])
         tried: list[tuple[Numbers, _DifferencedColumns]] = []
-        last, truncation, rounding = columns.select(some), truncation[some], rounding[some]
+        last, truncation, rounding = columns.select(indices), truncation[indices], rounding[indices]
         for _ in range(OPTIONS.retries):
-            scale = self._sizes[some]
+            scale = self._sizes[indices]
             ratio = (rounding / np.maximum(truncation, 1e-300)) ** (1 / (OPTIONS.order + 1))
             better = _round_steps(np.minimum(last.h * np.clip(ratio, 1 / 256, 8.0), 0.05 * scale))
             predicted = truncation * (better / last.h) ** OPTIONS.order + rounding * last.h / better
@@ -259,42 +260,46 @@ class _PointDifferencing:
             if not is_worth.any():
                 break
             chosen = np.flatnonzero(is_worth)
-            some, before, better = some[chosen], last.select(chosen), better[chosen]
-            new = self._difference(some, better, self._evaluate_columns(some, better))
+            indices, before, better = indices[chosen], last.select(chosen), better[chosen]
+            new = self._difference(indices, better, self._evaluate_columns(indices, better))
             is_finite = np.isfinite(new.D).all(axis=1)
-            self._doubt_points(some[~is_finite | _find_noisier(before, new)])
-            some, last = some[is_finite], new.select(np.flatnonzero(is_finite))
-            tried.append((some, last))
-            truncation, rounding, size = self._estimate_parts(some, last)
+            self._doubt_points(indices[~is_finite | _find_noisier(before, new)])
+            indices, last = indices[is_finite], new.select(np.flatnonzero(is_finite))
+            tried.append((indices, last))
+            truncation, rounding, size = self._estimate_parts(indices, last)
             error = (truncation + rounding) * size
-            is_better = error < best_error[some]
-            best_error[some[is_better]] = error[is_better]
-            best = best.replace(some[is_better], last.select(np.flatnonzero(is_better)))
+            is_better = error < best_error[indices]
+            best_error[indices[is_better]] = error[is_better]
+            best = best.replace(indices[is_better], last.select(np.flatnonzero(is_better)))
         if tried:
-            every = np.arange(len(columns.h))
-            for numbers, other in [(every, columns), *tried]:
+            all_columns = np.arange(len(columns.h))
+            for numbers, other in [(all_columns, columns), *tried]:
                 self._doubt_points(numbers[self._contradict(numbers, best.select(numbers), other)])
         return best
 
     def _doubt_points(self, columns: Numbers) -> None:
         self._is_doubtful[self._points[columns]] = True
 
-    def _estimate_parts(self, some: Numbers, columns: _DifferencedColumns) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _estimate_parts(
+        self, indices: Numbers, columns: _DifferencedColumns
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return truncation and rounding of columns relative to their largest derivatives, and these, each (i,)."""
-        weights, scale = self._weights[self._points[some]], self._sizes[some]
+        weights, scale = self._weights[self._points[indices]], self._sizes[indices]
         noise = columns.rounding
         size = np.maximum((weights * np.abs(columns.D)).max(axis=1) * scale, WEAK_COLUMN_FRACTION) / scale
         rounding = (weights * noise).max(axis=1) / size
         bend = np.maximum((weights * (np.abs(columns.curvature) - noise)).max(axis=1), 0.0) / size
         return 4 * bend**2 + (columns.h / scale) ** 4, rounding, size
 
-    def _contradict(self, some: Numbers, one: _DifferencedColumns, other: _DifferencedColumns) -> Mask:
+    def _contradict(self, indices: Numbers, one: _DifferencedColumns, other: _DifferencedColumns) -> Mask:
         """Return where the derivatives at two steps differ by more than their errors explain, (i,)."""
         errors = one.rounding + other.rounding + np.abs(one.curvature) + np.abs(other.curvature)
         gap = np.abs(one.D - other.D)
-        parts = [self._estimate_parts(some, columns) for columns in (one, other)]
-        left = np.maximum(*(truncation * size for truncation, _, size in parts))[:, None]
-        is_beyond = (gap > CONTRADICTION_FACTOR * errors) & (self._weights[self._points[some]] * gap > left)
+        parts = [self._estimate_parts(indices, columns) for columns in (one, other)]
+        truncation_limit = np.maximum(*(truncation * size for truncation, _, size in parts))[:, None]
+        is_beyond = (gap > CONTRADICTION_FACTOR * errors) & (
+            self._weights[self._points[indices]] * gap > truncation_limit
+        )
         return np.asarray(is_beyond.any(axis=1))
 
     # ------------------------------------------------------------------ judgements
@@ -308,7 +313,9 @@ class _PointDifferencing:
         grows = (is_visible & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)).reshape(shape).any(axis=(1, 2))
         longest = (columns.h / self._sizes).reshape(shape[:2]).max(axis=1)
         limit = (FAR_STEP_SIZE / longest[:, None]) ** SUSPECT_GROWTH_EXPONENT * near.reshape(shape).sum(axis=1)
-        is_beyond = np.any([np.abs(far - self._base) > limit for far in self._far.values()], axis=0)
+        is_beyond = np.any(
+            [np.abs(far_values - self._base) > limit for far_values in self._far_values.values()], axis=0
+        )
         return np.asarray(grows | (is_visible.reshape(shape).any(axis=1) & is_beyond).any(axis=1))
 
     def _judge(self, columns: _DifferencedColumns, nearby: FloatArray, pairs: FloatArray) -> PointDifferences:
@@ -352,13 +359,15 @@ class _PointDifferencing:
             columns.h[:, None], self._sizes[:, None], columns.D, columns.curvature, columns.S1, columns.noise
         )
         is_rough = ~(remainder <= allowed)
-        some = np.flatnonzero(is_rough.any(axis=1) & ~self._is_doubtful[self._points])
-        if not len(some):
+        indices = np.flatnonzero(is_rough.any(axis=1) & ~self._is_doubtful[self._points])
+        if not len(indices):
             return
-        halves = self._difference(some, columns.h[some] / 2, self._evaluate_columns(some, columns.h[some] / 2))
-        expected = remainder[some] / SMOOTH_SHRINKAGE + ROUGHNESS_FACTOR * halves.noise
+        halves = self._difference(
+            indices, columns.h[indices] / 2, self._evaluate_columns(indices, columns.h[indices] / 2)
+        )
+        expected = remainder[indices] / SMOOTH_SHRINKAGE_FACTOR + ROUGHNESS_FACTOR * halves.noise
         is_smooth = np.abs(halves.S2 - 4 * halves.S1) <= expected
-        self._doubt_points(some[(is_rough[some] & ~is_smooth).any(axis=1)])
+        self._doubt_points(indices[(is_rough[indices] & ~is_smooth).any(axis=1)])
 
     def _compare_along_direction(
         self, J: FloatArray, error: FloatArray, nearby: FloatArray, pairs: FloatArray
@@ -380,8 +389,8 @@ class _PointDifferencing:
 
         # The h^2 term of differences along the direction, from the two wide steps.
         wide, less = FAR_STEP_SIZE, FAR_STEP_SIZE * WIDE_STEP_RATIO
-        far = (self._far[wide] - self._far[-wide]) / (2 * wide)
-        at_wide = (far - slope) / wide**2
+        far_slope = (self._far_values[wide] - self._far_values[-wide]) / (2 * wide)
+        at_wide = (far_slope - slope) / wide**2
         at_less = ((ahead[:, 0] - behind[:, 0]) / (2 * less) - slope) / less**2
         quartic = (at_wide - at_less) / (wide**2 - less**2)
         term = at_less - quartic * less**2
@@ -402,7 +411,7 @@ class _PointDifferencing:
         for step, gap in gaps.items():
             self._doubt(((gap > allowed[step]) & (gap > 0)).any(axis=1))
         self._doubt(_find_constant_changes([pair_of[s] for s in STEPS[2:]], STEPS[2:], slope, rounding))
-        is_bent = np.abs(far - slope) > STRAIGHT_SLOPE_RATIO * size + VISIBLE_NOISE_FACTOR * (
+        is_bent = np.abs(far_slope - slope) > STRAIGHT_SLOPE_RATIO * size + VISIBLE_NOISE_FACTOR * (
             doubt + np.spacing(np.abs(base)) / wide
         )
         self._doubt(is_bent.any(axis=1))
