@@ -126,18 +126,18 @@ class HasBatchDerivatives(Protocol, metaclass=_CapabilityType):
 
     @abstractmethod
     def tangents(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return rates, outputs and residuals at k points, with exact derivatives along the kept states.
+        """Return rates, outputs and residuals at k points, with exact derivatives along the independent states.
 
-        P states are ``kept``, as many as there are degrees of freedom. Returns None if the equations of this model
-        are not differentiated so. NumericalError if the rates are undetermined at a point.
+        P states are ``independent``, as many as there are degrees of freedom. Returns None if the equations of this
+        model are not differentiated so. NumericalError if the rates are undetermined at a point.
 
         Parameters
         ----------
         t : array, shape (k,)
         x, u : array, shapes (k, N), (k, nu)
-        kept : sequence of int
+        independent : sequence of int
         parameters : mapping of str to array, shape (k,)
             Those that differ from point to point.
         """
@@ -328,18 +328,18 @@ class HasCompiledDerivatives(Protocol, metaclass=_CapabilityType):
 
     @abstractmethod
     def reach_manifold(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], sizes: FloatArray
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
-        """Return points of the manifold with the kept states of guesses, (k, N), and where they were reached, (k,).
+        """Return points of the manifold with the independent states of guesses (k, N), and where they were reached (k,).
 
         Returns None if there is no compiled code, or :meth:`HasBatchDerivatives.tangents` was not called for these
-        kept states before.
+        independent states before.
 
         Parameters
         ----------
         t : array, shape (k,)
         x, u : array, shapes (k, N), (k, nu)
-        kept : sequence of int
+        independent : sequence of int
         sizes : array, shape (k, N)
             Of the states: the last step of Newton's method is small in them.
         """
@@ -420,17 +420,22 @@ def read_exact_slopes(model: Model, t: float, x: FloatArray, u: FloatArray) -> E
 
 
 def read_tangents(
-    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+    model: Model,
+    t: FloatArray,
+    x: FloatArray,
+    u: FloatArray,
+    independent: Sequence[int],
+    parameters: Changes = UNCHANGED,
 ) -> TangentBatch | None:
-    """Return a model at many points with exact derivatives along the kept states; None without."""
-    return model.tangents(t, x, u, kept, parameters) if isinstance(model, HasBatchDerivatives) else None
+    """Return a model at many points with exact derivatives along the independent states; None without."""
+    return model.tangents(t, x, u, independent, parameters) if isinstance(model, HasBatchDerivatives) else None
 
 
 def reach_manifold(
-    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], sizes: FloatArray
+    model: Model, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], sizes: FloatArray
 ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
-    """Return points of the manifold of a model with the kept states of guesses, and where they were reached."""
-    return model.reach_manifold(t, x, u, kept, sizes) if isinstance(model, HasCompiledDerivatives) else None
+    """Return points of the manifold of a model with the independent states of guesses, and where they were reached."""
+    return model.reach_manifold(t, x, u, independent, sizes) if isinstance(model, HasCompiledDerivatives) else None
 
 
 def differentiate_points(model: Model, t: FloatArray, x: FloatArray, u: FloatArray) -> Evaluation | None:

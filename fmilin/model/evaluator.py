@@ -147,10 +147,10 @@ class PointEvaluator:
         return slopes
 
     def tangents(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return exact derivatives along the kept states at many points; None without."""
-        tangents = read_tangents(self.model, t, x, u, kept, parameters)
+        """Return exact derivatives along the independent states at many points; None without."""
+        tangents = read_tangents(self.model, t, x, u, independent, parameters)
         if tangents is not None:
             self.evaluations += len(x)
         return tangents

@@ -342,13 +342,13 @@ class FmuModel(
 
     @_in_turn
     def tangents(
-        self, t: FloatArray, x: FloatArray, u: FloatArray, kept: Sequence[int], parameters: Changes = UNCHANGED
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
-        """Return derivatives along the kept states at many points; see ``HasBatchDerivatives``."""
+        """Return derivatives along the independent states at many points; see ``HasBatchDerivatives``."""
         if parameters or self.constraints.hidden or self.constraints.prescribing or not self._session.directional:
             return None
         answer = self._differentiate_points(t, x, u)
-        return None if answer is None else point_by_point.compute_tangents(answer, self.states, x, kept)
+        return None if answer is None else point_by_point.compute_tangents(answer, self.states, x, independent)
 
     def _differentiate_points(self, t: FloatArray, x: FloatArray, u: FloatArray) -> EvaluationWithDerivatives | None:
         """Return what the FMU says at points, with derivatives along all states and inputs; None where it has none."""
