@@ -330,7 +330,7 @@ class HasCompiledDerivatives(Protocol, metaclass=_CapabilityType):
     def reach_manifold(
         self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], sizes: FloatArray
     ) -> tuple[FloatArray, NDArray[np.bool_]] | None:
-        """Return points of the manifold with the independent states of guesses (k, N), and where they were reached (k,).
+        """Return points of the manifold with the independent states of guesses (k, N), and whether they were reached.
 
         Returns None if there is no compiled code, or :meth:`HasBatchDerivatives.tangents` was not called for these
         independent states before.
