@@ -12,6 +12,9 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.Discovery.document": "return",
         "fmilin.Verification.to_document": "return",
     },
+    "fields of a record, which are of all kinds": {
+        "fmilin.DelayedLinearModel.with_fields": "changes",
+    },
     "values of options that an adapter itself defines": {
         "fmilin.adapters.Adapter.load_as": "options",
         "fmilin.adapters.Adapter.load_by_name": "options",
@@ -46,10 +49,10 @@ REASONS: dict[str, dict[str, str]] = {
     },
     "nodes of a graph of CasADi, SX or MX, and numbers in their places": {
         "fmilin.adapters.DaeEngine.__init__": "equations",
+        "fmilin.adapters.DaeEngine.build_model": "make return",
+        "fmilin.adapters.DaeEngine.express": "expressions return",
         "fmilin.adapters.DaeEngine.expression": "return",
-        "fmilin.adapters.DaeEngine.having": "equations",
-        "fmilin.adapters.DaeEngine.made": "make return",
-        "fmilin.adapters.DaeEngine.written": "expressions return",
+        "fmilin.adapters.DaeEngine.with_system": "equations",
         "fmilin.adapters.ImplicitSystem": (
             "derivatives further inputs matrix outputs parameters right_hand_side slopes states time unknowns"
         ),

@@ -101,8 +101,10 @@ class MujocoAdapter(Adapter):
 
         try:
             model, remarks = compiled(path)
+        except ModelError:
+            raise
         except Exception as error:
-            words = " ".join(str(error).split())
+            words = " ".join(str(error).split()).rstrip(".")
             raise ModelError(
                 f"MuJoCo cannot read '{path}': {words}. Open it with MuJoCo's own viewer (python -m mujoco.viewer) to "
                 "see it there, correct it, and try again."

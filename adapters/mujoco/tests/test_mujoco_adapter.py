@@ -145,7 +145,7 @@ def test_other_xml_is_not_claimed(tmp_path: Path) -> None:
 
 def test_an_old_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.version", lambda _: "2.3.7")
-    with pytest.raises(ModelError, match=r"'mujoco' 2\.3\.7 is too old: 3\.2 is needed"):
+    with pytest.raises(ModelError, match=r"'mujoco' 2\.3\.7 is too old: version 3\.2 or later is required"):
         fl.load(FOUR_BAR)
 
 
@@ -172,7 +172,9 @@ def test_copies_without_end_are_refused(tmp_path: Path, outer: int, inner: int) 
     copies = f'<replicate count="{outer}" offset="1 0 0"><replicate count="{inner}">{geom}</replicate></replicate>'
     path = tmp_path / "copies.xml"
     path.write_text(f"<mujoco><worldbody>{copies}</worldbody></mujoco>", encoding="utf-8")
-    with pytest.raises(fl.ModelError, match=r"<replicate> elements create [\d,]+ others, more than the 10,000"):
+    with pytest.raises(
+        fl.ModelError, match=r"<replicate> elements create [\d,]+ others, more than the limit"
+    ):
         fl.load(path)
 
 
