@@ -221,7 +221,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
         Descriptor.load(tmp_path / "none.mat")
     for name in ("plant.mat", "plant.npz"):
         (tmp_path / name).write_bytes(b"something else")
-        with pytest.raises(ModelError, match="no descriptor system that fmilin reads"):
+        with pytest.raises(ModelError, match="not a descriptor system that fmilin reads"):
             Descriptor.load(tmp_path / name)
 
 

@@ -129,7 +129,7 @@ def test_a_way_can_be_asked_for(tmp_path: Path) -> None:
     assert isinstance(mechanism.engine, MeasuredEngine)  # type: ignore[attr-defined]
     assert mechanism.engine.through is None  # type: ignore[attr-defined]
     assert isinstance(fl.load(source), MujocoModel)
-    with pytest.raises(UsageError, match="'fast' is not a way to compute an MJCF model: engine and mechanism are"):
+    with pytest.raises(UsageError, match="'fast' is not a way to compute an MJCF model: use engine or mechanism"):
         fl.load(source, options={"way": "fast"})
     (tmp_path / "wet.xml").write_text(CUTOFF.replace("<mujoco>", "<mujoco><option density='1.2'/>"))
     with pytest.raises(
