@@ -57,10 +57,17 @@ def test_a_turn_has_the_bank_of_mechanics() -> None:
     assert point.remarks[0].kind == "unsteady"
 
 
-@pytest.mark.parametrize("speed", [np.nan, -180.0, "fast"])
-def test_a_flight_without_a_speed_never_reaches_the_simulator(speed: float) -> None:
+@pytest.mark.parametrize(
+    ("speed", "told"),
+    [
+        (np.nan, "The speed of a flight must be a finite number, not nan"),
+        (-180.0, "The speed of a flight must be above zero, not"),
+        ("fast", "The speed of a flight is 'fast': a number is needed"),
+    ],
+)
+def test_a_flight_without_a_speed_never_reaches_the_simulator(speed: float, told: str) -> None:
     """NaN would stay in JSBSim's engines, and every later flight of the model would fail."""
-    with pytest.raises(fl.UsageError, match="The speed of a flight must be above zero, not"):
+    with pytest.raises(fl.UsageError, match=told):
         Flight(speed, 4000.0)
 
 
