@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Unpack, overload
+from typing import Unpack
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UsageError
@@ -29,22 +29,6 @@ from fmilin.options.functions import takes_linearization
 from fmilin.support.implemented_in import implemented_in
 
 
-@overload
-def linearize(
-    model: HasDelays,
-    point: OperatingPoint | None = None,
-    *,
-    linearization: Linearization | None = None,
-    **options: Unpack[LinearizationOptions],
-) -> DelayedLinearModel: ...
-@overload
-def linearize(
-    model: Model,
-    point: OperatingPoint | None = None,
-    *,
-    linearization: Linearization | None = None,
-    **options: Unpack[LinearizationOptions],
-) -> LinearModel: ...
 @one_at_a_time
 @takes_linearization
 def linearize(
