@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -161,7 +161,23 @@ def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> L
     return replace(linear, errors=errors, accuracy=accuracy, warnings=(*linear.warnings, *remarks))
 
 
-def name_point(model: Model, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
+class NamedSignals(Protocol):
+    """The signals of a model."""
+
+    @property
+    def states(self) -> Signals:
+        """The states."""
+
+    @property
+    def inputs(self) -> Signals:
+        """The inputs."""
+
+    @property
+    def outputs(self) -> Signals:
+        """The outputs."""
+
+
+def name_point(model: NamedSignals, point: OperatingPoint, outputs: FloatArray | None) -> LinearizationPoint:
     """Return a point by the names of a model's signals; without outputs where these are not determined."""
     return LinearizationPoint(
         time=point.time,

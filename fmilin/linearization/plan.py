@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fmilin.errors import FmilinError
 from fmilin.linear_model.arrays import MATRICES
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import extract_model
@@ -55,7 +56,7 @@ class LinearizationPlan:
         if reference is None or self.pause:
             return None
         if self._repetition is None or self._repetition[0] is not reference:
-            self._repetition = reference, RepeatedLinearization.of_reference(reference)
+            self._repetition = reference, _make_repetition(reference)
         return self._repetition[1]
 
     def remember_success(self) -> None:
@@ -76,6 +77,15 @@ class LinearizationPlan:
         if was_tried or self.reference is None:
             self.calls_in_vain += 1
             self.pause = min(2**self.calls_in_vain - 2, MAX_PAUSE)  # one doubt may be that of this point
+
+
+def _make_repetition(reference: Reference) -> RepeatedLinearization | None:
+    """Return the linearization of points near a reference; None without, and where the model fails near it."""
+    try:
+        with np.errstate(all="ignore"):
+            return RepeatedLinearization.of_reference(reference)
+    except (FmilinError, np.linalg.LinAlgError):
+        return None
 
 
 def find_plan(model: Model, request: Request) -> LinearizationPlan | None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import NumericalError
+from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.arrays import MATRICES
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.no_response import path_to_an_output
@@ -29,14 +29,13 @@ from fmilin.manifold.verification import VerifiedFacts, recall_facts
 from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
-    HasContacts,
     HasExactJacobian,
+    HasRemarksAtPoints,
     is_at_input_limits,
     is_quick_in_batches,
     read_discrete_states,
     read_event_indicators,
     read_exact_slopes,
-    read_point_remarks,
     read_sparse_equations,
     read_tangents,
 )
@@ -268,11 +267,14 @@ class Reference:
 
     @cached_property
     def agrees(self) -> bool:
-        """Whether a batch of one has the matrices of the linear model."""
-        measured = self._measured_at_point
-        if measured is not None and measured.is_doubtful[0]:
+        """Whether a batch of one has the matrices of the linear model; not where the model fails near the point."""
+        try:
+            measured = self._measured_at_point
+            if measured is not None and measured.is_doubtful[0]:
+                return False
+            return all(self._agrees_in(name) for name in "ABCDT")
+        except (FmilinError, np.linalg.LinAlgError):
             return False
-        return all(self._agrees_in(name) for name in "ABCDT")
 
     def _agrees_in(self, name: str) -> bool:
         """Whether a batch of one has the matrix of this name, up to the errors of differences."""
@@ -340,8 +342,5 @@ class Reference:
 
     @cached_property
     def has_point_notes(self) -> bool:
-        """Whether the model says something of its own about points."""
-        model, point = self.model, self.point
-        if isinstance(model, HasContacts) and model.contact_forces(point.time, point.states, point.inputs):
-            return True
-        return bool(read_point_remarks(model, model.start))
+        """Whether the model may say something of its own about points."""
+        return isinstance(self.model, HasRemarksAtPoints) and self.model.may_have_point_remarks()

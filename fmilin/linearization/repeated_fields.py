@@ -10,7 +10,6 @@ import numpy as np
 from fmilin.linear_model.arrays import ALONG_INPUTS, MATRICES, Mask
 from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import Accuracy, EntryErrors
-from fmilin.linearization.reference import Reference
 from fmilin.model.interface import OperatingPoint
 from fmilin.model.point_derivatives import ValuesWithJacobian
 from fmilin.signals import FloatArray, Signals
@@ -29,10 +28,20 @@ class MatrixRowErrors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class ModelSignals:
+    """The signals of a model, without the model: a linear model that is kept keeps no FMU open."""
+
+    states: Signals
+    inputs: Signals
+    outputs: Signals
+
+
+@dataclass(frozen=True, eq=False)
 class RepeatedFields:
     """Computes fields from arrays that no user of the linear model can write to."""
 
-    reference: Reference
+    signals: ModelSignals
+    coordinates: Signals
     point: OperatingPoint
     answer: ValuesWithJacobian
     scales: FloatArray  # of states, then inputs
@@ -56,9 +65,7 @@ class RepeatedFields:
 
     def compute_states(self) -> Signals:
         """Return the coordinates, which start at the point."""
-        selection = self.reference.selection
-        signals = self.reference.model.states if selection is None else selection.signals
-        return signals.starting_at(self.point.states.tolist())
+        return self.coordinates.starting_at(self.point.states.tolist())
 
     def compute_errors(self) -> EntryErrors:
         """Return the errors of the entries; those that are zero by the structure of the model have none."""
@@ -90,5 +97,5 @@ _FIELDS: Mapping[str, Callable[[RepeatedFields], object]] = {
     "states": RepeatedFields.compute_states,
     "errors": RepeatedFields.compute_errors,
     "accuracy": RepeatedFields.compute_accuracy,
-    "point": lambda fields: name_point(fields.reference.model, fields.point, fields.answer.outputs),
+    "point": lambda fields: name_point(fields.signals, fields.point, fields.answer.outputs),
 }

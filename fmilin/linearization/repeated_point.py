@@ -32,7 +32,7 @@ from fmilin.linearization.checks.motion import change_remarks, motion_remark
 from fmilin.linearization.evaluation import MAX_USABLE_SIZE
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.regular_columns import RegularColumns
-from fmilin.linearization.repeated_fields import MatrixRowErrors, RepeatedFields
+from fmilin.linearization.repeated_fields import MatrixRowErrors, ModelSignals, RepeatedFields
 from fmilin.manifold.comparison import SMALL_STEP, judge_difference, random_direction
 from fmilin.manifold.continued_motion import STEP
 from fmilin.manifold.selection import Selection
@@ -128,6 +128,8 @@ class RepeatedLinearization:
         """Return that of a reference; None where points need more than it computes."""
         model = reference.model
         if not isinstance(model, HasPointDerivatives) or len(model.constraints) or has_graph(model):
+            return None
+        if reference.is_differenced:
             return None
         if not (reference.is_usable and reference.is_checked and reference.agrees and reference.request.seek_steady):
             return None
@@ -352,7 +354,9 @@ class RepeatedLinearization:
         """Return the linear model, most fields of which are computed when they are read."""
         model, count, answer = self._model, self._count, at.answer
         own_point = replace(point, states=at.states, inputs=at.inputs, parameters=dict(point.parameters))
-        source = RepeatedFields(self._reference, own_point, answer, at.scales, row_errors, self._zeros)
+        signals = ModelSignals(model.states, model.inputs, model.outputs)
+        coordinates = self.selection.signals
+        source = RepeatedFields(signals, coordinates, own_point, answer, at.scales, row_errors, self._zeros)
         method = self._reference.linear.method
         J = answer.J.copy()
         return LinearModel.with_deferred_fields(

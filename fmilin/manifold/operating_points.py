@@ -345,6 +345,8 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
             "The point must be made by fl.operating_point(model, {name: value}), not of the type "
             f"'{type(point).__name__}'."
         )
+    if _is_plain(point, model):
+        return
     for values, what in ((point.states, "The states"), (point.inputs, "The inputs"), ([point.time], "The time")):
         is_array = isinstance(values, np.ndarray) and values.dtype == np.float64
         numbers = np.asarray(values) if is_array else as_numbers(values, f"{what} of the point")

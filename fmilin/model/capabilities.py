@@ -259,6 +259,10 @@ class HasRemarksAtPoints(Protocol, metaclass=_CapabilityType):
     def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return what a user should know about the model at a point, such as inputs outside of their tables."""
 
+    def may_have_point_remarks(self) -> bool:
+        """Return whether there are points with remarks: False saves a question at each of many points."""
+        return True
+
 
 @runtime_checkable
 class HasSecondOrderForm(Protocol, metaclass=_CapabilityType):

@@ -413,6 +413,10 @@ class NativeModel(
             return ()
         return contact_remarks(self.engine.contacts, self.contact_forces(point.time, point.states, point.inputs))
 
+    def may_have_point_remarks(self) -> bool:
+        """Return whether feet are held."""
+        return bool(self.engine.contacts)
+
     def contact_forces(self, t: float, x: FloatArray, u: FloatArray) -> Mapping[str, FloatArray]:
         """Return force and torque on each held foot."""
         return self.engine.contact_forces(t, x, self._full(u)) if self.engine.contacts else {}

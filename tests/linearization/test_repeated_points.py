@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 from collections.abc import Callable
 from copy import copy
 from dataclasses import fields, replace
@@ -20,6 +22,7 @@ from fmilin.manifold.rank import is_regular
 from fmilin.signals import FloatArray
 from fmilin.systems import furuta_pendulum
 from tests.shared import shared
+from tests.trimming.test_ranges_of_tables import fmu_with_table
 
 ROUNDING_OF_GAPS = 1e-4
 """Relative: gaps between products and differences, which errors contain, are what cancellation leaves of them."""
@@ -124,6 +127,39 @@ def test_a_linear_model_with_fields_that_are_computed_later_is_stored_and_copied
             assert other.point == linear.point
             np.testing.assert_array_equal(other.errors.C, linear.errors.C)
         assert repr(linear) == repr(replace(linear))
+
+
+def test_a_linear_model_that_is_stored_keeps_no_fmu_open() -> None:
+    model = open_springs(2)
+    point = fl.operating_point(model)
+    linear = [fl.linearize(model, point) for _ in range(3)][-1]
+    (session,) = model.used_alone
+    session = weakref.ref(session)
+    del model, point
+    gc.collect()
+    assert session() is None
+    assert linear.point.states
+
+
+def test_an_fmu_that_rejects_states_near_the_point_is_linearized_again_and_again(zoo: Callable[[str], Path]) -> None:
+    """It discards x > 10: batches of differences look further than the steps at one point."""
+    with fl.load(zoo("discards")) as model:
+        point = fl.operating_point(model, {"x": 9.5})
+        first, *others = [fl.linearize(model, point) for _ in range(4)]
+        for linear in others:
+            np.testing.assert_allclose(linear.A, first.A, rtol=1e-9)
+
+
+def test_warnings_are_those_of_each_point(tmp_path: Path) -> None:
+    """The table has data up to 2, and the first point lies inside of them."""
+    with fmu_with_table(tmp_path) as model:
+        said = []
+        for x in (1.0, 1.1, 2.5, 3.0, 1.5):
+            linear = fl.linearize(model, fl.operating_point(model, {"x": x}))
+            said.append("extrapolated" in [remark.kind for remark in linear.warnings])
+        assert said == [False, False, True, True, False]
+        swept = fl.sweep(model, {"x": [0.5, 1.0, 1.5, 2.5, 3.0]})
+        assert [any(r.kind == "extrapolated" for r in swept[k].warnings) for k in range(5)] == [False] * 3 + [True] * 2
 
 
 def test_matrices_follow_the_point() -> None:

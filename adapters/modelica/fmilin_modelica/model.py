@@ -197,6 +197,10 @@ class ModelicaModel(DaeModel):
         is_start = all(np.isclose(x[m.state], m.became * m.sign, rtol=AS_WRITTEN, atol=AS_WRITTEN) for m in moved)
         return (*super().list_point_remarks(point), *([moved_remark(moved)] if moved and is_start else []))
 
+    def may_have_point_remarks(self) -> bool:
+        """Return whether starts have moved, or remarks of a DAE are possible."""
+        return bool(self.engine.moved) or super().may_have_point_remarks()
+
     @classmethod
     def opened(cls, source: Source) -> Self:
         """Return the model of a source."""

@@ -172,9 +172,7 @@ def test_copies_without_end_are_refused(tmp_path: Path, outer: int, inner: int) 
     copies = f'<replicate count="{outer}" offset="1 0 0"><replicate count="{inner}">{geom}</replicate></replicate>'
     path = tmp_path / "copies.xml"
     path.write_text(f"<mujoco><worldbody>{copies}</worldbody></mujoco>", encoding="utf-8")
-    with pytest.raises(
-        fl.ModelError, match=r"<replicate> elements create [\d,]+ others, more than the limit"
-    ):
+    with pytest.raises(fl.ModelError, match=r"<replicate> elements create [\d,]+ others, more than the limit"):
         fl.load(path)
 
 

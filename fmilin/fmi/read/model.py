@@ -206,6 +206,10 @@ class FmuModel(
         readings = [table.read(self._session.number) for table in self._tables]
         return find_extrapolated(reading for reading in readings if reading is not None)
 
+    def may_have_point_remarks(self) -> bool:
+        """Return whether the FMU has tables."""
+        return bool(self._tables)
+
     @property
     def used_alone(self) -> tuple[object, ...]:
         """The FMU's instance, which all views share."""

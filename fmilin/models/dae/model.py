@@ -191,6 +191,10 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         pairs = zip((table_range for table_range, _ in ranges), values.tolist(), strict=True)
         return (*remarks, *find_extrapolated(pairs))
 
+    def may_have_point_remarks(self) -> bool:
+        """Return whether there are tables, or remarks of a native model."""
+        return bool(self.engine.graph.ranges) or super().may_have_point_remarks()
+
     def with_start(self, values: Mapping[str, float]) -> Self:
         """Return the same model, starting elsewhere.
 

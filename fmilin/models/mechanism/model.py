@@ -282,6 +282,10 @@ class Mechanism(NativeModel, HasGivenStates):
         starts = all(np.isclose(x[self.states.positions[m.state]], m.became, rtol=1e-6, atol=1e-9) for m in moved)
         return (*super().list_point_remarks(point), *([describe_moved_starts(moved)] if moved and starts else []))
 
+    def may_have_point_remarks(self) -> bool:
+        """Return whether starts have moved, or feet are held."""
+        return bool(self.description.moved) or super().may_have_point_remarks()
+
     @property
     def description(self) -> MechanismDescription:
         """The description."""
