@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -78,40 +79,44 @@ def _find_model_file(source: str) -> Path | None:
     raise UsageError(f"There is no file '{head}' that could be sent to the cluster.")
 
 
-_open: dict[str, Any] = {}  # of this worker: a folder and the processes of each packed plan
+_open: dict[str, Any] = {}  # of this worker: the processes, a folder and a lock of each packed plan
+_opening = threading.Lock()
 
 
 def compute(packed: PackedPlan, task: SweepTask) -> tuple[list[Sequence[PointOutcome]], ContinuationPoint | None]:
     """Compute a task on a worker, in a process of its own that stays for the next task. Batches stay whole."""
-    engine = _open_on_worker(packed)
-    engine.submit(task)
+    engine, lock = _open_on_worker(packed)
     blocks: list[Sequence[PointOutcome]] = []
-    while True:
-        for report in engine.reports():
-            if len(report.outcomes):
-                blocks.append(report.outcomes)
-            if report.finished:
-                return blocks, report.predecessor
+    with lock:  # a worker with several threads has one process
+        engine.submit(task)
+        while True:
+            for report in engine.reports():
+                if len(report.outcomes):
+                    blocks.append(report.outcomes)
+                if report.finished:
+                    return blocks, report.predecessor
 
 
 def computes_batches(packed: PackedPlan) -> bool:
     """Return, on a worker, whether the source is computed in batches."""
-    return _open_on_worker(packed).least_run > SweepExecutor.least_run
+    return _open_on_worker(packed)[0].least_run > SweepExecutor.least_run
 
 
-def _open_on_worker(packed: PackedPlan) -> Processes:
+def _open_on_worker(packed: PackedPlan) -> tuple[Processes, threading.Lock]:
     from fmilin.families.processes import Processes
 
-    if packed.key not in _open:
-        folder = tempfile.TemporaryDirectory(prefix="fmilin-")
-        try:
-            engine = Processes(packed.unpack(Path(folder.name)), 1, packed.limits, program=True)
-        except BaseException:
-            folder.cleanup()
-            raise
-        _open[packed.key] = (engine, folder)
-    opened: Processes = _open[packed.key][0]
-    return opened
+    with _opening:
+        if packed.key not in _open:
+            folder = tempfile.TemporaryDirectory(prefix="fmilin-")
+            try:
+                engine = Processes(packed.unpack(Path(folder.name)), 1, packed.limits, program=True)
+            except BaseException:
+                folder.cleanup()
+                raise
+            _open[packed.key] = (engine, folder, threading.Lock())
+        opened: Processes = _open[packed.key][0]
+        lock: threading.Lock = _open[packed.key][2]
+    return opened, lock
 
 
 def _return_plan(packed: PackedPlan) -> PackedPlan:
@@ -120,7 +125,7 @@ def _return_plan(packed: PackedPlan) -> PackedPlan:
 
 def forget(key: str) -> None:
     """End what a worker holds for a packed plan."""
-    engine, folder = _open.pop(key, (None, None))
+    engine, folder, _ = _open.pop(key, (None, None, None))
     if engine is not None:
         engine.close()
         folder.cleanup()
