@@ -2,9 +2,9 @@
 
 from fmilin.models.mechanism.changes import Stance, Standing
 from fmilin.models.mechanism.engine import MechanismEngine
+from fmilin.models.mechanism.robot_file import find_additions
 from fmilin.models.mechanism.toml_file import read_parts
 from fmilin.models.mechanism.urdf_elements import read_urdf
-from fmilin.models.mechanism.urdf_file import find_additions
 
 __all__ = ["MechanismEngine", "Stance", "Standing", "additions_of", "find_additions", "read_parts", "read_urdf"]
 

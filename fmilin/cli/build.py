@@ -39,9 +39,9 @@ class BuildOptions:
 def command(model: str, target: BuildOptions, written: FmuWriting, opened: SourceOptions, debugging: Debugging) -> int:
     """Compile a native model to an FMU for model exchange and co-simulation, its constraints inside.
 
-    MODEL is Python, path/to/file.py:name or package.module:name, or a mechanism in mechanism.toml or robot.urdf. Needs
-    a C compiler. A model that cannot print itself as C (an engine's, as scene.xml, or Python functions) becomes an FMU
-    2.0 for co-simulation that runs Python: this needs the package pythonfmu.
+    MODEL is Python, path/to/file.py:name or package.module:name, or a mechanism in mechanism.toml, robot.urdf or
+    robot.sdf. Needs a C compiler. A model that cannot print itself as C (an engine's, as scene.xml, or Python
+    functions) becomes an FMU 2.0 for co-simulation that runs Python: this needs the package pythonfmu.
     """
     output, fmi, platforms = target.output, written.fmi, written.platforms
     source_settings = source_options(opened)

@@ -64,8 +64,9 @@ def group_options(command: str, options: Sequence[click.Parameter]) -> dict[str,
 
 
 KINDS = (
-    "MODEL is model.fmu, a mechanism in mechanism.toml or robot.urdf, system.ssp (connected FMUs), a file that an "
-    "adapter reads, such as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or package.module:name."
+    "MODEL is model.fmu, a mechanism in mechanism.toml, robot.urdf or robot.sdf, system.ssp (connected FMUs), a file "
+    "that an adapter reads, such as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or "
+    "package.module:name."
 )
 
 

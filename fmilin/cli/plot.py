@@ -320,7 +320,7 @@ def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> 
         what = "an FMU" if is_fmu(request.source) or is_system(request.source) else "a model of equations alone"
         raise UsageError(
             f"'{request.source}' is {what}: it has no bodies and joints that could be drawn. Name a mechanism, as "
-            "MODEL.toml, ROBOT.urdf or fmilin.systems:loader."
+            "MODEL.toml, ROBOT.urdf, ROBOT.sdf or fmilin.systems:loader."
         )
     if drawing.kind == "mechanism":
         states = dict(zip(model.states.names, point.states.tolist(), strict=True))

@@ -136,7 +136,7 @@ def command(
     """Compute the eigenvalues nearest to a frequency without any full matrix.
 
     MODEL is Python, path/to/file.py:name or package.module:name(...) (Lagrange's equations, or their form at a point),
-    or a mechanism in mechanism.toml or robot.urdf. For systems of thousands of coordinates:
+    or a mechanism in mechanism.toml, robot.urdf or robot.sdf. For systems of thousands of coordinates:
     "fmilin.systems:flexible_double_pendulum(elements=2000)", "fmilin.systems:four_bar_form(loops=20000)". Redundant
     coordinates (rcs) are used unless --formulation names others; all of them are sparse.
     """

@@ -62,10 +62,11 @@ def locate_equations(source: str, values: Mapping[str, float]) -> LocatedEquatio
 
 
 def _mechanism(source: str) -> Model:
-    if not source.lower().endswith((".toml", ".urdf")):
+    if not source.lower().endswith((".toml", ".urdf", ".sdf")):
         raise UsageError(
             f"'{source}' does not give its equations of motion, which the formulations need: name a mechanism in a "
-            ".toml or .urdf file, or a model in Python, as 'fmilin.systems:flexible_double_pendulum(elements=100)'. "
+            ".toml, .urdf or .sdf file, or a model in Python, as "
+            "'fmilin.systems:flexible_double_pendulum(elements=100)'. "
             "fl.linearize(model) finds the eigenvalues of any model."
         )
     return load(source)

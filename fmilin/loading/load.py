@@ -31,8 +31,8 @@ logger = logging.getLogger("fmilin.loading")
 
 _UNDERSTOOD = (
     "'model.fmu', 'path/to/file.py:name' and 'package.module:name' (a Model or a function that returns one, with "
-    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml' or "
-    "'robot.urdf', and systems as 'system.ssp'"
+    "literal keyword arguments if any: 'fmilin.systems:four_bar(loops=20)'), mechanisms as 'file.toml', "
+    "'robot.urdf' or 'robot.sdf', and systems as 'system.ssp'"
 )
 
 _OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe", "library")  # what files may be asked for
@@ -61,7 +61,7 @@ def load(
         that returns one, with literal keyword arguments if any; or a file that an installed adapter claims,
         ``ADAPTER:FILE`` where several could, or ``ADAPTER:NAME`` of a model that comes with its engine
         (``jsbsim:c172x``), ``FILE:MODEL`` where a file may hold several (``crane.mo:Package.Crane``); or a mechanism,
-        ``file.toml`` or ``robot.urdf`` (see ``docs/mechanism.md``); or FMUs that are connected, ``system.ssp``.
+        ``file.toml``, ``robot.urdf`` or ``robot.sdf`` (see ``docs/mechanism.md``); or connected FMUs, ``system.ssp``.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
         (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
@@ -77,7 +77,8 @@ def load(
     fmu : FmuOptions, optional
         How much an FMU may unpack, and whether its sources may be compiled.
     options : mapping, optional
-        What a kind of file is asked for: ``{"floating_base": True}`` and ``{"fix_joint": ["hand"]}`` for a URDF file,
+        What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"fix_joint": ["hand"]}`` for
+        one and for SDFormat,
         ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.adapters.HasContacts.with_held`),
         ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are.
     limits : Limits, optional
@@ -138,7 +139,7 @@ def _require_options(text: str, request: Loading) -> None:
             raise UsageError(f"'{text}' is an FMU, or made of some: it has no bodies that can be held as feet.")
         if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
-            raise UsageError(f"'{text}' is not a URDF file read by fmilin: it has no {what}.")
+            raise UsageError(f"'{text}' is not a URDF or SDFormat file read by fmilin: it has no {what}.")
         if name in ("keyframe", "library") and (reader is not None or is_fmu or _is_python(text)):
             what = (
                 "an MJCF file: it has no keyframes" if name == "keyframe" else "a Modelica file: it needs no libraries"
@@ -305,6 +306,7 @@ def _from_mechanism_file(path: Path, request: Loading, at: PointRequest) -> Mode
 _READERS: dict[str, Callable[[Path, Loading, PointRequest], Model]] = {
     ".ssd": _from_ssp,
     ".ssp": _from_ssp,
+    ".sdf": _from_mechanism_file,
     ".toml": _from_mechanism_file,
     ".urdf": _from_mechanism_file,
 }

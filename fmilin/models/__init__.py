@@ -1,6 +1,6 @@
 """Native models: ODEs, DAEs, Lagrange, Kane, mechanisms with loops.
 
-Takes: equations as texts or symbols, descriptions of bodies and joints, .toml and .urdf files.
+Takes: equations as texts or symbols, descriptions of bodies and joints, .toml, .urdf and .sdf files.
 Returns: models with exact derivatives.
 Does not depend on: FMUs.
 """

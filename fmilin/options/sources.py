@@ -60,7 +60,7 @@ class SourceOptions:
         default=False, help="Let the root link of a URDF file move freely.", group=MODEL, kind="switch"
     )
     fix_joint: Sequence[str] | None = option(
-        default=None, help="Joints of a URDF file that are held at zero.", group=MODEL, kind="names"
+        default=None, help="Joints of a URDF or SDFormat file that are held at zero.", group=MODEL, kind="names"
     )
     hold: Sequence[str] = option(
         default=(),

@@ -129,7 +129,7 @@ def _carried(source: str) -> tuple[str, list[Path]]:
     if not file.is_file():
         return source, []
     # The adapter is recorded: where the FMU runs, another engine's broken one must not be in the way.
-    adapter = None if file.suffix.lower() in (".toml", ".urdf") else adapter_for(file)
+    adapter = None if file.suffix.lower() in (".toml", ".urdf", ".sdf") else adapter_for(file)
     prefix = "" if adapter is None else f"{adapter.name}:"
     return f"{prefix}{{resources}}/{file.name}", _with(file)
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin.systems import loader
 from tests.cli.conftest import Run
+from tests.models.mechanism.sdf_text import joint, link, model
 from tests.models.mechanism.test_urdf_in_the_wild import PENDULUM
 from tests.models.mechanism.toml_text import toml_text
 from tests.systems.linkages import four_bar_mechanism
@@ -74,6 +76,17 @@ def test_a_robot_with_its_file_beside_it(run: Run, tmp_path: Path) -> None:
     (tmp_path / "arm.fmilin.toml").write_text('[[joint_setting]]\njoint = "shoulder"\ndamping = 0.7')
     damped = json.loads(run("linearize", tmp_path / "arm.urdf", "--json").out)
     assert damped["A"][1][1] == pytest.approx(-1.0, rel=1e-12)
+
+
+def test_sdformat_with_a_floating_base_that_can_be_fixed(run: Run, tmp_path: Path) -> None:
+    parts = link("base"), link("arm", center="0 0 -1"), joint("j", "revolute", "base", "arm", "1 0 0")
+    path = tmp_path / "robot.sdf"
+    path.write_text(model("<pose>0 0 1 0.1 0.2 0.3</pose>", *parts))
+    assert len(fl.load(path).states) == 15
+    done = run("linearize", str(path), "--fix-joint", "floating_base", "--json")
+    assert (done.status, json.loads(done.out)["states"]) == (0, ["j.q", "j.v"])
+    failed = run("linearize", str(path), "--fix-joint", "elbow")
+    assert (failed.status, "'elbow' is not a joint of the SDFormat file" in failed.err) == (2, True)
 
 
 @pytest.mark.parametrize(

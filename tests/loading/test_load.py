@@ -235,7 +235,7 @@ def test_parameters_and_time_that_a_model_does_not_take(models: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("robot.sdf", r"No reader is installed for models with the suffix '.sdf' .*Supported are 'model.fmu'"),
+        ("robot.usd", r"No reader is installed for models with the suffix '.usd' .*Supported are 'model.fmu'"),
         ("nonsense", r"is not a model that fmilin can read, without a suffix"),
         ("models.py", r"'models.py' may contain several models: name one of them, as in 'models.py:name'"),
     ],

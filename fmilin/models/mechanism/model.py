@@ -21,11 +21,13 @@ from fmilin.models.mechanism.evaluator import ManyPoints, MechanismQuantities
 from fmilin.models.mechanism.given import describe_moved_starts
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.linear import Choice, LocalFormMatrices, MechanismDerivatives, MechanismEquations
+from fmilin.models.mechanism.robot_file import find_additions
+from fmilin.models.mechanism.sdf_file import read_sdf_description
 from fmilin.models.mechanism.sources import SourceLines
 from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
-from fmilin.models.mechanism.toml_file import build_description, read_parts
+from fmilin.models.mechanism.toml_file import Parts, build_description, read_parts
 from fmilin.models.mechanism.tree import Array
-from fmilin.models.mechanism.urdf_file import find_additions, find_robot_file, read_urdf_description
+from fmilin.models.mechanism.urdf_file import read_urdf_description
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.rounding import move_some_bits
 from fmilin.signals import FloatArray
@@ -41,7 +43,7 @@ def read_mechanism(
     floating_base: bool = False,
     fixed_joints: Collection[str] = (),
 ) -> Kind:
-    """Return the mechanism of a ``.toml`` or ``.urdf`` file, of a ``kind`` that closes the loops of a description."""
+    """Return the mechanism of a file, as :func:`read_mechanism_file` reads it, of a ``kind`` that closes its loops."""
     description, source = read_mechanism_file(path, additions, floating_base=floating_base, fixed_joints=fixed_joints)
     with source.add_location():
         return kind(description)
@@ -50,25 +52,54 @@ def read_mechanism(
 def read_mechanism_file(
     path: Path, additions: Path | None = None, *, floating_base: bool = False, fixed_joints: Collection[str] = ()
 ) -> tuple[MechanismDescription, SourceLines]:
-    """Read a ``.toml`` or ``.urdf`` file, with the TOML file of ``additions``, and where it describes its parts."""
-    if path.suffix.lower() == ".urdf":
+    """Read a ``.toml``, ``.urdf`` or ``.sdf`` file, with the TOML file of ``additions``, and where its parts stand."""
+    if path.suffix.lower() in ROBOT_READERS:
         extra = find_additions(path) if additions is None else additions
         parts = None if extra is None else read_parts(extra)
-        if parts is not None and "urdf" in parts.content:
-            what = f"this file is read for '{path.name}' and names a URDF file itself: remove 'urdf', or open this file"
-            raise parts.wrong(("urdf",), what)
-        return read_urdf_description(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
+        for key in ROBOT_KEYS:
+            if parts is not None and key in parts.content:
+                what = (
+                    f"this file is read for '{path.name}' and names a robot itself: remove '{key}', or open this file"
+                )
+                raise parts.wrong((key,), what)
+        return _read_robot(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
     if additions is not None:
-        raise ModelError(f"'{path}' is not a URDF file: write everything into it, instead of into '{additions}'.")
+        raise ModelError(
+            f"'{path}' is not a URDF or SDFormat file: write everything into it, instead of into '{additions}'."
+        )
     parts = read_parts(path)
-    robot = find_robot_file(parts)
-    if robot is not None:
-        return read_urdf_description(robot, parts, floating_base=floating_base, fixed_joints=fixed_joints)
+    robots = {key: parts.content[key] for key in ROBOT_KEYS if parts.content.get(key) is not None}
+    if len(robots) > 1:
+        raise parts.wrong((next(iter(robots)),), "one of 'urdf' and 'sdf' can be named, not both")
+    for key, name in robots.items():
+        return _read_robot(
+            path.parent / name, parts, reader=f".{key}", floating_base=floating_base, fixed_joints=fixed_joints
+        )
     if floating_base:
-        raise UsageError(f"'{path}' names no URDF file with a base that could float: give its first body a free joint.")
+        raise UsageError(
+            f"'{path}' names no robot's file with a base that could float: give its first body a free joint."
+        )
     if fixed_joints:
-        raise UsageError(f"'{path}' names no URDF file: write 'fixed' as the type of a joint that is to be fixed.")
+        raise UsageError(
+            f"'{path}' names no URDF or SDFormat file: write 'fixed' as the type of a joint that is to be fixed."
+        )
     return build_description(parts), parts.source
+
+
+ROBOT_READERS = {".urdf": read_urdf_description, ".sdf": read_sdf_description}
+ROBOT_KEYS = tuple(suffix.removeprefix(".") for suffix in ROBOT_READERS)  # of a TOML file that names a robot
+
+
+def _read_robot(
+    path: Path,
+    parts: Parts | None,
+    reader: str | None = None,
+    *,
+    floating_base: bool,
+    fixed_joints: Collection[str],
+) -> tuple[MechanismDescription, SourceLines]:
+    read = ROBOT_READERS[reader or path.suffix.lower()]
+    return read(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
 
 
 class Mechanism(NativeModel, HasGivenStates):
@@ -121,6 +152,17 @@ class Mechanism(NativeModel, HasGivenStates):
         """
         extra = None if additions is None else Path(additions)
         return read_mechanism(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
+
+    @classmethod
+    def from_sdf(
+        cls, path: str | Path, additions: str | Path | None = None, *, fixed_joints: Sequence[str] = ()
+    ) -> Self:
+        """Return the mechanism of an SDFormat file, with what a TOML file, ``STEM.fmilin.toml`` by default, adds.
+
+        Models without a joint to the world float; ``fixed_joints=["floating_base"]`` fixes such a base.
+        """
+        extra = None if additions is None else Path(additions)
+        return read_mechanism(cls, Path(path), extra, fixed_joints=fixed_joints)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals, by compiled code as soon as there is some.

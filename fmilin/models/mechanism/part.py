@@ -95,6 +95,23 @@ class Placement:
         """Return where ``other``, a frame in this frame, stands in the frame that this one stands in."""
         return Placement(vector(self.p + self.R @ other.p, "The position of a frame"), _rows(self.R @ other.R))
 
+    @property
+    def quaternion(self) -> tuple[float, float, float, float]:
+        """The rotation as a unit quaternion (e0, e1, e2, e3), its largest element positive."""
+        R = self.R
+        # Four times the products of the elements: the row of the largest has no cancellation.
+        products = np.empty((4, 4))
+        products[0, 0] = 1 + np.trace(R)
+        products[1:, 1:] = R + R.T + (1 - np.trace(R)) * np.eye(3)
+        products[0, 1:] = products[1:, 0] = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+        row = products[int(np.argmax(np.diag(products)))]
+        e0, e1, e2, e3 = (row / np.linalg.norm(row)).tolist()
+        return e0, e1, e2, e3
+
+    def invert(self) -> Placement:
+        """Return where the frame that this one stands in stands in this one."""
+        return Placement(vector(-self.R.T @ self.p, "The position of a frame"), _rows(self.R.T))
+
 
 def floats(values: Any) -> NDArray[np.float64]:
     """Return an array of floats; a single NaN where there are no numbers."""

@@ -119,10 +119,10 @@ BodyTable = _of(
 SETTABLE = ("position", "velocity", "stiffness", "rest", "damping", "armature", "drive_limits", "names")
 JointSettingTable = _table(
     "joint setting",
-    "Further values for a joint that a URDF file describes.",
+    "Further values for a joint that a URDF or SDFormat file describes.",
     {"joint": (str, Field(description="Name of the joint."))}
     | {
-        key.name: (_entry(key)[0], Field(None, description="As for a joint, instead of the URDF file's."))
+        key.name: (_entry(key)[0], Field(None, description="As for a joint, instead of the robot file's."))
         for key in list_keys(Joint)
         if key.name in SETTABLE
     },
@@ -150,6 +150,7 @@ class FileTable(Table):
         [], description="States to keep in linear models. Positions among them are kept when the loops are closed."
     )
     urdf: str | None = Field(None, description="A URDF file with bodies and joints, relative to this file.")
+    sdf: str | None = Field(None, description="An SDFormat file in its place.")
     floating_base: bool = Field(False, description="Whether the root link of the URDF file moves freely.")  # noqa: FBT003
 
 

@@ -1,4 +1,4 @@
-"""Mechanism files as texts: in which lines parts are described, and URDF as other tools write it, mended, and said."""
+"""Mechanism files as texts: in which lines parts are described, and XML as other tools write it, mended, and said."""
 
 from __future__ import annotations
 
@@ -191,24 +191,38 @@ _FIRST_COUNTS = {"link": ("inertial",), "inertial": ("origin", "mass", "inertia"
 _PRODUCTS = ("ixy", "ixz", "iyz")
 
 
-def read_repaired_root(path: Path) -> tuple[Any, tuple[str, ...]]:
-    """Return the root element of a URDF file, and what had to be mended in it, in words."""
+def read_xml_root(path: Path, kind: str, mended: list[str], *, is_lenient: bool = False) -> Any:
+    """Return the root element of a file of a ``kind``, "URDF" or "SDFormat"; ``mended`` says what was not quite XML.
+
+    A lenient reader accepts prefixes of names without a declaration, and ``--`` in comments, as TinyXML does.
+    """
     from lxml import etree
 
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True,
-                             remove_pis=True)  # fmt: skip
-    mended: list[str] = []
+    settings: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False,
+                                "remove_comments": True, "remove_pis": True}  # fmt: skip
     try:
-        root = etree.fromstring(_move_declaration_first(read_file(path), mended), parser)
+        content = _move_declaration_first(read_file(path), mended)
     except OSError as error:
         raise ModelError(
-            f"The URDF file '{path}' cannot be read: {error.strerror or error}. Check the path and its permissions."
+            f"The {kind} file '{path}' cannot be read: {error.strerror or error}. Check the path and its permissions."
         ) from None
+    parser = etree.XMLParser(**settings)
+    try:
+        return etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
+        harmless = {etree.ErrorTypes.NS_ERR_UNDEFINED_NAMESPACE, etree.ErrorTypes.ERR_HYPHEN_IN_COMMENT}
+        if is_lenient and all(entry.type in harmless for entry in parser.error_log):
+            return etree.fromstring(content, etree.XMLParser(recover=True, **settings))
         what = " ".join(str(error.msg).split()).replace(" ,", ",")
         raise ModelError(
-            f"The URDF file '{path}' is not well-formed XML: {what}. Correct the file at this line."
+            f"The {kind} file '{path}' is not well-formed XML: {what}. Correct the file at this line."
         ) from None
+
+
+def read_repaired_root(path: Path) -> tuple[Any, tuple[str, ...]]:
+    """Return the root element of a URDF file, and what had to be mended in it, in words."""
+    mended: list[str] = []
+    root = read_xml_root(path, "URDF", mended)
     _without_namespace(root, mended)
     for element in root.iter(*_FIRST_COUNTS):
         _keep_first(element, mended)

@@ -76,7 +76,7 @@ MAX_LISTED_PROBLEMS = 5  # problems that are listed at once
 
 @dataclass(frozen=True)
 class Parts:
-    """The contents of a file before assembly: a URDF file may add more."""
+    """The contents of a file before assembly: a robot's file may add more."""
 
     content: dict[str, Any]  # the file's tables, checked against the schema; what is left out is left out here, too
     fields: dict[str, Any]  # ``bodies``, ``joints``, ... as in :class:`MechanismDescription`
@@ -92,7 +92,7 @@ def build_description(parts: Parts) -> MechanismDescription:
     """Put together a mechanism of which one file describes all."""
     content = parts.content
     if content.get("joint_setting"):
-        what = "[[joint_setting]] is for joints of a URDF file; write its values to the joint"
+        what = "[[joint_setting]] is for joints of a URDF or SDFormat file; write its values to the joint"
         raise parts.wrong(("joint_setting", 0), what)
     if not parts.fields["bodies"]:
         raise parts.source.wrong(None, "there is no [[body]] in it, so it describes no mechanism")

@@ -92,7 +92,7 @@ def test_loops_come_from_a_file_that_names_the_robot(tmp_path: Path) -> None:
 def test_a_third_file_can_be_given(tmp_path: Path) -> None:
     extra = written(tmp_path / "other.toml", ADDITIONS)
     assert len(Mechanism.from_urdf(written(tmp_path / "arm.urdf", ARM), extra).description.loops) == 1
-    with pytest.raises(ModelError, match="is not a URDF file: write everything into it"):
+    with pytest.raises(ModelError, match="is not a URDF or SDFormat file: write everything into it"):
         Mechanism.from_urdf(extra, extra)
 
 

@@ -211,8 +211,8 @@ def test_the_file_beside_lets_the_base_float(tmp_path: Path) -> None:
     ("source", "options", "said"),
     [
         ("robot.urdf", {"floating_bas": True}, "'floating_bas' is not an option of a file"),
-        ("model.fmu", {"floating_base": True}, "'model.fmu' is not a URDF file read by fmilin"),
-        ("rack.toml", {"floating_base": True}, "names no URDF file with a base that could float"),
+        ("model.fmu", {"floating_base": True}, "'model.fmu' is not a URDF or SDFormat file read by fmilin"),
+        ("rack.toml", {"floating_base": True}, "names no robot's file with a base that could float"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -298,7 +298,9 @@ def test_joints_that_cannot_be_fixed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="write fix_joint="):
         fl.load(path, options={"fix_joint": "l"})
     (tmp_path / "rack.toml").write_text(toml_text(rack(Coupling("teeth", "slide", "turn"))))
-    with pytest.raises(UsageError, match="names no URDF file: write 'fixed' as the type"):
+    with pytest.raises(UsageError, match="names no URDF or SDFormat file: write 'fixed' as the type"):
         fl.load(tmp_path / "rack.toml", options={"fix_joint": ["turn"]})
-    with pytest.raises(UsageError, match="is not a URDF file read by fmilin: it has no joint of it can be fixed"):
+    with pytest.raises(
+        UsageError, match="is not a URDF or SDFormat file read by fmilin: it has no joint of it can be fixed"
+    ):
         fl.load("model.fmu", options={"fix_joint": ["turn"]})

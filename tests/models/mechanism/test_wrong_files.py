@@ -50,7 +50,7 @@ IN_TOML = [
      "Line 16: in the input 't', 'kind' should be 'joint_f"),
     ("position = 0.3", '[[sensor]]\nname = "t"\nquantity = "color"', "Line 17: in the sensor 't', 'quantity'"),
     ("position = 0.3", '[[sensor]]\nname = "t"\nquantity = "position"\nof = "rob"', "Did you mean 'rod'"),
-    ("position = 0.3", '[[joint_setting]]\njoint = "swing"', "[[joint_setting]] is for joints of a URDF file"),
+    ("position = 0.3", '[[joint_setting]]\njoint = "swing"', "[[joint_setting]] is for joints of a URDF"),
     ("position = 0.3", "[[spring]]\n", "Line 15: in [[spring]] number 1, the key 'name' is missing."),
     ("[0.0, 0.2, 0.2]", f"[0.0, 1{'0' * 400}, 0.2]", "line 4"),
     ("gravity = [0,", "gravity = [0 ,,", "is not TOML: "),
@@ -104,7 +104,7 @@ IN_ADDITIONS = [
     ('second = "lower"', 'second = "low"', "'arm.fmilin.toml' ('stay': line 11): The mechanism 'arm'"),
     ("length = 2.0", "lenght = 2.0", "in the loop 'stay', there is no key 'lenght'; did you mean 'length'?"),
     ("gravity", 'ground = "world"\ngravity', "line 1: the ground of 'arm.urdf' is its root link 'base'."),
-    ("gravity", 'urdf = "x.urdf"\ngravity', "names a URDF file itself"),
+    ("gravity", 'urdf = "x.urdf"\ngravity', "names a robot: remove 'urdf'"),
 ]
 """The same of the TOML file beside the arm."""
 
