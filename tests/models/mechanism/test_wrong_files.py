@@ -104,7 +104,7 @@ IN_ADDITIONS = [
     ('second = "lower"', 'second = "low"', "'arm.fmilin.toml' ('stay': line 11): The mechanism 'arm'"),
     ("length = 2.0", "lenght = 2.0", "in the loop 'stay', there is no key 'lenght'; did you mean 'length'?"),
     ("gravity", 'ground = "world"\ngravity', "line 1: the ground of 'arm.urdf' is its root link 'base'."),
-    ("gravity", 'urdf = "x.urdf"\ngravity', "names a robot: remove 'urdf'"),
+    ("gravity", 'urdf = "x.urdf"\ngravity', "names a robot itself: remove 'urdf'"),
 ]
 """The same of the TOML file beside the arm."""
 
