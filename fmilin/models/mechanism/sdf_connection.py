@@ -11,7 +11,7 @@ from fmilin.models.mechanism.elements import Bushing
 from fmilin.models.mechanism.part import Placement, Vector, vector
 from fmilin.models.mechanism.parts import SPEEDS, Joint, JointType, Loop, LoopType
 from fmilin.models.mechanism.sdf_elements import SdfJoint
-from fmilin.models.mechanism.spanning_tree import Edge
+from fmilin.models.mechanism.spanning_tree import GraphEdge
 
 LOOP_TYPES: dict[JointType, LoopType] = {
     "fixed": "fixed",
@@ -24,7 +24,7 @@ LOOP_TYPES: dict[JointType, LoopType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class SdfConnection:
     """A joint between two bodies in its place, not yet of the tree or of a loop."""
 
     name: str
@@ -40,10 +40,10 @@ class Connection:
     rest: tuple[float, ...] = ()
 
     @property
-    def edge(self) -> Edge:
+    def edge(self) -> GraphEdge:
         """Its edge: fixed joints and those with a spring or a damper are left out of loops where possible."""
         easy = self.type == "fixed" or any(self.damping) or any(self.stiffness) or self.joint.armature
-        return Edge(self.parent, self.child, 0 if easy else 1)
+        return GraphEdge(self.parent, self.child, 0 if easy else 1)
 
     def to_joint(self, *, is_reversed: bool) -> Joint:
         """Return a joint of the tree; a reversed one carries the parent, with the same position and speed."""

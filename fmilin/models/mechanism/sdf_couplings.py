@@ -10,7 +10,7 @@ from fmilin.errors import ModelError, UnknownNameError
 from fmilin.models.mechanism.elements import Coupling
 from fmilin.models.mechanism.part import Placement
 from fmilin.models.mechanism.parts import SPEEDS, Joint
-from fmilin.models.mechanism.sdf_connection import Connection
+from fmilin.models.mechanism.sdf_connection import SdfConnection
 from fmilin.models.mechanism.sdf_frames import SdfFrames
 
 MAX_COSINE_ERROR = 1e-9  # axes of which the cosine differs by more from 1 are not parallel
@@ -36,7 +36,7 @@ def find_mimics(frames: SdfFrames, joints: Sequence[Joint]) -> list[Coupling]:
     return couplings
 
 
-def find_gears(frames: SdfFrames, joints: Sequence[Joint], connections: Sequence[Connection]) -> list[Coupling]:
+def find_gears(frames: SdfFrames, joints: Sequence[Joint], connections: Sequence[SdfConnection]) -> list[Coupling]:
     """Return a coupling for each gearbox, between the two joints to its reference body.
 
     The second angle is -gearbox_ratio times the first; both are measured from the reference body, to the parent

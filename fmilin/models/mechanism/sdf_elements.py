@@ -14,7 +14,7 @@ MAX_LISTED_NAMES = 8  # so many names are listed in a remark
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SdfLine:
     """A line of a file."""
 
     file: Path
@@ -38,7 +38,7 @@ class SdfLink:
     """A link; without ``inertial`` it has the mass and inertia that SDFormat prescribes."""
 
     name: str
-    line: Line
+    line: SdfLine
     pose: SdfPose
     inertial: Inertial | None
     has_weight: bool
@@ -49,7 +49,7 @@ class SdfFrame:
     """A named frame, fixed to what it is attached to: the model's frame where that is empty."""
 
     name: str
-    line: Line
+    line: SdfLine
     pose: SdfPose
     attached_to: str
 
@@ -86,7 +86,7 @@ class SdfJoint:
 
     name: str
     type: str
-    line: Line
+    line: SdfLine
     parent: str
     child: str
     pose: SdfPose
@@ -102,7 +102,7 @@ class SdfModel:
     """A model with the models inside it, or a world."""
 
     name: str
-    line: Line
+    line: SdfLine
     pose: SdfPose
     placement_frame: str
     canonical_link: str

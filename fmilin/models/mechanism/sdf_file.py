@@ -21,10 +21,10 @@ from fmilin.models.mechanism.robot_file import (
     find_least_moment,
     make_body,
 )
-from fmilin.models.mechanism.sdf_connection import Connection
+from fmilin.models.mechanism.sdf_connection import SdfConnection
 from fmilin.models.mechanism.sdf_couplings import find_gears, find_mimics, fix_joints
 from fmilin.models.mechanism.sdf_elements import SdfAxis, SdfJoint, SdfLink, SdfNotes
-from fmilin.models.mechanism.sdf_frames import WORLD, Scope, SdfFrames
+from fmilin.models.mechanism.sdf_frames import WORLD, SdfFrames, SdfScope
 from fmilin.models.mechanism.sdf_reader import SdfReader
 from fmilin.models.mechanism.sources import Lines, SourceLines
 from fmilin.models.mechanism.spanning_tree import SpanningTree, find_spanning_tree
@@ -128,27 +128,27 @@ class _SdfBuilder:
             bodies.append(body if link.has_weight else replace(body, gravity_compensation=1.0))
         return bodies
 
-    def _find_inertial(self, name: str, link: SdfLink, scope: Scope) -> Inertial | None:
+    def _find_inertial(self, name: str, link: SdfLink, scope: SdfScope) -> Inertial | None:
         if scope.is_static:
             return None
         if link.inertial is None:
             self.notes.without_inertial.append(f"{name} (line {link.line.number})")
         return link.inertial or DEFAULT_INERTIAL
 
-    def _connect(self) -> list[Connection]:
+    def _connect(self) -> list[SdfConnection]:
         """Return all joints but gearboxes, in order, and fixed ones for links of static models."""
-        connections: list[Connection] = []
+        connections: list[SdfConnection] = []
         for name, (link, scope) in self.frames.links.items():
             if scope.is_static:
                 joint = SdfJoint(name, "fixed", link.line, WORLD, link.name, link.pose, (), 0.0, 1.0, "", 0.0)
                 place = self.frames.place(name)
-                connections.append(Connection(f"{name}.static", joint, "fixed", WORLD, name, place, ORIGIN))
+                connections.append(SdfConnection(f"{name}.static", joint, "fixed", WORLD, name, place, ORIGIN))
         for name, (joint, scope) in self.frames.joints.items():
             if joint.type != "gearbox":
                 connections += self._connect_one(name, joint, scope)
         return connections
 
-    def _connect_one(self, name: str, joint: SdfJoint, scope: Scope) -> list[Connection]:
+    def _connect_one(self, name: str, joint: SdfJoint, scope: SdfScope) -> list[SdfConnection]:
         """Return a joint in its place: none between bodies that stand still, two for axes that are oblique."""
         frames = self.frames
         parent, child = (frames.find_body(frames.find(end, scope, joint.line)) for end in (joint.parent, joint.child))
@@ -161,7 +161,7 @@ class _SdfBuilder:
             return []
         ends = frames.place_in(name, parent), frames.place_in(name, child)
         if joint.type == "fixed":
-            return [Connection(name, joint, "fixed", parent, child, *ends)]
+            return [SdfConnection(name, joint, "fixed", parent, child, *ends)]
         needed = 2 if joint.type in ("universal", "revolute2") else 0 if joint.type == "ball" else 1
         if len(joint.axes) < needed:
             missing = ("axis", "axis2")[len(joint.axes)]
@@ -176,11 +176,11 @@ class _SdfBuilder:
         elif needed == 2 and abs(np.dot(axes[0], axes[1])) > MAX_COSINE_OF_RIGHT_ANGLE:
             if joint.type == "universal":
                 raise joint.line.wrong(f"the two axes of the universal joint '{name}' are not perpendicular")
-            return self._split(Connection(name, joint, "revolute", parent, child, *ends, axes, *values))
+            return self._split(SdfConnection(name, joint, "revolute", parent, child, *ends, axes, *values))
         kind = TYPES["universal" if joint.type == "revolute2" else joint.type]
-        return [Connection(name, joint, kind, parent, child, *ends, axes, *values)]
+        return [SdfConnection(name, joint, kind, parent, child, *ends, axes, *values)]
 
-    def _split(self, both: Connection) -> list[Connection]:
+    def _split(self, both: SdfConnection) -> list[SdfConnection]:
         """Return two revolute joints about oblique axes, and the massless frame between them."""
         middle = f"{both.name}.between"
         self.massless.append(Body(middle, None))
@@ -190,7 +190,7 @@ class _SdfBuilder:
         ):
             values: Any = [(value[i],) for value in (both.axes, both.damping, both.stiffness, both.rest)]
             name = f"{both.name}.axis{'' if not i else 2}"
-            parts.append(Connection(name, joint, "revolute", parent, child, on_parent, on_child, *values))
+            parts.append(SdfConnection(name, joint, "revolute", parent, child, on_parent, on_child, *values))
         return parts
 
     def _note_axes(self, name: str, axes: Sequence[SdfAxis]) -> None:
@@ -199,7 +199,7 @@ class _SdfBuilder:
         if any(axis.lower >= axis.upper for axis in axes):
             self.notes.locked.append(name)
 
-    def _make_joints(self, connections: Sequence[Connection], tree: SpanningTree) -> list[Joint]:
+    def _make_joints(self, connections: Sequence[SdfConnection], tree: SpanningTree) -> list[Joint]:
         """Return the joints of the tree: free ones first, then all in the order of the file."""
         joints = []
         names = self._name_floating(tree.roots, {connection.name for connection in connections})

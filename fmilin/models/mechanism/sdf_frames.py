@@ -13,7 +13,16 @@ import numpy as np
 
 from fmilin.errors import UnknownNameError
 from fmilin.models.mechanism.part import ORIGIN, Placement, Vector, unit
-from fmilin.models.mechanism.sdf_elements import Line, SdfAxis, SdfFile, SdfFrame, SdfJoint, SdfLink, SdfModel, SdfPose
+from fmilin.models.mechanism.sdf_elements import (
+    SdfAxis,
+    SdfFile,
+    SdfFrame,
+    SdfJoint,
+    SdfLine,
+    SdfLink,
+    SdfModel,
+    SdfPose,
+)
 
 SdfElement = SdfLink | SdfFrame | SdfJoint | SdfModel
 WORLD = "world"
@@ -21,7 +30,7 @@ MODEL = "__model__"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SdfScope:
     """The names inside a model or a world: a name is ``prefix`` and what the file calls it there."""
 
     prefix: str
@@ -30,32 +39,32 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _SdfEntry:
     """A frame with what its pose and its body depend on."""
 
-    scope: Scope  # in which its names are to be found
+    scope: SdfScope  # in which its names are to be found
     element: SdfElement
-    inner: Scope | None = None  # of a model
+    inner: SdfScope | None = None  # of a model
 
 
 class SdfFrames:
     """All frames of a file by their full names, models inside a model before ``::``."""
 
     def __init__(self, file: SdfFile) -> None:
-        self.links: dict[str, tuple[SdfLink, Scope]] = {}
-        self.joints: dict[str, tuple[SdfJoint, Scope]] = {}
-        self._entries: dict[str, _Entry] = {}
+        self.links: dict[str, tuple[SdfLink, SdfScope]] = {}
+        self.joints: dict[str, tuple[SdfJoint, SdfScope]] = {}
+        self._entries: dict[str, _SdfEntry] = {}
         self._poses: dict[str, Placement] = {WORLD: ORIGIN}
         self._open: list[str] = []  # frames that are being placed
-        outside = Scope("", WORLD, is_static=False)
+        outside = SdfScope("", WORLD, is_static=False)
         if file.is_world:
             self._add_contents(file.top, outside)
         else:
-            inner = Scope("", MODEL, is_static=file.top.static)
-            self._entries[MODEL] = _Entry(outside, file.top, inner)
+            inner = SdfScope("", MODEL, is_static=file.top.static)
+            self._entries[MODEL] = _SdfEntry(outside, file.top, inner)
             self._add_contents(file.top, inner)
 
-    def _add_contents(self, model: SdfModel, scope: Scope) -> None:
+    def _add_contents(self, model: SdfModel, scope: SdfScope) -> None:
         elements: list[SdfElement] = [*model.links, *model.frames, *model.joints, *model.models]
         for element in elements:
             name = scope.prefix + element.name
@@ -64,17 +73,17 @@ class SdfFrames:
                     f"the name '{name}' is used twice or reserved: give each link, frame, joint and model its own"
                 )
             if isinstance(element, SdfModel):
-                inner = Scope(f"{name}::", name, is_static=scope.is_static or element.static)
-                self._entries[name] = _Entry(scope, element, inner)
+                inner = SdfScope(f"{name}::", name, is_static=scope.is_static or element.static)
+                self._entries[name] = _SdfEntry(scope, element, inner)
                 self._add_contents(element, inner)
                 continue
-            self._entries[name] = _Entry(scope, element)
+            self._entries[name] = _SdfEntry(scope, element)
             if isinstance(element, SdfLink):
                 self.links[name] = element, scope
             elif isinstance(element, SdfJoint):
                 self.joints[name] = element, scope
 
-    def find(self, name: str, scope: Scope, line: Line) -> str:
+    def find(self, name: str, scope: SdfScope, line: SdfLine) -> str:
         """Return the full name of what a file calls ``name`` in a scope."""
         if name == WORLD:
             return WORLD
@@ -130,7 +139,7 @@ class SdfFrames:
                 name = self._find_canonical_link(element, entry.inner or scope)
         return WORLD
 
-    def _find_canonical_link(self, model: SdfModel, inner: Scope) -> str:
+    def _find_canonical_link(self, model: SdfModel, inner: SdfScope) -> str:
         if model.canonical_link:
             return self.find(model.canonical_link, inner, model.line)
         candidates: list[SdfLink | SdfModel] = [*model.links, *model.models]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from fmilin.models.mechanism.sdf_elements import Line
+from fmilin.models.mechanism.sdf_elements import SdfLine
 from fmilin.models.mechanism.sources import read_xml_root
 from fmilin.support.files import is_file, path_exists
 
@@ -15,7 +15,7 @@ SEARCH_PATHS = ("SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", 
 """Variables of the environment with folders of models, in the order in which they are searched."""
 
 
-def find_included_file(uri: str, line: Line) -> Path:
+def find_included_file(uri: str, line: SdfLine) -> Path:
     """Return the file of a model that a file includes in a line: ``model://NAME``, ``file://PATH`` or a path."""
     scheme, _, rest = uri.partition("://")
     if not rest:
@@ -45,7 +45,7 @@ def _list_candidates(name: str, folder: Path) -> Iterator[Path]:
     yield folder.parent / name
 
 
-def _open_folder(folder: Path, line: Line) -> Path:
+def _open_folder(folder: Path, line: SdfLine) -> Path:
     """Return the file of the newest version of a folder's model that its model.config names, or model.sdf."""
     config = folder / "model.config"
     newest: tuple[tuple[int, ...], Path] | None = None
@@ -61,7 +61,7 @@ def _open_folder(folder: Path, line: Line) -> Path:
     return _require_sdf(file, line)
 
 
-def _require_sdf(file: Path, line: Line) -> Path:
+def _require_sdf(file: Path, line: SdfLine) -> Path:
     if file.suffix.lower() == ".urdf":
         raise line.wrong(f"'{file}' is a URDF file: 'gz sdf -p FILE' converts it")
     return file

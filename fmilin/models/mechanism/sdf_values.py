@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from fmilin.models.mechanism.part import ORIGIN, Placement, Vector
-from fmilin.models.mechanism.sdf_elements import Line, SdfMimic, SdfPose
+from fmilin.models.mechanism.sdf_elements import SdfLine, SdfMimic, SdfPose
 from fmilin.models.mechanism.sources import LARGEST_NUMBER
 
 ORIGIN_POSE = SdfPose()
 
 
-def find_line(element: Any, path: Path) -> Line:
+def find_line(element: Any, path: Path) -> SdfLine:
     """Return the line of a file in which an element begins."""
-    return Line(path, element.sourceline)
+    return SdfLine(path, element.sourceline)
 
 
 def read_name(element: Any, path: Path) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class GraphEdge:
     """A joint between two links; those of a lower ``weight`` are preferred as joints of the tree."""
 
     parent: str
@@ -25,7 +25,7 @@ class SpanningTree:
     loops: tuple[int, ...]  # the rest
 
 
-def find_spanning_tree(ground: str, links: Sequence[str], edges: Sequence[Edge]) -> SpanningTree:
+def find_spanning_tree(ground: str, links: Sequence[str], edges: Sequence[GraphEdge]) -> SpanningTree:
     """Return the tree of the least weights (Prim), from the ground and then from the first link that is no child.
 
     Of equal weights an edge from the parent to the child precedes one that is reversed, and the first the later ones.
