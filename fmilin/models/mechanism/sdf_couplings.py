@@ -75,10 +75,10 @@ def fix_joints(
     joints: Sequence[Joint], couplings: Sequence[Coupling], names: Collection[str]
 ) -> tuple[list[Joint], list[Coupling]]:
     """Return the joints with some fixed at zero, free ones where they stand, and those that they are coupled with."""
-    known = {joint.name for joint in joints}
+    joint_names = {joint.name for joint in joints}
     for name in names:
-        if name not in known:
-            raise UnknownNameError.among(name, known, "a joint of the SDFormat file that could be fixed")
+        if name not in joint_names:
+            raise UnknownNameError.among(name, joint_names, "a joint of the SDFormat file that could be fixed")
     fixed, before = set(names), set[str]()
     while fixed != before:
         before = set(fixed)
@@ -91,15 +91,15 @@ def fix_joints(
 
 
 def _fix_joint(joint: Joint, q: float) -> Joint:
-    place = joint.placement
+    placement = joint.placement
     if joint.type == "free":
-        place = place.then(Placement.from_quaternion(joint.position[:3], joint.position[3:]))
+        placement = placement.then(Placement.from_quaternion(joint.position[:3], joint.position[3:]))
     elif q:
         shift = {"prismatic": q, "helical": joint.pitch * q}.get(joint.type, 0.0)
         angle = 0.0 if joint.type == "prismatic" else q
-        place = place.then(Placement.from_axis(shift * np.array(joint.axis), joint.axis, angle))
+        placement = placement.then(Placement.from_axis(shift * np.array(joint.axis), joint.axis, angle))
     try:
-        return Joint(joint.name, "fixed", joint.parent, joint.child, place, joint.child_placement)
+        return Joint(joint.name, "fixed", joint.parent, joint.child, placement, joint.child_placement)
     except ModelError as error:
         error.add_note(f"while '{joint.name}' was fixed")
         raise

@@ -141,8 +141,8 @@ class _SdfBuilder:
         for name, (link, scope) in self.frames.links.items():
             if scope.is_static:
                 joint = SdfJoint(name, "fixed", link.line, WORLD, link.name, link.pose, (), 0.0, 1.0, "", 0.0)
-                place = self.frames.place(name)
-                connections.append(SdfConnection(f"{name}.static", joint, "fixed", WORLD, name, place, ORIGIN))
+                placement = self.frames.place(name)
+                connections.append(SdfConnection(f"{name}.static", joint, "fixed", WORLD, name, placement, ORIGIN))
         for name, (joint, scope) in self.frames.joints.items():
             if joint.type != "gearbox":
                 connections += self._connect_one(name, joint, scope)
@@ -204,8 +204,8 @@ class _SdfBuilder:
         joints = []
         names = self._name_floating(tree.roots, {connection.name for connection in connections})
         for root, name in zip(tree.roots, names, strict=True):
-            place = self.frames.place(root) if root in self.frames.links else ORIGIN
-            position = (*place.position, *place.quaternion)
+            placement = self.frames.place(root) if root in self.frames.links else ORIGIN
+            position = (*placement.position, *placement.quaternion)
             joints.append(Joint(name, "free", WORLD, root, position=position))
         for i, connection in enumerate(connections):
             if i not in tree.loops:
