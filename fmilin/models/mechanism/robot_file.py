@@ -65,7 +65,7 @@ class RobotRemarks:
 
 @dataclass(frozen=True, kw_only=True)
 class Robot:
-    """What a robot's file describes, before a TOML file adds to it."""
+    """The contents of a robot's file, before a TOML file adds to it."""
 
     name: str
     format: str  # as messages name it: "URDF"
