@@ -246,7 +246,7 @@ class ManyPoints:
         return self.compilation.graph is not None
 
     def values(self, x: FloatArray, u: FloatArray) -> Evaluation | None:
-        """Return rates, outputs and residuals at points x (k, N), u (k, nu) by compiled code, without their slopes.
+        """Return rates, outputs and residuals at points x (k, N), u (k, nu) by compiled code, without derivatives.
 
         None where there is no compiled code yet, and where it is not good at one of the points: near singular
         configurations the recursion answers.

@@ -125,7 +125,7 @@ class RowValues:
 
 
 class FixedPaths:
-    """Paths as constant arrays: p of them, m tendons and springs of bushings, then a actuators; k rows, n freedoms."""
+    """Paths as constant arrays: p of them, m tendons and springs of bushings, then a actuators; k rows, n speeds."""
 
     def __init__(self, paths: Paths, rows: FixedRows, nu: int) -> None:
         tree, tendons, actuators = paths.tree, paths.tendons, paths.actuators

@@ -223,7 +223,7 @@ class RowDerivatives:
         self._group()
 
     def _group(self) -> None:
-        """Find the rows and markers that the same freedoms move: their second derivatives are summed first."""
+        """Find the rows and markers that the same speeds move: their second derivatives are summed first."""
         a, b = self.rows.a.tolist(), self.rows.b.tolist()
         keys = list(zip(self._links.tolist(), 2 * a, 2 * b, strict=True))
         groups = [key for key in dict.fromkeys(keys) if key[0]]

@@ -289,7 +289,7 @@ class Tree:
         self.strict = self.above[self.L].T - self.same
 
     def list_speeds(self, coordinates: Iterable[int]) -> list[int]:
-        """Return the freedoms whose speeds are the rates of position coordinates; those of balls have none."""
+        """Return the speeds that are the rates of position coordinates; those of balls have none."""
         speeds = dict(zip(self.screw_coordinates.tolist(), self.screw_speeds.tolist(), strict=True))
         return [speeds[i] for i in coordinates if i in speeds]
 
