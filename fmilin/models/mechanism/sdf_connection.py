@@ -66,8 +66,9 @@ class SdfConnection:
         if len(SPEEDS[self.type]) == 1:
             settings["armature"] = self.joint.armature
         damping, stiffness, rest = values
-        return Joint(self.name, self.type, *ends, damping=damping or 0.0, stiffness=stiffness or 0.0,
-                     rest=rest or 0.0, **settings)  # fmt: skip
+        settings |= {"damping": damping or 0.0, "stiffness": stiffness or 0.0, "rest": rest or 0.0}
+        with self.joint.line.add_location():
+            return Joint(self.name, self.type, *ends, **settings)
 
     def to_loop(self) -> tuple[Loop, list[Bushing]]:
         """Return the loop that it closes, and its damper as a bushing between the same frames."""
@@ -83,7 +84,8 @@ class SdfConnection:
         if self.type == "helical":
             settings["pitch"] = self.joint.pitch
         frames: dict[str, Any] = {"first_placement": self.on_parent, "second_placement": self.on_child}
-        loop = Loop(name, LOOP_TYPES[self.type], self.parent, self.child, **frames, **settings)
+        with line.add_location():
+            loop = Loop(name, LOOP_TYPES[self.type], self.parent, self.child, **frames, **settings)
         if not any(self.damping):
             return loop, []
         matrix = np.zeros((6, 6))

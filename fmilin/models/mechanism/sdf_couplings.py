@@ -32,12 +32,13 @@ def find_mimics(frames: SdfFrames, joints: Sequence[Joint]) -> list[Coupling]:
                     raise joint.line.wrong(
                         f"{where}: both must be joints with one degree of freedom that do not close a loop"
                     )
-            couplings.append(Coupling(f"{name}.mimic", name, leader, mimic.multiplier, mimic.offset))
+            with joint.line.add_location():
+                couplings.append(Coupling(f"{name}.mimic", name, leader, mimic.multiplier, mimic.offset))
     return couplings
 
 
-def find_gears(frames: SdfFrames, joints: Sequence[Joint], connections: Sequence[SdfConnection]) -> list[Coupling]:
-    """Return a coupling for each gearbox, between the two joints to its reference body.
+def find_gears(frames: SdfFrames, connections: Sequence[SdfConnection]) -> list[Coupling]:
+    """Return a coupling for each gearbox, between the two joints of the tree to its reference body.
 
     The second angle is -gearbox_ratio times the first; both are measured from the reference body, to the parent
     about the axis and to the child about the second axis.
@@ -53,13 +54,13 @@ def find_gears(frames: SdfFrames, joints: Sequence[Joint], connections: Sequence
         for end, axis in zip((joint.parent, joint.child), joint.axes, strict=True):
             body = frames.find_body(frames.find(end, scope, joint.line))
             hinge = next((c for c in connections if {c.parent, c.child} == {reference, body}), None)
-            in_tree = hinge is not None and any(j.name == hinge.name for j in joints)
-            if hinge is None or not in_tree or hinge.type not in ("revolute", "helical"):
+            if hinge is None or hinge.type not in ("revolute", "helical"):
                 raise joint.line.wrong(
                     f"the gearbox '{name}' needs a revolute joint between '{body}' and its reference body '{reference}'"
                 )
-            turned = frames.place(name).R @ np.array(frames.turn_axis(axis, name))
-            cosine = float(np.dot(frames.place(hinge.name).R @ np.array(hinge.axes[0]), turned))
+            along = frames.place(frames.find_joint_frame(name)).R @ np.array(frames.turn_axis(axis, name))
+            about = frames.place(hinge.parent).R @ hinge.on_parent.R @ np.array(hinge.axes[0])
+            cosine = float(np.dot(along, about))
             if 1 - abs(cosine) > MAX_COSINE_ERROR:
                 raise joint.line.wrong(
                     f"an axis of the gearbox '{name}' is not parallel to that of the joint '{hinge.name}'"
@@ -67,7 +68,8 @@ def find_gears(frames: SdfFrames, joints: Sequence[Joint], connections: Sequence
             hinges.append(hinge.name)
             factors.append(np.sign(cosine) * (1.0 if hinge.child == body else -1.0))
         ratio = float(-joint.gear_ratio * factors[0] * factors[1])
-        couplings.append(Coupling(name, hinges[1], hinges[0], ratio))
+        with joint.line.add_location():
+            couplings.append(Coupling(name, hinges[1], hinges[0], ratio))
     return couplings
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -23,6 +25,14 @@ class SdfLine:
     def wrong(self, what: str) -> ModelError:
         """Return the error that something is wrong there; ``what`` is a sentence without its full stop."""
         return ModelError(f"'{self.file}', line {self.number}: {what}" + ("" if what.endswith(("?", ".")) else "."))
+
+    @contextmanager
+    def add_location(self) -> Iterator[None]:
+        """Add the file and the line to what is wrong with a part that is made inside."""
+        try:
+            yield
+        except ModelError as error:
+            raise self.wrong(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class SdfFrame:
     line: SdfLine
     pose: SdfPose
     attached_to: str
+    placement_frame: str = ""  # of a merged model: the frame that stands where the pose says
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,25 +94,23 @@ class _SdfBuilder:
         tree = find_spanning_tree(WORLD, [body.name for body in bodies], [c.edge for c in connections])
         if (floating_base or content.get("floating_base")) and not tree.roots:
             raise source.wrong(None, "its joints connect everything with the world, so no base can float")
-        with source.add_location():
-            joints = self._make_joints(connections, tree)
-            hinges = [c for i, c in enumerate(connections) if i not in tree.loops and c.type in ("revolute", "helical")]
-            couplings = [*find_mimics(frames, joints), *find_gears(frames, joints, hinges)]
-            closures = [connections[i].to_loop() for i in tree.loops]
+        joints = self._make_joints(connections, tree)
+        hinges = [c for i, c in enumerate(connections) if i not in tree.loops]
+        couplings = [*find_mimics(frames, joints), *find_gears(frames, hinges)]
+        closures = [connections[i].to_loop() for i in tree.loops]
         joints, couplings = fix_joints(joints, couplings, fixed_joints)
-        with source.add_location():
-            self.remarks.further += self.notes.sentences()
-            robot = Robot(
-                name=self.file.top.name,
-                format="SDFormat",
-                ground=WORLD,
-                bodies=bodies,
-                joints=joints,
-                loops=[loop for loop, _ in closures],
-                couplings=couplings,
-                bushings=[bushing for _, bushings in closures for bushing in bushings],
-                gravity=self.file.gravity,
-            )
+        self.remarks.further += self.notes.sentences()
+        robot = Robot(
+            name=self.file.top.name,
+            format="SDFormat",
+            ground=WORLD,
+            bodies=bodies,
+            joints=joints,
+            loops=[loop for loop, _ in closures],
+            couplings=couplings,
+            bushings=[bushing for _, bushings in closures for bushing in bushings],
+            gravity=self.file.gravity,
+        )
         return describe_robot(robot, self.parts, source, self.remarks), source
 
     def _make_bodies(self) -> list[Body]:
@@ -159,7 +157,8 @@ class _SdfBuilder:
                 where = f"the joint '{name}' between links that are static"
                 self.notes.left_out[where] = f"{where} (line {joint.line.number})"
             return []
-        ends = frames.place_in(name, parent), frames.place_in(name, child)
+        frame = frames.find_joint_frame(name)
+        ends = frames.place_in(frame, parent), frames.place_in(frame, child)
         if joint.type == "fixed":
             return [SdfConnection(name, joint, "fixed", parent, child, *ends)]
         needed = 2 if joint.type in ("universal", "revolute2") else 0 if joint.type == "ball" else 1

@@ -27,6 +27,7 @@ from fmilin.models.mechanism.sdf_elements import (
 SdfElement = SdfLink | SdfFrame | SdfJoint | SdfModel
 WORLD = "world"
 MODEL = "__model__"
+JOINT = "__joint__"  # in the name of the frame of a joint that is called as a link
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class SdfFrames:
         self.links: dict[str, tuple[SdfLink, SdfScope]] = {}
         self.joints: dict[str, tuple[SdfJoint, SdfScope]] = {}
         self._entries: dict[str, _SdfEntry] = {}
+        self._joint_frames: dict[str, str] = {}  # of joints that are called as a link
         self._poses: dict[str, Placement] = {WORLD: ORIGIN}
         self._open: list[str] = []  # frames that are being placed
         outside = SdfScope("", WORLD, is_static=False)
@@ -68,6 +70,8 @@ class SdfFrames:
         elements: list[SdfElement] = [*model.links, *model.frames, *model.joints, *model.models]
         for element in elements:
             name = scope.prefix + element.name
+            if isinstance(element, SdfJoint) and name in self.links and name not in self.joints:
+                self._joint_frames[name] = name = f"{name}::{JOINT}"  # up to 1.6 it may be called as a link
             if name in self._entries or element.name in (WORLD, MODEL):
                 raise element.line.wrong(
                     f"the name '{name}' is used twice or reserved: give each link, frame, joint and model its own"
@@ -81,7 +85,7 @@ class SdfFrames:
             if isinstance(element, SdfLink):
                 self.links[name] = element, scope
             elif isinstance(element, SdfJoint):
-                self.joints[name] = element, scope
+                self.joints[name.removesuffix(f"::{JOINT}")] = element, scope
 
     def find(self, name: str, scope: SdfScope, line: SdfLine) -> str:
         """Return the full name of what a file calls ``name`` in a scope."""
@@ -89,11 +93,17 @@ class SdfFrames:
             return WORLD
         if name == MODEL:
             return scope.frame
-        full = scope.prefix + name.removesuffix(f"::{MODEL}")
+        full = scope.prefix + name
+        if full not in self._entries:  # files that were flattened have frames of the name MODEL::__model__
+            full = full.removesuffix(f"::{MODEL}")
         if full not in self._entries:
             names = [other.removeprefix(scope.prefix) for other in self._entries if other.startswith(scope.prefix)]
             raise line.wrong(str(UnknownNameError.among(name, names, "a link, a frame, a joint or a model there")))
         return full
+
+    def find_joint_frame(self, joint: str) -> str:
+        """Return the full name of the frame of a joint."""
+        return self._joint_frames.get(joint, joint)
 
     def place(self, name: str) -> Placement:
         """Return where a frame stands in the world, all joints at zero."""
@@ -118,7 +128,7 @@ class SdfFrames:
             return unit(axis.xyz, "An axis")
         element, scope = self.joints[joint]
         frame = self.find(axis.expressed_in, scope, element.line)
-        return unit(self.place(joint).R.T @ self.place(frame).R @ np.array(axis.xyz), "An axis")
+        return unit(self.place(self.find_joint_frame(joint)).R.T @ self.place(frame).R @ np.array(axis.xyz), "An axis")
 
     def find_body(self, name: str) -> str:
         """Return the link that a frame belongs to, or the world."""
@@ -163,9 +173,9 @@ class SdfFrames:
         """Return a frame in that of its pose: a model by where its placement frame is to be."""
         entry = self._entries[name]
         placement = entry.element.pose.placement
-        if not isinstance(entry.element, SdfModel) or not entry.element.placement_frame or entry.inner is None:
+        if not isinstance(entry.element, SdfModel | SdfFrame) or not entry.element.placement_frame:
             return placement
-        within, frame = ORIGIN, self.find(entry.element.placement_frame, entry.inner, entry.element.line)
+        within, frame = ORIGIN, self.find(entry.element.placement_frame, entry.inner or entry.scope, entry.element.line)
         for _ in range(len(self._entries)):
             if frame == name:
                 return placement.then(within.invert())

@@ -27,7 +27,11 @@ def find_included_file(uri: str, line: SdfLine) -> Path:
     folder = line.file.parent
     if scheme == "file":
         rest = unquote(urlparse(uri).path)
-    candidates = _list_candidates(rest, folder) if scheme in ("model", "package") else iter([folder / rest])
+    candidates = (
+        _list_candidates(rest, folder)
+        if scheme in ("model", "package")
+        else iter([folder / rest, *_list_candidates(rest, folder)])
+    )
     for candidate in candidates:
         if path_exists(candidate):
             return _open_folder(candidate, line) if candidate.is_dir() else _require_sdf(candidate, line)

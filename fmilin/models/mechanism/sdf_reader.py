@@ -18,6 +18,7 @@ from fmilin.models.mechanism.sdf_elements import (
     SdfNotes,
 )
 from fmilin.models.mechanism.sdf_include import find_included_file
+from fmilin.models.mechanism.sdf_merge import list_merged_parts
 from fmilin.models.mechanism.sdf_values import (
     ORIGIN_POSE,
     find_line,
@@ -140,7 +141,11 @@ class SdfReader:
             if child.tag in readers and not (kind == "world" and child.tag == "link"):
                 parts[child.tag].append(readers[child.tag](child, path))
             elif child.tag == "include" and (included := self._include(child, path)) is not None:
-                parts["model"].append(included)
+                if child.get("merge", "false").strip().lower() in ("true", "1"):
+                    for part, elements in list_merged_parts(included, in_world=kind == "world").items():
+                        parts[part] += elements
+                else:
+                    parts["model"].append(included)
             elif child.tag == "plugin":
                 self._plugin(child, path)
         static = find_only(element, "static", path)
@@ -165,8 +170,6 @@ class SdfReader:
         uri = find_only(element, "uri", path)
         if uri is None:
             raise line.wrong("<include> needs a <uri>")
-        if element.get("merge", "false").strip().lower() in ("true", "1"):
-            raise line.wrong("<include merge='true'> is not read: include the model without 'merge'")
         file = find_included_file((uri.text or "").strip(), line)
         if len(self._open) > MAX_INCLUDE_DEPTH or file.resolve() in (other.resolve() for other in self._open):
             raise line.wrong(f"'{file}' includes itself")

@@ -238,3 +238,47 @@ def test_a_mechanism_file_names_a_robot_in_sdformat(tmp_path: Path) -> None:
     assert isinstance(crank, Mechanism)
     assert dict(zip(crank.states.names, crank.start.states, strict=True))["b.q"] == pytest.approx(-0.3, rel=1e-9)
     assert crank.description.gravity == (0, 0, -1.62)
+
+
+def test_a_slider_crank_has_its_closed_form(tmp_path: Path) -> None:
+    """The kinetic energy is M(q) v^2 / 2, v the speed of the crank; the rod turns by beta(q)."""
+    r, rod, q = 0.3, 1.0, 0.7
+    beta = np.arcsin(r * np.sin(q) / rod)
+    turned = f"<pose>{r * np.cos(q)} 0 {r * np.sin(q)} 0 {beta} 0</pose>"
+    piston = f"<pose>{r * np.cos(q) + rod * np.cos(beta)} 0 0 0 0 0</pose>"
+    text = model(
+        link("crank", f"<pose>0 0 0 0 {-q} 0</pose>", mass=2.0, moments="0.1 0.2 0.1"),
+        link("rod", turned, mass=1.5, center="0.5 0 0", moments="0.1 0.3 0.1"),
+        link("piston", piston, mass=4.0),
+        joint("a", "revolute", "world", "crank", "0 -1 0", dynamics="<damping>0.1</damping>"),
+        joint("b", "revolute", "crank", "rod", "0 1 0", dynamics="<damping>0</damping>", more="<pose/>"),
+        joint("c", "revolute", "rod", "piston", "0 1 0"),
+        joint("slide", "prismatic", "world", "piston", "1 0 0", dynamics="<damping>7</damping>"),
+    )
+    crank = load_sdf(tmp_path, text)
+    (loop,) = crank.description.loops
+    turn = r * np.cos(q) / (rod * np.cos(beta))  # of beta by q
+    stroke = -r * np.sin(q) - rod * np.sin(beta) * turn
+    middle = -r * np.sin(q) - rod / 2 * np.sin(beta) * turn, r * np.cos(q) - rod / 2 * np.cos(beta) * turn
+    M = 0.2 + 0.3 * turn**2 + 1.5 * (middle[0] ** 2 + middle[1] ** 2) + 4 * stroke**2
+    linear = fl.linearize(crank, independent=["a.q"], inputs=["a.torque"])
+    assert loop.name == "c"  # the joint without a damper
+    assert linear.B[1, 0] == pytest.approx(1 / M, rel=1e-12)
+    assert linear.A[1, 1] == pytest.approx(-(0.1 + 7 * stroke**2) / M, rel=1e-11)
+
+
+def test_a_wheel_in_a_file_beside(tmp_path: Path) -> None:
+    """A coin that rolls upright: four degrees of freedom for speeds, as in a mechanism file with the same coin."""
+    wheel = '[[wheel]]\nname = "contact"\nbody = "coin"\nradius = 0.5\naxis = [0, 1, 0]\n'
+    written(tmp_path / "robot.fmilin.toml", wheel)
+    coin = link("coin", "<pose>0 0 0.5 0 0 0</pose>", mass=2.0, moments="0.125 0.25 0.125")
+    robot = load_sdf(tmp_path, model(coin))
+    body = '[[body]]\nname = "coin"\nmass = 2\ninertia = [0.125, 0.25, 0.125]\n'
+    free = '[[joint]]\nname = "floating_base"\ntype = "free"\nparent = "ground"\nchild = "coin"\n'
+    start = "position = [0, 0, 0.5, 1, 0, 0, 0]\n"
+    same = Mechanism.from_toml(written(tmp_path / "coin.toml", body + free + start + wheel))
+    values = {"floating_base.wy": 3.0, "floating_base.vx": 1.5}
+    one, other = (fl.linearize(m, fl.operating_point(m, values)) for m in (robot, same))
+    assert one.states.names == other.states.names
+    np.testing.assert_allclose(one.A, other.A, rtol=1e-12, atol=1e-12)
+    assert len(one.A) == 8
