@@ -15,8 +15,9 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from fmilin.errors import UsageError
-from fmilin.numerics.delay_eigenvalues import find_rightmost_eigenvalues, require_retarded
+from fmilin.numerics.delay_eigenvalues import find_rightmost_eigenvalues
 from fmilin.numerics.delay_form import Complex, DelayForm
+from fmilin.numerics.delay_loops import require_retarded
 from fmilin.signals import FloatArray
 
 GRID_DECADES = 6.0  # below the slowest corner at which the grid begins

@@ -10,8 +10,9 @@ from fmilin.linear_model.model import DEFAULT_EIGENVALUE_COUNT, DelayedLinearMod
 from fmilin.linear_model.modes import Mode, Modes, compute_shape, slowness
 from fmilin.linear_model.stability import SAFETY_FACTOR, Stability, judge_stability
 from fmilin.numerics.delay_counts import count_eigenvalues_right_of
-from fmilin.numerics.delay_eigenvalues import find_rightmost_eigenvalues, list_loop_parts
+from fmilin.numerics.delay_eigenvalues import find_rightmost_eigenvalues
 from fmilin.numerics.delay_form import DelayForm
+from fmilin.numerics.delay_loops import list_loop_parts
 from fmilin.signals import FloatArray
 
 JUDGED_EIGENVALUE_COUNT = 12  # rightmost eigenvalues that decide about stability
@@ -33,6 +34,9 @@ def judge_delayed_stability(form: DelayForm) -> Stability:
     worst = complex(s[np.argmax(s.real)])
     rightmost = f"the rightmost eigenvalue of the loops with delays is {_format(worst)} 1/s"
     if unstable:
+        counted = count_eigenvalues_right_of(form, 0.0) if unstable == len(s) else None  # there may be more
+        if counted is not None:
+            unstable = max(unstable, counted - int(np.count_nonzero(free.eigenvalues.real > 0)))
         stable, text = False, f"unstable: {unstable} of the eigenvalues of the loops with delays grow; {rightmost}"
     elif free.stable is False:
         stable, text = False, free.text

@@ -3,8 +3,9 @@
 The history of each delayed signal obeys a transport equation. Collocated at Chebyshev nodes it makes a matrix of which
 the eigenvalues approximate those of the infinitesimal generator (Breda, Maset and Vermiglio, SIAM J. Sci. Comput. 27,
 2005). Newton's method on the characteristic equation corrects each of them to rounding; a second, finer mesh must lead
-to the same ones, and the argument principle counts them. Only delays on a loop matter, and each strongly connected part
-of the system has eigenvalues of its own.
+to the same ones, and the argument principle must count as many. Where it counts more, Newton's method from many points
+of a vertical line must find them. Only delays on a loop matter, and each strongly connected part of the system has
+eigenvalues of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.errors import NumericalError, UsageError
-from fmilin.numerics.components import strong_components
-from fmilin.numerics.decompositions import compute_balancing_scales
+from fmilin.errors import NumericalError
+from fmilin.numerics.delay_counts import count_in_part, search_eigenvalues
 from fmilin.numerics.delay_form import Complex, DelayForm
+from fmilin.numerics.delay_loops import balance_form, list_loop_parts, require_retarded
 from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
 from fmilin.signals import FloatArray
-from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS
 
 FIRST_NODE_COUNT = 24  # of the coarsest mesh of a delay
@@ -33,6 +33,7 @@ NEWTON_TOLERANCE = 4.0  # times eps, relative to the eigenvalue: a step that end
 SAME_ROOT_DISTANCE = 1e-6  # relative to the size of the eigenvalue, within which results of Newton's method are one
 CANDIDATE_FACTOR = 1.6  # more candidates than eigenvalues are corrected: the rightmost ones of a mesh may be wrong
 ROUNDING_FACTOR = 8.0  # backward error of F(s) v = 0 in units of eps times its entries
+LINE_DISTANCE = 0.02  # of the line on which eigenvalues are counted, relative to the size of the last one
 CIRCLE_POINT_COUNT = 96  # at which the determinant is evaluated to count the eigenvalues in a circle
 LARGEST_CIRCLE_FACTOR = 0.4  # a circle around an eigenvalue, relative to the distance of the next one
 
@@ -44,41 +45,6 @@ class DelayEigenvalues(NamedTuple):
     errors: FloatArray  # how far each may be off
     from_delays: NDArray[np.bool_]  # whether an eigenvalue belongs to a loop with a delay
     is_complete: bool  # whether there are no others: no delay is on a loop
-
-
-@dataclass(frozen=True, eq=False)
-class LoopPart:
-    """A strongly connected part of a system: its states, and the channels of delays on its loops."""
-
-    states: list[int]
-    channels: list[int]
-
-
-def list_loop_parts(form: DelayForm) -> list[LoopPart]:
-    """Return the strongly connected parts of a system that have eigenvalues."""
-    n = len(form.A)
-    pattern = form.loop != 0
-    parts = []
-    for part in strong_components(pattern):
-        states = [int(i) for i in part if i < n]
-        channels = [int(i) - n for i in part if i >= n]
-        is_open = len(part) == 1 and channels and not pattern[part[0], part[0]]
-        if not is_open:
-            parts.append(LoopPart(states, channels))
-    return parts
-
-
-def require_retarded(form: DelayForm) -> None:
-    """Raise UsageError for a neutral system."""
-    channels = form.find_neutral_channels()
-    if channels:
-        seconds = ", ".join(f"{form.delays[i]:g} s" for i in channels)
-        raise UsageError(
-            f"The system is neutral: the delays of {seconds} lie on a loop without a state, so that infinitely many "
-            "eigenvalues lie near a vertical line and jumps never become smooth. Eigenvalues and time responses are "
-            "those of retarded systems: put a filter or an actuator with a state into the loop. Its frequency response "
-            "is exact as it is."
-        )
 
 
 def find_rightmost_eigenvalues(form: DelayForm, count: int) -> DelayEigenvalues:
@@ -156,26 +122,6 @@ def differentiate_chebyshev(count: int) -> tuple[FloatArray, FloatArray]:
 # -- one strongly connected part -------------------------------------------------------------------------------------
 
 
-def balance_form(form: DelayForm) -> DelayForm:
-    """Return an autonomous form with scaled states and channels, so that rows and columns are of like size."""
-    n = len(form.A)
-    scales = compute_balancing_scales(form.loop)
-    loop = form.loop * scales / scales[:, None]
-    return DelayForm(
-        A=loop[:n, :n],
-        B1=form.B1,
-        B2=loop[:n, n:],
-        C1=form.C1,
-        C2=loop[n:, :n],
-        D11=form.D11,
-        D12=form.D12,
-        D21=form.D21,
-        D22=loop[n:, n:],
-        delays=form.delays,
-        errors=form.errors * scales / scales[:, None],
-    )
-
-
 def _find_of_block(form: DelayForm, count: int) -> tuple[Complex, FloatArray]:
     """Return the rightmost eigenvalues of one part; two meshes must agree."""
     form = balance_form(form)
@@ -187,15 +133,64 @@ def _find_of_block(form: DelayForm, count: int) -> tuple[Complex, FloatArray]:
         roots = _correct(form, candidates, count, previous)
         enough = min(count, len(roots))  # where delays cancel, the spectrum is finite
         if previous is not None and (enough == count or len(previous) == enough) and _agree(roots, previous, enough):
-            values = roots[:enough] if len(roots) <= enough else roots[: _end_of_pair(roots, enough)]
-            errors = _estimate_errors(form, roots)[: len(values)]
-            return values, errors
+            end = enough if len(roots) <= enough else _end_of_pair(roots, enough)
+            line, expected = _choose_line(form, roots, end)
+            counted = count_in_part(form, line)
+            if counted == expected:
+                return roots[:end], _estimate_errors(form, roots)[:end]
+            if counted is not None and counted > expected:  # meshes that resolve no high frequency agree on low ones
+                found = _search(form, line, roots[:expected], counted, count)
+                if found is not None:
+                    return found
         previous = roots
         N = int(MESH_GROWTH_FACTOR * N) + 1
+    if len(previous) >= count:
+        line, expected = _choose_line(form, previous, _end_of_pair(previous, count))
+        counted = count_in_part(form, line)
+        found = None if counted is None else _search(form, line, previous[:expected], counted, count)
+        if found is not None:
+            return found
     raise NumericalError(
         f"The {count} rightmost eigenvalues of the system with delays did not converge with {N} nodes for each delay: "
-        "delays and time constants are too far apart. Ask for fewer eigenvalues, or use lin.pade(order)."
+        "delays and time constants are too far apart. Use lin.pade(order), or count_eigenvalues_right_of(0.0) alone."
     )
+
+
+def _choose_line(form: DelayForm, roots: Complex, count: int) -> tuple[float, int]:
+    """Return a line in a gap of the real parts behind ``count`` roots, and how many roots are right of it."""
+    for k in range(count, len(roots)):
+        gap = float(roots[k - 1].real - roots[k].real)
+        size = _size(form, complex(roots[k - 1]))
+        if gap > 4 * SAME_ROOT_DISTANCE * size:
+            return float(roots[k - 1].real) - min(gap / 2, LINE_DISTANCE * size), k
+    return float(roots[-1].real) - LINE_DISTANCE * SAME_ROOT_DISTANCE**0.5 * _size(form, complex(roots[-1])), len(roots)
+
+
+def _search(form: DelayForm, line: float, roots: Complex, total: int, count: int) -> tuple[Complex, FloatArray] | None:
+    """Return ``count`` rightmost eigenvalues and their errors; None where not all right of a line are found.
+
+    ``roots`` are known, and ``total`` is how many there are.
+    """
+    extended = roots.tolist()
+    for start in search_eigenvalues(form, line).tolist():
+        near = np.abs(np.array(extended) - start) <= _same_distance(form, start)
+        if start.real > line and start.imag >= 0 and not near.any():
+            is_real = start.imag <= _same_distance(form, start)
+            extended += [complex(start.real, 0.0)] if is_real else [start, start.conjugate()]
+    if len(extended) != total:
+        return None
+    values = np.array(extended, dtype=np.complex128)
+    values = values[np.lexsort((values.imag, -values.real))][: int(CANDIDATE_FACTOR * count) + 4]
+    corrected: list[complex] = []
+    for value in values.tolist():
+        root = value if value in roots else _solve_newton(form, complex(value.real, abs(value.imag)))
+        if root is None:
+            return None
+        corrected.append(root if value in roots or value.imag >= 0 else root.conjugate())
+    found = np.array(corrected, dtype=np.complex128)
+    found = found[np.lexsort((found.imag, -found.real))]
+    end = _end_of_pair(found, count)
+    return found[:end], _estimate_errors(form, found)[:end]
 
 
 def _agree(roots: Complex, reference: Complex, count: int) -> bool:
@@ -268,7 +263,7 @@ def _solve_newton(form: DelayForm, s: complex) -> complex | None:
         F = form.evaluate_loop(np.array([s]))[0]
         bordered = np.zeros((len(v) + 1, len(v) + 1), dtype=np.complex128)
         bordered[:-1, :-1] = F
-        bordered[:-1, -1] = form.differentiate_loop(s) @ v
+        bordered[:-1, -1] = form.differentiate_loop(np.array([s]))[0] @ v
         bordered[-1, :-1] = v.conj()
         try:
             change = np.linalg.solve(bordered, np.append(-F @ v, 0.0))
@@ -297,7 +292,10 @@ def _convert_vector(form: DelayForm, v: Complex, s: complex) -> Complex:
     """Return an approximate null vector over the columns that hold at ``s``: w = E z."""
     n = len(form.A)
     v = v.copy()
-    v[n:] *= np.exp(s * form.delays) if s.real >= 0 else np.exp(-s * form.delays)
+    exponents = s * form.delays if s.real >= 0 else -s * form.delays
+    largest = float(exponents.real.max(initial=0.0))  # against overflow: the length of v is free
+    v[:n] *= np.exp(-largest)
+    v[n:] *= np.exp(exponents - largest)
     return np.asarray(v / np.linalg.norm(v))
 
 
@@ -333,7 +331,7 @@ def _estimate_errors(form: DelayForm, values: Complex) -> FloatArray:
         F = form.evaluate_loop(np.array([value]))[0]
         U, _, Vh = np.linalg.svd(F)
         u, v = U[:, -1].conj(), Vh[-1].conj()
-        slope = abs(u @ form.differentiate_loop(value) @ v)
+        slope = abs(u @ form.differentiate_loop(np.array([value]))[0] @ v)
         moved = float(np.abs(u) @ bound @ np.abs(v)) + abs(complex(u @ F @ v))
         separations = distances[distances > _same_distance(form, value)]
         largest = LARGEST_CIRCLE_FACTOR * float(separations.min(initial=_size(form, value)))

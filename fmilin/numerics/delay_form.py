@@ -169,26 +169,43 @@ class DelayForm:
         F[:, diagonal, diagonal] += np.where(right[:, None], 1.0, decay)
         return F
 
-    def differentiate_loop(self, s: complex) -> Complex:
-        """Return dF/ds at a point, shape (n + m, n + m)."""
+    def differentiate_loop(self, points: Complex) -> Complex:
+        """Return dF/ds, shape (k, n + m, n + m)."""
+        points = np.asarray(points, dtype=np.complex128)
         n, m = len(self.A), len(self.delays)
-        slope = np.zeros((n + m, n + m), dtype=np.complex128)
-        slope[:n, :n] = np.eye(n)
-        if s.real >= 0:
-            factors = self.delays * np.exp(-s * self.delays)
-            slope[:n, n:] = self.B2 * factors
-            slope[n:, n:] = self.D22 * factors
-        else:
-            slope[n:, n:] = np.diag(self.delays * np.exp(s * self.delays))
+        right = points.real >= 0
+        exponent = points[:, None] * self.delays
+        factors = self.delays * np.exp(np.where(right[:, None], -exponent, exponent))
+        on_w = np.where(right[:, None], factors, 0.0)
+        slope = np.zeros((len(points), n + m, n + m), dtype=np.complex128)
+        slope[:, :n, :n] = np.eye(n)
+        slope[:, :n, n:] = self.B2 * on_w[:, None, :]
+        slope[:, n:, n:] = self.D22 * on_w[:, None, :]
+        diagonal = np.arange(n, n + m)
+        slope[:, diagonal, diagonal] += np.where(right[:, None], 0.0, factors)
         return slope
 
     def compute_characteristic_phases(self, points: Complex) -> FloatArray:
         """Return the arguments of det [[s I - A, -B2 E], [-C2, I - D22 E]], shape (k,)."""
-        signs, _ = np.linalg.slogdet(self.evaluate_loop(points))
-        phases = np.angle(signs)
+        phases = np.empty(len(points))
+        step = max(1, NUMBERS_PER_BATCH // max(1, len(self.A) + len(self.delays)) ** 2)
+        for first in range(0, len(points), step):
+            signs, _ = np.linalg.slogdet(self.evaluate_loop(points[first : first + step]))
+            phases[first : first + step] = np.angle(signs)
         is_left = points.real < 0  # there the columns are those of w: the determinant has the factor exp(s tau)
         phases[is_left] -= points.imag[is_left] * self.delays.sum()
-        return np.asarray(phases)
+        return phases
+
+    def compute_logarithmic_slopes(self, points: Complex) -> Complex:
+        """Return d/ds log det [[s I - A, -B2 E], [-C2, I - D22 E]], shape (k,). LinAlgError at an eigenvalue."""
+        slopes = np.empty(len(points), dtype=np.complex128)
+        step = max(1, NUMBERS_PER_BATCH // max(1, len(self.A) + len(self.delays)) ** 2)
+        for first in range(0, len(points), step):
+            s = points[first : first + step]
+            ratio = np.linalg.solve(self.evaluate_loop(s), self.differentiate_loop(s))
+            slopes[first : first + step] = np.trace(ratio, axis1=1, axis2=2)
+        slopes[points.real < 0] -= self.delays.sum()  # of the factor exp(s tau)
+        return slopes
 
     def _join(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         B = np.hstack((self.B1, self.B2))

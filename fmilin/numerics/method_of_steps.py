@@ -17,8 +17,9 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 
 from fmilin.errors import NumericalError
-from fmilin.numerics.delay_eigenvalues import differentiate_chebyshev, require_retarded
+from fmilin.numerics.delay_eigenvalues import differentiate_chebyshev
 from fmilin.numerics.delay_form import DelayForm
+from fmilin.numerics.delay_loops import require_retarded
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 

@@ -12,7 +12,7 @@ from fmilin.errors import UsageError, cut_list
 from fmilin.linear_model.delayed import get_form
 from fmilin.linear_model.model import DEFAULT_EIGENVALUE_COUNT, DelayedLinearModel, LinearModel
 from fmilin.linear_model.modes import cluster_modes
-from fmilin.numerics.delay_eigenvalues import list_loop_parts
+from fmilin.numerics.delay_loops import list_loop_parts
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label, plain
 from fmilin.report.linear_pictures import rays

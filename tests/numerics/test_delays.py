@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import lambertw
 
 from fmilin.errors import UsageError
+from fmilin.linear_model.delay_spectrum import judge_delayed_stability
 from fmilin.numerics.delay_counts import count_eigenvalues_right_of
 from fmilin.numerics.delay_eigenvalues import find_rightmost_eigenvalues
 from fmilin.numerics.delay_form import DelayForm
@@ -66,6 +67,49 @@ def test_rightmost_eigenvalues_of_a_scalar_equation_are_lamberts(a: float, b: fl
     assert (distances <= 1e-12).all()
     assert (distances <= result.errors).all()
     assert np.unique(np.abs(result.values[:, None] - rightmost).argmin(axis=1)).size == len(result.values)
+
+
+def make_resonance(w0: float, damping: float, peak: float) -> DelayForm:
+    """Return a slow lag beside a resonance, closed by a delay of 1 s."""
+    A = np.array([[-1.0, 0, 0], [0, 0, 1], [0, -(w0**2), -2 * damping * w0]])
+    zero = np.zeros((1, 1))
+    B, C = np.array([[1.0], [0], [1]]), np.array([[-0.5, 0, 2 * peak * damping * w0]])
+    return DelayForm(A, B, B, C, C, zero, zero, zero, zero, np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("w0", "damping", "peak", "unstable"), [(1000.0, 0.1, 2.0, 112), (500.0, 0.05, 3.0, 46), (200.0, 0.002, 0.6, 0)]
+)
+def test_rightmost_eigenvalues_of_high_frequency_are_found(
+    w0: float, damping: float, peak: float, unstable: int
+) -> None:
+    form = make_resonance(w0, damping, peak)
+    s = 0.5 + 1j * np.linspace(0.5 * w0, 1.5 * w0, 1200)  # Newton's method on the scalar characteristic equation
+    width = 2 * damping * w0
+    with np.errstate(all="ignore"):  # some starts run away
+        for _ in range(40):
+            quadratic = s**2 + width * s + w0**2
+            G = -0.5 / (s + 1) + peak * width * s / quadratic
+            slope = 0.5 / (s + 1) ** 2 + peak * width * (w0**2 - s**2) / quadratic**2
+            step = (np.exp(s) - G) / (np.exp(s) - slope)
+            s -= step
+        rightmost = complex(s[np.argmax(np.where(np.abs(step) < 1e-9, s.real, -np.inf))])
+    values = find_rightmost_eigenvalues(form, 4).values
+    assert len(values) == 4
+    assert abs(values[-1] - complex(rightmost.real, abs(rightmost.imag))) < 1e-11 * w0
+    assert count_eigenvalues_right_of(form, 0.0) == unstable
+    assert judge_delayed_stability(form).unstable == unstable
+
+
+def test_counts_of_stiff_systems_need_no_fine_grid() -> None:
+    # 1/(1 + s/1e7) behind the delayed integrator: the count of its slow eigenvalues, to five digits of the fast pole
+    A, B = np.array([[0.0, 1.0], [0.0, -1e7]]), np.array([[0.0], [1e7]])
+    C, zero = np.array([[-2.0, 0.0]]), np.zeros((1, 1))
+    form = DelayForm(A, B, B, C, C, zero, zero, zero, zero, np.ones(1))
+    values = find_rightmost_eigenvalues(form, 6).values
+    lambert = np.array([lambertw(-2.0, k) for k in (-3, -2, -1, 0, 1, 2)])
+    assert np.abs(values[:, None] - lambert).min(axis=1).max() < 1e-5
+    assert count_eigenvalues_right_of(form, float(values.real.min()) - 1e-3) == 6
 
 
 def test_a_double_eigenvalue_comes_twice_with_an_honest_error() -> None:
