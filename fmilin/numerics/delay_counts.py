@@ -134,13 +134,13 @@ def search_eigenvalues(form: DelayForm, abscissa: float) -> Complex:
         s = s[stays & ~has_converged]
         if not len(s):
             break
-    found = np.sort_complex(np.array(done, dtype=np.complex128))
-    is_new = np.abs(np.diff(found, prepend=np.inf)) > SEARCH_TOLERANCE * (np.abs(found) + 1.0 / total)
-    return np.asarray(found[is_new])
+    points = np.sort_complex(np.array(done, dtype=np.complex128))
+    is_new = np.abs(np.diff(points, prepend=np.inf)) > SEARCH_TOLERANCE * (np.abs(points) + 1.0 / total)
+    return np.asarray(points[is_new])
 
 
 def bound_frequency(form: DelayForm, abscissa: float) -> float:
-    """Return a frequency beyond which the spectral radius of P22 E is below 1 on a vertical line; inf if none is found.
+    """Return a frequency beyond which the spectral radius of P22 E is below 1 on a vertical line; inf if there is none.
 
     |P22| is bounded by the residues at the poles of A over their distances, and by the norm of A.
     """

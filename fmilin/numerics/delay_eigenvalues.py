@@ -139,17 +139,17 @@ def _find_of_block(form: DelayForm, count: int) -> tuple[Complex, FloatArray]:
             if counted == expected:
                 return roots[:end], _estimate_errors(form, roots)[:end]
             if counted is not None and counted > expected:  # meshes that resolve no high frequency agree on low ones
-                found = _search(form, line, roots[:expected], counted, count)
-                if found is not None:
-                    return found
+                results = _search(form, line, roots[:expected], counted, count)
+                if results is not None:
+                    return results
         previous = roots
         N = int(MESH_GROWTH_FACTOR * N) + 1
     if len(previous) >= count:
         line, expected = _choose_line(form, previous, _end_of_pair(previous, count))
         counted = count_in_part(form, line)
-        found = None if counted is None else _search(form, line, previous[:expected], counted, count)
-        if found is not None:
-            return found
+        results = None if counted is None else _search(form, line, previous[:expected], counted, count)
+        if results is not None:
+            return results
     raise NumericalError(
         f"The {count} rightmost eigenvalues of the system with delays did not converge with {N} nodes for each delay: "
         "delays and time constants are too far apart. Use lin.pade(order), or count_eigenvalues_right_of(0.0) alone."
@@ -187,10 +187,10 @@ def _search(form: DelayForm, line: float, roots: Complex, total: int, count: int
         if root is None:
             return None
         corrected.append(root if value in roots or value.imag >= 0 else root.conjugate())
-    found = np.array(corrected, dtype=np.complex128)
-    found = found[np.lexsort((found.imag, -found.real))]
-    end = _end_of_pair(found, count)
-    return found[:end], _estimate_errors(form, found)[:end]
+    eigenvalues = np.array(corrected, dtype=np.complex128)
+    eigenvalues = eigenvalues[np.lexsort((eigenvalues.imag, -eigenvalues.real))]
+    end = _end_of_pair(eigenvalues, count)
+    return eigenvalues[:end], _estimate_errors(form, eigenvalues)[:end]
 
 
 def _agree(roots: Complex, reference: Complex, count: int) -> bool:
