@@ -28,7 +28,7 @@ SEARCH_ITERATIONS = 25
 SEARCH_TOLERANCE = 1e-6  # of Newton's last step, relative to the eigenvalue
 MAX_SEARCH_POINTS = 20_000
 POLE_OFFSETS = np.sinh(np.linspace(-6.0, 6.0, 13))  # of points around a pole, relative to its distance from the line
-SMALL_LOOP = 0.9  # the spectral radius of P22 E that ends the grid
+SMALL_LOOP_RADIUS = 0.9  # the spectral radius of P22 E that ends the grid
 MAX_FREQUENCY_DOUBLINGS = 120
 MAX_COUNT_ERROR = 0.1  # between the number of turns and a whole number: more is rounding
 
@@ -161,7 +161,7 @@ def bound_frequency(form: DelayForm, abscissa: float) -> float:
         if frequency > norm:
             bound = np.fmin(bound, by_norm / (frequency - norm))
         P22 = (np.abs(form.D22) + bound) * growth
-        return bool(np.isfinite(P22).all()) and float(np.abs(np.linalg.eigvals(P22)).max(initial=0.0)) < SMALL_LOOP
+        return bool(np.isfinite(P22).all()) and float(np.abs(np.linalg.eigvals(P22)).max(initial=0.0)) < SMALL_LOOP_RADIUS
 
     frequency = 1.0 / float(form.delays.sum())
     for _ in range(MAX_FREQUENCY_DOUBLINGS):
