@@ -161,7 +161,9 @@ def bound_frequency(form: DelayForm, abscissa: float) -> float:
         if frequency > norm:
             bound = np.fmin(bound, by_norm / (frequency - norm))
         P22 = (np.abs(form.D22) + bound) * growth
-        return bool(np.isfinite(P22).all()) and float(np.abs(np.linalg.eigvals(P22)).max(initial=0.0)) < SMALL_LOOP_RADIUS
+        if not np.isfinite(P22).all():
+            return False
+        return float(np.abs(np.linalg.eigvals(P22)).max(initial=0.0)) < SMALL_LOOP_RADIUS
 
     frequency = 1.0 / float(form.delays.sum())
     for _ in range(MAX_FREQUENCY_DOUBLINGS):
