@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = {"fmilin": ROOT, "fmilin_mujoco": ROOT / "adapters/mujoco", "fmilin_pinocchio": ROOT / "adapters/pinocchio"}
 INSTALLED_AS = {"PIL": "pillow", "mpl_toolkits": "matplotlib", "pinocchio": "pin"}
 """Packages by what is imported, where that has another name."""
-FOR_USERS = ("families", "wrap", "cross", "explore", "robust")
+FOR_USERS = ("families", "wrap", "cross", "explore", "robust", "mcp")
 """Extras whose packages are imported when they are installed."""
 
 

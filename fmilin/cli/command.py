@@ -133,13 +133,15 @@ class Command(click.Command):
             elif isinstance(parameter.type, click.Path):
                 inputs += values
             elif parameter.name == "model":
-                inputs += [file for v in values for file in _list_files(str(v), constraints=self.reads_constraints)]
+                inputs += [
+                    file for v in values for file in list_model_files(str(v), constraints=self.reads_constraints)
+                ]
         ctx.meta[INPUTS] = inputs
         require_apart(outputs)
         return super().invoke(ctx)
 
 
-def _list_files(model: str, *, constraints: bool) -> Iterable[Path]:
+def list_model_files(model: str, *, constraints: bool = True) -> Iterable[Path]:
     """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, maybe with constraints."""
     for part in dict.fromkeys((model, *model.split(":"))):
         path = Path(part)

@@ -214,6 +214,7 @@ class DerivedOption(click.Option):
         names: Sequence[str],
         *,
         keyword: str,
+        kind: Kind,
         is_of_commands_only: bool,
         group: str,
         old_flags: tuple[str, ...],
@@ -224,6 +225,7 @@ class DerivedOption(click.Option):
     ) -> None:
         super().__init__(names, **more)
         self.keyword = keyword
+        self.kind = kind
         self.is_of_commands_only = is_of_commands_only
         self.group = group
         self.old_flags = old_flags
@@ -330,6 +332,7 @@ def _make_option(
         name,
         cls=DerivedOption,
         keyword=description.keyword,
+        kind=description.kind,
         is_of_commands_only=isinstance(described, CommandLineOption),
         group=description.group,
         old_flags=description.old_options,

@@ -99,6 +99,7 @@ COMMANDS = {
     "verify": "A linear model against the nonlinear one.",
     "audit": "Check every number of a result by a second way.",
     "plot": "Pictures of linear models, families and mechanisms.",
+    "mcp": "Commands as tools for programs that reason.",
     "explore": "A page with sliders, in the browser.",
     "report": "A linear model or a family as one page.",
     "spectrum": "A few eigenvalues of a large constrained system.",
@@ -109,6 +110,15 @@ COMMANDS = {
     "examples": "List the examples, and copy one.",
 }
 """Each is the module of that name beside this one, with a click command ``command``."""
+
+EXIT_STATUSES = {
+    0: "done",
+    2: "the command line is wrong",
+    3: "the model cannot be read or fails to initialize",
+    4: "the constraints are wrong",
+    5: "numerical failure",
+    6: "the model crashed, hung or was killed, or the --deadline passed",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -171,9 +181,7 @@ class _CommandGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     help="Correct linear models of constrained dynamic systems: FMUs and mechanisms with more states than degrees of "
     "freedom.",
-    epilog="Exit status: 0 done; 2 the command line is wrong; 3 the model cannot be read or fails to initialize; 4 "
-    "the constraints are wrong; 5 numerical failure; 6 the model crashed, hung or was killed, or the --deadline "
-    "passed.",
+    epilog=f"Exit status: {'; '.join(f'{status} {meaning}' for status, meaning in EXIT_STATUSES.items())}.",
 )
 @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version and end.")
 def program() -> None:

@@ -121,7 +121,7 @@ def load_request(source: str | Path, request: Loading, at: PointRequest | None =
     if chosen is not None:  # it knows its options
         return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), request, at)
     _require_options(text, request)
-    if _is_python(text):
+    if is_python(text):
         return _as_requested(lambda: model_in_python(text), request, at)
     if Path(text).suffix.lower() == ".fmu":
         return _from_fmu(Path(text), request, at)
@@ -140,14 +140,15 @@ def _require_options(text: str, request: Loading) -> None:
         if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
             raise UsageError(f"'{text}' is not a URDF or SDFormat file read by fmilin: it has no {what}.")
-        if name in ("keyframe", "library") and (reader is not None or is_fmu or _is_python(text)):
+        if name in ("keyframe", "library") and (reader is not None or is_fmu or is_python(text)):
             what = (
                 "an MJCF file: it has no keyframes" if name == "keyframe" else "a Modelica file: it needs no libraries"
             )
             raise UsageError(f"'{text}' is not {what}. Leave the option out, or load another file.")
 
 
-def _is_python(text: str) -> bool:
+def is_python(text: str) -> bool:
+    """Whether a source without the name of an adapter is an object of a Python file or package."""
     return names_python(text) and not member_of(Path(text))[1]
 
 

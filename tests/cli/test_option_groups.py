@@ -92,4 +92,4 @@ def test_options_that_python_has_say_the_same_on_the_command_line(name: str) -> 
         assert option.group in {d.group for d in same}
         assert set(option.old_flags) <= {old for d in same for old in d.old_options}
         compared += 1
-    assert compared or name in {"convert", "adapters", "demo", "examples"}
+    assert compared or name in {"convert", "adapters", "demo", "examples", "mcp"}

@@ -1,0 +1,35 @@
+"""``fmilin mcp FOLDER``: commands as tools of the Model Context Protocol, for programs that reason."""
+
+from pathlib import Path
+
+import click
+
+from fmilin.cli.command import Command
+from fmilin.cli.derive import OPTIONS, options_of_commands, switch, take
+from fmilin.errors import UsageError
+
+
+@options_of_commands
+class ServerOptions:
+    """The rights of the programs that call the tools."""
+
+    allow_python: bool = switch("Also load models in Python, which are programs with all your rights.", OPTIONS)
+
+
+@click.command(cls=Command, examples=["fmilin mcp models"])
+@click.argument("folder", type=click.Path(path_type=Path))
+@take("options", ServerOptions)
+def command(folder: Path, options: ServerOptions) -> int:
+    """Serve info, linearize, trim, verify, sweep, audit and explain as tools of the Model Context Protocol.
+
+    A program starts this server, and calls the tools over standard input and output. They read and write files in
+    FOLDER only. Needs fmilin[mcp].
+    """
+    try:
+        from fmilin.cli.tool_server import serve
+    except ImportError:
+        raise UsageError("'fmilin mcp' needs the package mcp, version 2: pip install 'fmilin[mcp]'.") from None
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder '{folder}'. Name the folder with the files that the tools may use.")
+    serve(folder.resolve(), allow_python=options.allow_python)
+    return 0
