@@ -102,13 +102,15 @@ class _ToolServer:
                 require_inside(self._folder, file)
         except UsageError as error:
             return _answer(UsageError.exit_status, "", f"fmilin: {error}")
-        return _answer(*await self._run(words))
+        try:
+            return _answer(*await self._run(words))
+        except (OSError, ValueError) as error:  # a text that no command line can hold, or too many processes
+            return _answer(UsageError.exit_status, "", f"fmilin: The command cannot be started: {error}.")
 
     def _list_files(self, name: str, arguments: Mapping[str, Any]) -> Iterator[str]:
         """Return all paths that the arguments of a call name; raise UsageError for Python where it is not allowed."""
         for key, parameter in list_parameters(name).items():
-            value = arguments.get(key)
-            texts = [str(text) for text in (value if isinstance(value, list) else () if value is None else [value])]
+            texts = _write_values(key, arguments.get(key), is_repeatable=_is_repeatable(parameter))
             is_model = parameter.name == "model" or parameter.metavar == "MODEL"
             if is_model or parameter.metavar == "FOLDER" or isinstance(parameter.type, click.Path):
                 yield from texts
@@ -260,11 +262,16 @@ def write_command(name: str, arguments: Mapping[str, Any]) -> list[str]:
         if parameter.is_flag:
             options += [flag] if _require_switch(key, value) else []
         else:
-            options += [f"{flag}={text}" for text in _write_values(key, value, is_repeatable=parameter.multiple)]
+            texts = _write_values(key, value, is_repeatable=_is_repeatable(parameter))
+            options += [f"{flag}={text}" for text in texts]
     for key, parameter in parameters.items():
-        if not isinstance(parameter, click.Option) and key in arguments:
-            operands += _write_values(key, arguments[key], is_repeatable=False)
+        if not isinstance(parameter, click.Option):
+            operands += _write_values(key, arguments.get(key), is_repeatable=False)
     return [name, *options, "--", *operands]
+
+
+def _is_repeatable(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Option) and parameter.multiple
 
 
 def _require_switch(key: str, value: Any) -> bool:

@@ -125,7 +125,7 @@ def test_a_linear_model_is_written_verified_and_audited(session: Session) -> Non
     assert written.structured_content["B"] == [[0.0], [pytest.approx(1 / (2.0 * 0.5**2), rel=1e-12)]]
     verified = session.call("verify", model="pendulum.toml", linear=str(session.folder / "plant.json"))
     assert verified.structured_content["passed"]
-    audited = session.call("audit", model="plant.json", against="pendulum.toml")
+    audited = session.call("audit", model="plant.json")
     assert audited.structured_content["ok"]
 
 
@@ -162,6 +162,8 @@ def test_the_message_of_a_failure_is_that_of_the_command(
         ("verify", {"model": "four_bar.fmu", "linear": "plant.json", "plot": "../responses.png"}),
         ("audit", {"model": "plant.json", "against": "../secret.fmu"}),
         ("sweep", {"model": "../plant.py:plant", "vary": ["x=0:1:2"]}),
+        ("trim", {"model": "four_bar.fmu", "output": {"../point": "1.toml"}}),
+        ("info", {"model": "four_bar.fmu\0"}),
     ],
 )
 def test_paths_outside_the_folder_are_rejected(name: str, arguments: dict[str, Any], session: Session) -> None:
@@ -184,6 +186,12 @@ def test_a_file_that_refers_to_another_one_outside_is_rejected(session: Session)
     assert answer.is_error
     assert "robot.urdf" in read_text(answer)
     assert "it is outside" in read_text(answer)
+
+
+def test_a_command_that_cannot_be_started_is_an_error_of_the_call(session: Session) -> None:
+    answer = session.call("linearize", model="four_bar.fmu", inputs=["tor\0que"])
+    assert answer.is_error
+    assert "The command cannot be started" in read_text(answer)
 
 
 def test_models_in_python_need_a_permission(session: Session) -> None:
