@@ -63,6 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name, text in {**PYTHON_MODELS, "rotor.toml": ROTOR}.items():
         (place / name).write_text(text, encoding="utf-8")
     shutil.copy(ROOT / "examples" / "mechanisms" / "loader.toml", place)
+    (place / "models").mkdir()
     os.chdir(place)
     assert main(["linearize", "four_bar.fmu", "--no-isolation", "-o", "plant.mat", "-o", "plant.json"]) == 0
     varied = ["--vary", "phi=0.5:2.5:5", "--trim", "--free", "torque"]
@@ -86,6 +87,8 @@ def test_examples_of_the_help_run(
     monkeypatch.chdir(folder)
     if name == "explore":  # which serves a page until it is ended; tests/cli/test_explore.py opens it
         monkeypatch.setattr("fmilin.explore.server.serve", lambda *_: None)
+    if name == "mcp":  # which answers until its input ends; tests/cli/test_mcp.py calls it
+        monkeypatch.setattr("fmilin.cli.tool_server.serve", lambda *_, **__: None)
     isolated = any("--no-isolation" in parameter.opts for parameter in command(name).params)
     words = [*shlex.split(line)[1:], *(["--no-isolation"] if isolated else [])]
     assert main(words) == 0, capfd.readouterr().err
