@@ -15,6 +15,15 @@ from fmilin.support.files import temporary_place
 
 SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/proc", "/sys", "/dev", "/System", "/Library")  # libraries and fonts
 
+LIBRARY_VARIABLES = (
+    "MODELICAPATH",
+    "SDF_PATH",
+    "GZ_SIM_RESOURCE_PATH",
+    "IGN_GAZEBO_RESOURCE_PATH",
+    "GAZEBO_MODEL_PATH",
+)
+"""Variables of the environment with folders of libraries and models."""
+
 
 def require_inside(folder: Path, text: str) -> None:
     """Raise UsageError if a path leads out of ``folder``, also by ``..`` or a link; a relative one begins there."""
@@ -27,7 +36,7 @@ def require_inside(folder: Path, text: str) -> None:
 
 def confine_files(folder: Path) -> None:
     """Let this process open files of ``folder`` and of the installed software only, from now on; it has no end."""
-    libraries = os.environ.get("MODELICAPATH", "").split(os.pathsep)
+    libraries = [path for name in LIBRARY_VARIABLES for path in os.environ.get(name, "").split(os.pathsep)]
     installed = [sys.prefix, sys.base_prefix, *sys.path, *SYSTEM_FOLDERS, os.environ.get("SYSTEMROOT", ""), *libraries]
     caches = [cache_folder().parent, cache_folder().parents[1] / "matplotlib", temporary_place()]
     roots = [str(folder), *(os.path.realpath(path) for path in (*installed, *map(str, caches)) if path)]

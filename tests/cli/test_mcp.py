@@ -20,8 +20,10 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters, stdio_client, types
 
+from fmilin.cli.confined import LIBRARY_VARIABLES
 from fmilin.cli.tool_server import TOOLS, describe_tool, write_command
 from fmilin.errors import UsageError
+from fmilin.models.mechanism.sdf_include import SEARCH_PATHS
 from tests.command_line import main
 
 PENDULUM = """\
@@ -186,6 +188,10 @@ def test_a_file_that_refers_to_another_one_outside_is_rejected(session: Session)
     assert answer.is_error
     assert "robot.urdf" in read_text(answer)
     assert "it is outside" in read_text(answer)
+
+
+def test_libraries_that_the_user_names_are_readable() -> None:
+    assert {"MODELICAPATH", *SEARCH_PATHS} == set(LIBRARY_VARIABLES)
 
 
 def test_a_command_that_cannot_be_started_is_an_error_of_the_call(session: Session) -> None:
