@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, UnknownNameError, join_first
 from fmilin.models.mechanism.description import Input, MechanismDescription
-from fmilin.models.mechanism.elements import Bushing, Coupling, JointForce, Sensor
+from fmilin.models.mechanism.elements import Bushing, Coupling, JointForce, PointSpring, Sensor
 from fmilin.models.mechanism.part import Vector
 from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE_INEQUALITY_TOLERANCE, Body, Joint, Loop, beyond_triangle
 from fmilin.models.mechanism.sources import SourceLines
@@ -75,6 +75,7 @@ class Robot:
     loops: Sequence[Loop] = ()
     couplings: Sequence[Coupling] = ()
     bushings: Sequence[Bushing] = ()
+    springs: Sequence[PointSpring] = ()
     gravity: Vector | None = None  # the default where the file has none
 
 
@@ -95,6 +96,7 @@ def describe_robot(robot: Robot, parts: Parts, source: SourceLines, remarks: Rob
     joints = _set(robot, parts)
     joints = [*_add_coupled_joints(joints, robot.couplings), *more.pop("joints", ())]
     more["loops"] = [*robot.loops, *more.get("loops", ())]
+    more["springs"] = [*robot.springs, *more.get("springs", ())]
     more["bushings"] = [*robot.bushings, *more.get("bushings", ())]
     if "independent" not in content:
         more["independent"] = _leaders(joints, robot.couplings, more)

@@ -42,7 +42,7 @@ class SdfConnection:
     @property
     def edge(self) -> GraphEdge:
         """Its edge: fixed joints and those with a spring or a damper are left out of loops where possible."""
-        easy = self.type == "fixed" or any(self.damping) or any(self.stiffness) or self.joint.armature
+        easy = self.type in ("fixed", "planar") or any(self.damping) or any(self.stiffness) or self.joint.armature
         return GraphEdge(self.parent, self.child, 0 if easy else 1)
 
     def to_joint(self, *, is_reversed: bool) -> Joint:
@@ -50,6 +50,10 @@ class SdfConnection:
         settings: dict[str, Any] = {}
         axes, values = self.axes, (self.damping, self.stiffness, self.rest)
         ends = self.parent, self.child, self.on_parent, self.on_child
+        if is_reversed and self.type == "planar":
+            raise self.joint.line.wrong(
+                f"the child of the planar joint '{self.name}' is nearer to the world than its parent: exchange them"
+            )
         if is_reversed:
             ends = self.child, self.parent, self.on_child, self.on_parent
             x = [vector(-np.array(axis), "An axis") for axis in self.axes]
@@ -73,6 +77,8 @@ class SdfConnection:
     def to_loop(self) -> tuple[Loop, list[Bushing]]:
         """Return the loop that it closes, and its damper as a bushing between the same frames."""
         name, line = self.name, self.joint.line
+        if self.type not in LOOP_TYPES:
+            raise line.wrong(f"the joint '{name}' of the type '{self.type}' closes a loop, which is not read")
         where = f"the joint '{name}' closes a loop, as do others with springs, dampers or rotors"
         if any(self.stiffness) or self.joint.armature:
             raise line.wrong(f"{where}: its spring or rotor is not read there; move it to another joint of the loop")

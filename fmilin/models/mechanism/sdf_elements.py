@@ -109,6 +109,17 @@ class SdfJoint:
 
 
 @dataclass(frozen=True, slots=True)
+class SdfPointPair:
+    """Points of two links that Drake's elements hold together, or connect by a spring and a damper."""
+
+    name: str
+    line: SdfLine
+    links: tuple[str, str]
+    points: tuple[Vector, Vector]  # in the links' frames
+    spring: tuple[float, float, float] | None  # free length, stiffness and damping
+
+
+@dataclass(frozen=True, slots=True)
 class SdfModel:
     """A model with the models inside it, or a world."""
 
@@ -122,6 +133,7 @@ class SdfModel:
     frames: tuple[SdfFrame, ...]
     joints: tuple[SdfJoint, ...]
     models: tuple[SdfModel, ...]
+    pairs: tuple[SdfPointPair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

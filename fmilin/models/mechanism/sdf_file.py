@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.part import ORIGIN
-from fmilin.models.mechanism.parts import Body, Joint, JointType
+from fmilin.models.mechanism.elements import PointSpring
+from fmilin.models.mechanism.part import ORIGIN, Placement
+from fmilin.models.mechanism.parts import Body, Joint, JointType, Loop
 from fmilin.models.mechanism.robot_file import (
     FLOATING,
     MAX_JOINTS,
@@ -98,6 +99,7 @@ class _SdfBuilder:
         hinges = [c for i, c in enumerate(connections) if i not in tree.loops]
         couplings = [*find_mimics(frames, joints), *find_gears(frames, hinges)]
         closures = [connections[i].to_loop() for i in tree.loops]
+        springs, loops = self._connect_points()
         joints, couplings = fix_joints(joints, couplings, fixed_joints)
         self.remarks.further += self.notes.sentences()
         robot = Robot(
@@ -106,8 +108,9 @@ class _SdfBuilder:
             ground=WORLD,
             bodies=bodies,
             joints=joints,
-            loops=[loop for loop, _ in closures],
+            loops=[*(loop for loop, _ in closures), *loops],
             couplings=couplings,
+            springs=springs,
             bushings=[bushing for _, bushings in closures for bushing in bushings],
             gravity=self.file.gravity,
         )
@@ -159,6 +162,12 @@ class _SdfBuilder:
             return []
         frame = frames.find_joint_frame(name)
         ends = frames.place_in(frame, parent), frames.place_in(frame, child)
+        if joint.type == "planar":
+            at = [frames.place_in(frames.find(end, scope, joint.line), body)
+                  for end, body in ((joint.parent, parent), (joint.child, child))]  # fmt: skip
+            damping = tuple(axis.damping for axis in joint.axes)
+            z_and_x = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+            return [SdfConnection(name, joint, "planar", parent, child, at[0], at[1], z_and_x, damping)]
         if joint.type == "fixed":
             return [SdfConnection(name, joint, "fixed", parent, child, *ends)]
         needed = 2 if joint.type in ("universal", "revolute2") else 0 if joint.type == "ball" else 1
@@ -197,6 +206,20 @@ class _SdfBuilder:
             self.remarks.rubbing.append(name)
         if any(axis.lower >= axis.upper for axis in axes):
             self.notes.locked.append(name)
+
+    def _connect_points(self) -> tuple[list[PointSpring], list[Loop]]:
+        """Return the springs between points of two bodies, and the balls that hold points together."""
+        springs, loops = [], []
+        for name, (pair, scope) in self.frames.pairs.items():
+            first, second = (self.frames.find_body(self.frames.find(end, scope, pair.line)) for end in pair.links)
+            with pair.line.add_location():
+                if pair.spring is not None:
+                    length, stiffness, damping = pair.spring
+                    springs.append(PointSpring(name, first, second, *pair.points, stiffness, length, damping))
+                else:
+                    at_first, at_second = (Placement(point) for point in pair.points)
+                    loops.append(Loop(name, "spherical", first, second, at_first, at_second))
+        return springs, loops
 
     def _make_joints(self, connections: Sequence[SdfConnection], tree: SpanningTree) -> list[Joint]:
         """Return the joints of the tree: free ones first, then all in the order of the file."""

@@ -21,6 +21,7 @@ from fmilin.models.mechanism.sdf_elements import (
     SdfLine,
     SdfLink,
     SdfModel,
+    SdfPointPair,
     SdfPose,
 )
 
@@ -54,6 +55,7 @@ class SdfFrames:
     def __init__(self, file: SdfFile) -> None:
         self.links: dict[str, tuple[SdfLink, SdfScope]] = {}
         self.joints: dict[str, tuple[SdfJoint, SdfScope]] = {}
+        self.pairs: dict[str, tuple[SdfPointPair, SdfScope]] = {}
         self._entries: dict[str, _SdfEntry] = {}
         self._joint_frames: dict[str, str] = {}  # of joints that are called as a link
         self._poses: dict[str, Placement] = {WORLD: ORIGIN}
@@ -67,6 +69,7 @@ class SdfFrames:
             self._add_contents(file.top, inner)
 
     def _add_contents(self, model: SdfModel, scope: SdfScope) -> None:
+        self.pairs |= {scope.prefix + pair.name: (pair, scope) for pair in model.pairs}
         elements: list[SdfElement] = [*model.links, *model.frames, *model.joints, *model.models]
         for element in elements:
             name = scope.prefix + element.name

@@ -17,6 +17,8 @@ def list_merged_parts(model: SdfModel, *, in_world: bool) -> dict[str, list[Any]
     """
     if in_world and model.links:
         raise model.line.wrong(f"the model '{model.name}' has links, so it cannot be merged into a world")
+    if model.pairs:
+        raise model.pairs[0].line.wrong("this element of Drake is not read in a merged model")
     if model.static:
         raise model.line.wrong(f"the model '{model.name}' is static, so it cannot be merged into another one")
     proxy = f"_merged__{model.name}__model__"

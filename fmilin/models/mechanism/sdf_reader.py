@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.errors import nearest_names
+from fmilin.models.mechanism.sdf_drake import POINT_PAIRS, read_drake_mimic, read_planar_joint, read_point_pair
 from fmilin.models.mechanism.sdf_elements import (
     SdfAxis,
     SdfFile,
@@ -16,6 +17,7 @@ from fmilin.models.mechanism.sdf_elements import (
     SdfLink,
     SdfModel,
     SdfNotes,
+    SdfPointPair,
 )
 from fmilin.models.mechanism.sdf_include import find_included_file
 from fmilin.models.mechanism.sdf_merge import list_merged_parts
@@ -25,7 +27,6 @@ from fmilin.models.mechanism.sdf_values import (
     find_only,
     get_tag,
     read_child_number,
-    read_drake_mimic,
     read_mimic,
     read_name,
     read_number,
@@ -47,7 +48,10 @@ MAX_INCLUDE_DEPTH = 30
 # Elements with a part in the dynamics are read, others of the format are skipped; the rest is a note.
 _READ = {
     "world": {"gravity", "include", "frame", "joint", "model", "plugin"},
-    "model": {"pose", "static", "link", "frame", "joint", "model", "include", "plugin"},
+    "model": {
+        "pose", "static", "link", "frame", "joint", "model", "include", "plugin", "drake:joint",
+        "drake:ball_constraint", "drake:linear_spring_damper",
+    },
     "link": {"pose", "inertial", "gravity", "kinematic", "enable_wind", "velocity_decay"},
     "inertial": {"pose", "mass", "inertia", "fluid_added_mass"},
     "frame": {"pose"},
@@ -75,12 +79,8 @@ _SKIPPED = {
 _LEFT_OUT = {"state", "actor", "model_state", "joint_state", "gripper", "drake:controller_gains"}
 _REJECTED = {
     "population": "a <population> is not read: write out its models",
-    "drake:joint": "joints of the types that only Drake knows are not read",
     "drake:linear_bushing_rpy": "this bushing of Drake is not read: write a [[bushing]] or a [[loop]] into a TOML "
     "file beside",
-    "drake:linear_spring_damper": "this spring of Drake is not read: write a [[spring]] into a TOML file beside",
-    "drake:ball_constraint": "this constraint of Drake is not read: write a [[loop]] of the type 'spherical' into a "
-    "TOML file beside",
     "drake:distance_constraint": "this constraint of Drake is not read: write a [[loop]] of the type 'rod' into a "
     "TOML file beside",
     "drake:tendon_constraint": "this constraint of Drake is not read: write a [[coupling]] into a TOML file beside",
@@ -136,6 +136,7 @@ class SdfReader:
         kind = element.tag
         self._check(element, path)
         parts: dict[str, list[Any]] = {"link": [], "frame": [], "joint": [], "model": []}
+        pairs: list[SdfPointPair] = []
         readers = {"link": self._link, "frame": self._frame, "joint": self._joint, "model": self._model}
         for child in element:
             if child.tag in readers and not (kind == "world" and child.tag == "link"):
@@ -148,6 +149,10 @@ class SdfReader:
                     parts["model"].append(included)
             elif child.tag == "plugin":
                 self._plugin(child, path)
+            elif kind == "model" and get_tag(child) == "drake:joint":
+                parts["joint"].append(read_planar_joint(child, path))
+            elif kind == "model" and get_tag(child) in POINT_PAIRS:
+                pairs.append(read_point_pair(child, path, len(pairs)))
         static = find_only(element, "static", path)
         model = SdfModel(
             name=read_name(element, path),
@@ -160,6 +165,7 @@ class SdfReader:
             frames=tuple(parts["frame"]),
             joints=tuple(parts["joint"]),
             models=tuple(parts["model"]),
+            pairs=tuple(pairs),
         )
         return replace(model, **changes)
 

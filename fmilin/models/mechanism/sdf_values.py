@@ -139,15 +139,3 @@ def read_mimic(element: Any, path: Path) -> SdfMimic:
         raise find_line(element, path).wrong("<mimic> needs the attribute 'joint'")
     second = element.get("axis", "axis") == "axis2"
     return SdfMimic(joint, multiplier, offset - multiplier * reference, second)
-
-
-def read_drake_mimic(element: Any, path: Path) -> SdfMimic:
-    """Return the same of the older element of Drake, with attributes as in URDF."""
-    joint = str(element.get("joint") or "").strip()
-    if not joint:
-        raise find_line(element, path).wrong("<drake:mimic> needs the attribute 'joint'")
-    try:
-        multiplier, offset = float(element.get("multiplier", 1.0)), float(element.get("offset", 0.0))
-    except ValueError:
-        raise find_line(element, path).wrong("'multiplier' and 'offset' of <drake:mimic> are numbers") from None
-    return SdfMimic(joint, multiplier, offset)

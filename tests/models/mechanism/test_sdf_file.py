@@ -282,3 +282,24 @@ def test_a_wheel_in_a_file_beside(tmp_path: Path) -> None:
     assert one.states.names == other.states.names
     np.testing.assert_allclose(one.A, other.A, rtol=1e-12, atol=1e-12)
     assert len(one.A) == 8
+
+
+def test_elements_of_drake(tmp_path: Path) -> None:
+    """A planar joint, a spring between points, and points held together, which make a pendulum of a free body."""
+    planar = "<drake:joint name='p' type='planar'><drake:parent>world</drake:parent><drake:child>disk</drake:child>"
+    planar += "<drake:damping>1 2 3</drake:damping></drake:joint>"
+    pair = "<drake:{0}><drake:{0}_body_A>world</drake:{0}_body_A><drake:{0}_p_AP>{1}</drake:{0}_p_AP>"
+    pair += "<drake:{0}_body_B>{2}</drake:{0}_body_B><drake:{0}_p_BQ>{3}</drake:{0}_p_BQ>{4}</drake:{0}>"
+    values = {"free_length": 1, "stiffness": 50, "damping": 5}
+    numbers = "".join(f"<drake:linear_spring_damper_{key}>{value}</{'drake:linear_spring_damper_' + key}>"
+                      for key, value in values.items())  # fmt: skip
+    spring = pair.format("linear_spring_damper", "-1 0 0", "disk", "0 0 0", numbers)
+    disk = load_sdf(tmp_path, model(link("disk", mass=2.0, moments="0.1 0.1 0.2"), planar, spring))
+    assert disk.states.names[:3] == ("p.x", "p.y", "p.angle")
+    expected = np.zeros((3, 6))
+    expected[0, [0, 3]], expected[1, 4], expected[2, 5] = (-25, -3), -1, -15
+    np.testing.assert_allclose(fl.linearize(disk).A[3:], expected, atol=1e-12)
+    ball = pair.format("ball_constraint", "0 0 1", "rod", "0 0 0.5", "")
+    hung = load_sdf(tmp_path, model(link("rod", "<pose>0 0 0.5 0 0 0</pose>", mass=2.0, moments="0.1 0.1 0.2"), ball))
+    frequencies = sorted(abs(value.imag) for value in fl.linearize(hung).eigenvalues())
+    assert frequencies[-4:] == pytest.approx([np.sqrt(2 * G * 0.5 / (0.1 + 2 * 0.25))] * 4, rel=1e-9)

@@ -130,7 +130,7 @@ def test_a_merged_model_has_no_scope_of_its_own(tmp_path: Path) -> None:
         moving = mechanism.with_interface(outputs=names)
         x = np.array([at[name] for name in moving.states.names])
         rates.append(moving.evaluate(0.0, x, np.zeros(1)).outputs)
-    np.testing.assert_allclose(*rates, rtol=1e-12)
+    np.testing.assert_allclose(rates[0], rates[1], rtol=1e-12)
 
 
 def test_a_joint_may_be_called_as_a_link(tmp_path: Path) -> None:
@@ -210,7 +210,9 @@ def test_friction_and_locked_joints_are_said(tmp_path: Path) -> None:
         ("<link name='b'><kinematic>true</kinematic></link>", "line 4: the link 'b' is kinematic"),
         ("<link name='b'><pose>1 2 3</pose></link>", "line 4: <pose> holds six numbers, x y z roll pitch yaw, not 3"),
         ("<link name='b'><pose>1 2 x 0 0 0</pose></link>", "line 4: <pose> is not a number: 'x'"),
-        ("<drake:ball_constraint/>", "line 4: this constraint of Drake is not read: write a [[loop]]"),
+        ("<drake:tendon_constraint/>", "line 4: this constraint of Drake is not read: write a [[coupling]]"),
+        ("<drake:ball_constraint/>", "line 4: <drake:ball_constraint> has no <drake:ball_constraint_body_A>"),
+        ("<drake:joint name='j' type='curvilinear'/>", "line 4: the joint 'j' is of the type 'curvilinear'"),
         ("<include><uri>model://no_such_model</uri></include>", "line 4: 'model://no_such_model' is not found"),
         ("<include><uri>robot.sdf</uri></include>", "includes itself"),
         ("<include><uri>https://a.b/c</uri></include>", "is on another computer"),
