@@ -22,10 +22,12 @@ from fmilin.numerics.delay_form import DelayForm
 from fmilin.numerics.delay_loops import require_retarded
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
+from fmilin.tolerances import EPS
 
 DEGREE = 14  # of the polynomials in a step
 TAIL_COEFFICIENT_COUNT = 2  # last coefficients, which must have decayed
-TAIL_TOLERANCE = 1e-12  # of these coefficients, relative to the largest value so far
+TAIL_TOLERANCE = 1e-12  # of these coefficients, relative to the largest value of the same signal so far
+ROUNDING_FACTOR = 8.0  # times eps: rounding of a derivative, relative to the terms that it is the sum of
 HALVING_COUNT = 30  # of a step between two break points
 SMOOTH_ORDER = 8  # derivatives of which jumps need no break point: the tolerance of the tail sees to the others
 MAX_BREAK_POINTS = 20_000
@@ -150,6 +152,7 @@ def solve_delay_system(form: DelayForm, inputs: PiecewiseInput, rate: FloatArray
     history = _History(nodes)
     to_coefficients = np.linalg.inv(np.polynomial.chebyshev.chebvander(nodes, DEGREE))
     solve = _make_step_solver(form.A, D)
+    loop = np.abs(form.loop)
     start, stop = float(times[0]), float(times[-1])
     shortest = float(form.delays.min(initial=np.inf))
     instants = list_break_points(form, np.unique(np.append(inputs.times[inputs.times < stop], start)), stop)
@@ -169,7 +172,9 @@ def solve_delay_system(form: DelayForm, inputs: PiecewiseInput, rate: FloatArray
             coefficients = np.abs(to_coefficients @ both)
             sizes = np.maximum(scale, np.abs(both).max(axis=0, initial=0.0))
             tail = coefficients[-TAIL_COEFFICIENT_COUNT:].max(axis=0, initial=0.0)
-            if halvings < HALVING_COUNT and (tail > TAIL_TOLERANCE * sizes.max(initial=0.0)).any():
+            # each in its own unit; smaller than the rounding of what moves it no tail becomes
+            rounding = ROUNDING_FACTOR * EPS * (loop @ sizes) * np.append(np.full(n, b - a), np.ones(m))
+            if halvings < HALVING_COUNT and (tail > TAIL_TOLERANCE * sizes + rounding).any():
                 middle = (a + b) / 2
                 pending += [(middle, b, halvings + 1), (a, middle, halvings + 1)]
                 continue

@@ -216,6 +216,22 @@ def test_a_step_of_a_random_system_has_the_transfer_function_as_its_transform() 
     assert abs(s * integral - form.evaluate(np.array([complex(s)]))[0, 0, 0]) < 1e-8
 
 
+def test_a_small_state_beside_a_large_one_is_as_exact() -> None:
+    # x1 in Pa and x2 in m: x1' = -x1 + 1e8 u with the delayed x1 in its loop, x2 = 1e-3 (1 - exp(-50 t)) for itself
+    A, B1 = np.diag([-1.0, -50.0]), np.array([[1e8], [0.05]])
+    B2, C2 = np.array([[-0.5], [0.0]]), np.array([[1.0, 0.0]])
+    zero = np.zeros((2, 1))
+    form = DelayForm(A, B1, B2, np.eye(2), C2, zero, zero, np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1))
+    t = np.linspace(0.0, 3.0, 61)
+    step = PiecewiseInput(t[:1], np.ones((1, 1)), np.zeros((1, 1)))
+    solution = solve_delay_system(form, step, np.zeros(2), t)
+    exact = 1e-3 * (1 - np.exp(-50 * t))
+    assert np.abs(solution.outputs[:, 1] - exact).max() < 1e-14
+    assert len(solution.outputs) == len(t)
+    first = t <= 1.0
+    assert np.abs(solution.outputs[first, 0] - 1e8 * (1 - np.exp(-t[first]))).max() < 1e-4
+
+
 def test_pade_approximations_have_the_published_coefficients() -> None:
     s = 1j * np.array([0.3, 1.0, 4.0])
     second = (1 - s / 2 + s**2 / 12) / (1 + s / 2 + s**2 / 12)
