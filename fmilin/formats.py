@@ -198,6 +198,11 @@ def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> A
         suffix = Path(path).suffix.lower()
         has = f"the suffix '{suffix}'" if suffix else "no suffix"
         codecs = list_codecs(holds, readable=action == "read")
+        if holds == "delayed linear model":
+            raise UsageError(
+                f"Cannot {action} '{path}': no file format of fmilin holds a linear model with delays. Save "
+                "lin.pade(order), which has none, or lin.core and lin.delays."
+            )
         listing = ", ".join(f"{codec.suffix} ({codec.audience})" for codec in codecs)
         raise UsageError(
             f"Cannot {action} '{path}' as {article} {holds}: it has {has}. Known are {listing}. Choose one of these "

@@ -380,9 +380,10 @@ def cut_member(source: object) -> CutDelays | None:
     if not isinstance(source, DelayedSystem):
         return None
     cut = source.cut_delays(source.start)
-    if cut.of_inputs:
+    own_inputs = dict.fromkeys((*cut.of_inputs, *cut.shared_inputs.values()))
+    if own_inputs:
         raise UsageError(
-            f"'{source.info.name}' delays its own inputs ({', '.join(cut.of_inputs)}): delay the connections to them "
+            f"'{source.info.name}' delays its own inputs ({', '.join(own_inputs)}): delay the connections to them "
             "instead."
         )
     return cut

@@ -21,6 +21,7 @@ from fmilin.composition.declaration import (
     qualify,
     resolve_delays,
 )
+from fmilin.composition.linear_member import HeldMember
 from fmilin.composition.system import ConnectedModel
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError, quote_first
@@ -111,17 +112,30 @@ class DelayedSystem(Model, HasDelays):
     def cut_delays(self, point: OperatingPoint) -> CutDelays:
         """Return the system with delayed wires cut: its last inputs are w, its last outputs z."""
         system = self.system
+        require_continuous(system)
         values = system.coupling.settle(point.time, point.states, point.inputs).inputs
         names = system.coupling.wires.names
         d = system.declaration
         links = {link.target: link for link in d.links}
-        cuts, of_inputs = [], {}
+        cuts, of_inputs, shared_inputs = [], {}, {}
+        feeds, outputs = list(d.feeds), list(d.outputs)
+        shared: dict[str, tuple[Feed, WireDelay, float]] = {}
         for target, delay in self.wire_delays.items():
             if target in links:
                 cuts.append((links[target], delay, float(values[names.index(qualify(*target))])))
-            else:
-                of_inputs[_find_feed(system, target).signal.name] = delay
-        feeds, outputs = list(d.feeds), list(d.outputs)
+                continue
+            k = _find_feed(system, target)
+            name = d.feeds[k].signal.name
+            if len(d.feeds[k].targets) == 1:
+                of_inputs[name] = delay
+                continue
+            behind, _ = name_ends(delay.name)
+            value = float(point.inputs[system._chosen.index(k)])
+            late = tuple(end for end in feeds[k].targets if end[0] == target)
+            feeds[k] = replace(feeds[k], targets=tuple(end for end in feeds[k].targets if end[0] != target))
+            signal = Signal(behind, d.feeds[k].signal.unit, start=value)
+            shared[delay.name] = (Feed(signal, late), delay, value)
+            shared_inputs[delay.name] = name
         for link, delay, value in cuts:
             behind, before = name_ends(delay.name)
             inputs = system.members[link.target[0]].inputs
@@ -129,6 +143,7 @@ class DelayedSystem(Model, HasDelays):
             feeds.append(Feed(Signal(behind, unit, start=value), ((link.target, NO_CHANGE),)))
             outputs.append(SystemOutput(before, link.source, link.change, unit))
         chosen_before = list(range(len(d.feeds)) if d.chosen is None else d.chosen)
+        feeds += [feed for feed, _, _ in shared.values()]
         opened = replace(
             d,
             links=[link for link in d.links if not any(link is cut for cut, _, _ in cuts)],
@@ -137,27 +152,32 @@ class DelayedSystem(Model, HasDelays):
             chosen=[*chosen_before, *range(len(d.feeds), len(feeds))],
         )
         model = type(system)(opened, owner=False)
-        inputs_at = np.concatenate((point.inputs, [value for _, _, value in cuts]))
+        inputs_at = np.concatenate((point.inputs, [value for _, _, value in (*cuts, *shared.values())]))
         return CutDelays(
             model=model,
             point=replace(point, inputs=inputs_at, names=((), ())),
-            channels=[delay.name for _, delay, _ in cuts],
-            seconds=[delay.seconds for _, delay, _ in cuts],
+            channels=[delay.name for _, delay, _ in (*cuts, *shared.values())],
+            seconds=[delay.seconds for _, delay, _ in (*cuts, *shared.values())],
             of_inputs={name: delay.seconds for name, delay in of_inputs.items()},
+            shared_inputs=shared_inputs,
         )
 
 
-def _find_feed(system: ConnectedModel, target: End) -> Feed:
-    """Return the input of the system that feeds an input of a member, and nothing else."""
+def require_continuous(system: ConnectedModel) -> None:
+    """Raise UsageError for a system with delays that has sampled members."""
+    sampled = [name for name, member in system.members.items() if isinstance(member, HeldMember)]
+    if sampled:
+        raise UsageError(
+            f"'{sampled[0]}' is sampled, and wires have delays: a sampled loop takes delays of whole samples only, "
+            "which are states of the regulator."
+        )
+
+
+def _find_feed(system: ConnectedModel, target: End) -> int:
+    """Return the index, in the declaration, of the input of the system that feeds an input of a member."""
     for index in system._chosen:
-        feed = system.declaration.feeds[index]
-        if any(end == target for end, _ in feed.targets):
-            if len(feed.targets) > 1:
-                raise UsageError(
-                    f"The input '{feed.signal.name}' feeds several members, and only '{qualify(*target)}' is delayed: "
-                    "give that one an input of its own."
-                )
-            return feed
+        if any(end == target for end, _ in system.declaration.feeds[index].targets):
+            return index
     raise UsageError(
         f"The delay of '{qualify(*target)}' delays nothing: no wire and no input of the system ends there."
     )

@@ -22,7 +22,7 @@ from fmilin.composition.declaration import (
     qualify,
     split,
 )
-from fmilin.composition.delayed_system import DelayedSystem, WireDelay
+from fmilin.composition.delayed_system import DelayedSystem, WireDelay, require_continuous
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.loops import require_solvable
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
@@ -351,6 +351,9 @@ def _linear(
 ) -> tuple[str, LinearModel]:
     """Return the wires in words, and L there; ``closed``: to be closed again."""
     model, point, names = _system(system, wires, point)
+    uncut = model
+    if isinstance(system, DelayedSystem) and not continuous:
+        require_continuous(model)
     if opened:
         model, point = cut_wires(model, point, opened)
     times = {m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember)}
@@ -361,7 +364,7 @@ def _linear(
             "take a continuous approximation (continuous=True)."
         )
     cut, at = cut_wires(model, point, names)
-    outside, on_wires = _split_delays(system, model, names, opened)
+    outside, on_wires = _split_delays(system, uncut, names, opened)
     between = cut.with_interface(names, [name_wire_output(name) for name in names])
     at = replace(at, inputs=at.inputs[len(model.inputs) :])
     request = replace(request, inputs=None, outputs=None)
@@ -465,15 +468,12 @@ def _name_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
 def _linearize_cut(
     model: ConnectedModel | DelayedSystem, point: OperatingPoint, request: Request, *, continuous: bool = False
 ) -> LinearModel:
-    members = (model.system if isinstance(model, DelayedSystem) else model).members
+    if isinstance(model, DelayedSystem):
+        return linearize_as(model, point, request)
+    members = model.members
     held_members = [name for name, member in members.items() if isinstance(member, HeldMember)]
     if not held_members:
         return linearize_as(model, point, request)
-    if isinstance(model, DelayedSystem):
-        raise UsageError(
-            f"'{held_members[0]}' is sampled, and wires have delays: a sampled loop takes delays of whole samples "
-            "only, which are states of the regulator."
-        )
     if nonlinear := [name for name in held_members if not isinstance(model.members[name], SampledMember)]:
         raise UsageError(
             f"'{nonlinear[0]}' is a sampled regulator that is not a linear system: connect its linear model instead."

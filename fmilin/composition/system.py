@@ -401,7 +401,7 @@ class ConnectedModel(
                 raise UsageError(f"The same input is named twice among {', '.join(inputs)}.")
         if outputs is not None:
             declared = {w.name: w for w in self.declaration.outputs}
-            fed = {feed.signal.name: feed.targets[0][0] for feed in self.declaration.feeds}
+            fed = {feed.signal.name: feed.targets[0][0] for feed in self.declaration.feeds if feed.targets}
             changes["outputs"] = [self._find_output(name, declared, fed) for name in outputs]
         return self._replace_declaration(**changes)
 

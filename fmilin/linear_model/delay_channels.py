@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.errors import UsageError
+from fmilin.linear_model.builder import with_inputs
 from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
 
@@ -36,6 +37,40 @@ def add_delays(
         channels.append(name)
         seconds.append(delay)
     return DelayedLinearModel.of_core(core, channels, seconds)
+
+
+def add_shared_inputs(
+    core: LinearModel, channels: Sequence[str], shared_inputs: Mapping[str, str]
+) -> tuple[LinearModel, list[str]]:
+    """Return a core with an output for each delayed input that it shares, and the channels that remain.
+
+    The last inputs of the core are what the channels carry. An input that the core does not have is constant, and its
+    channels with it.
+    """
+    constant = [channel for channel, name in shared_inputs.items() if not core.inputs.has(name)]
+    gone = [core.inputs.index_of(name_ends(channel)[0]) for channel in constant]
+    core = with_inputs(core, [j for j in range(len(core.inputs)) if j not in gone]) if gone else core
+    for channel, name in shared_inputs.items():
+        if channel not in constant:
+            core = _show_input(core, core.inputs.index_of(name), name_ends(channel)[1])
+    return core, [channel for channel in channels if channel not in constant]
+
+
+def _show_input(core: LinearModel, j: int, name: str) -> LinearModel:
+    """Return a core with an input as one more output."""
+    E, P, k = core.errors, len(core.states), len(core.inputs)
+    signal = core.inputs[j]
+    return replace(
+        core,
+        C=np.vstack((core.C, np.zeros((1, P)))),
+        D=np.vstack((core.D, np.eye(1, k, j))),
+        errors=replace(E, C=np.vstack((E.C, np.zeros((1, P)))), D=np.vstack((E.D, np.zeros((1, k))))),
+        outputs=Signals([*core.outputs, replace(signal, name=name, aliases=())]),
+        point=replace(core.point, outputs={**core.point.outputs, name: core.point.inputs[signal.name]}),
+        descriptor=None,
+        derivatives={},
+        discrete=None,
+    )
 
 
 def name_channel(name: str, names: Sequence[str]) -> str:

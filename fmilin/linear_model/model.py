@@ -570,10 +570,11 @@ class DelayedLinearModel(LinearModel):
 
         def __getattr__(self, name: str) -> Any:
             if name in WITHOUT_DELAYS and "core" in self.__dict__:
+                matrix = "A" if name == "errors" else name
                 raise UsageError(
-                    f"'{self.model.name}' has delays ({describe_delays(self.delays)}), so there is no matrix {name} of "
-                    "the whole, and this needs one. lin.pade(order) is a linear model without delays that approximates "
-                    "it; lin.form has the matrices between the delays."
+                    f"'{self.model.name}' has delays ({describe_delays(self.delays)}), so there is no matrix {matrix} "
+                    "of the whole, and this needs one. lin.pade(order) is a linear model without delays that "
+                    "approximates it; lin.form has the matrices between the delays."
                 )
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 

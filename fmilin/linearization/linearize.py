@@ -9,6 +9,7 @@ from typing import Unpack
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UsageError
 from fmilin.linear_model.builder import find_inputs, with_inputs, with_parameters_as_inputs
+from fmilin.linear_model.delay_channels import add_shared_inputs
 from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linearization.algorithm import compute, describe_choice
 from fmilin.linearization.assembly import assemble_point
@@ -116,7 +117,7 @@ def linearize_between_delays(model: HasDelays, point: OperatingPoint, request: R
     requested_inputs, requested_outputs = request.inputs, request.outputs
     m = len(cut.channels)
     inputs, outputs = cut.model.inputs.names, cut.model.outputs.names
-    count_u, count_y = len(inputs) - m, len(outputs) - m
+    count_u, count_y = len(inputs) - m, len(outputs) - (m - len(cut.shared_inputs))
     chosen_inputs_before = list(inputs[:count_u] if requested_inputs is None else requested_inputs)
     chosen_outputs = list(outputs[:count_y] if requested_outputs is None else requested_outputs)
     between = replace(
@@ -131,7 +132,9 @@ def linearize_between_delays(model: HasDelays, point: OperatingPoint, request: R
             "the motion reaches them."
         )
         core = replace(core, warnings=(*core.warnings, Remark("delays", text)))
-    linear = DelayedLinearModel.of_core(core, cut.channels, cut.seconds)
+    core, channels = add_shared_inputs(core, cut.channels, cut.shared_inputs)
+    seconds = dict(zip(cut.channels, cut.seconds, strict=True))
+    linear = DelayedLinearModel.of_core(core, channels, [seconds[channel] for channel in channels])
     late = {name: seconds for name, seconds in cut.of_inputs.items() if linear.inputs.has(name)}
     return linear.with_delays(inputs=late) if late else linear
 

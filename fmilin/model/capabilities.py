@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -51,6 +52,9 @@ class CutDelays(NamedTuple):
     channels: Sequence[str]  # the names of the delayed signals
     seconds: Sequence[float]
     of_inputs: Mapping[str, float]  # delays of inputs of the model, in seconds, by name
+    # the inputs of the model that the last channels delay for one of several members, by channel: their z, which are
+    # these inputs, are not among the outputs
+    shared_inputs: Mapping[str, str] = MappingProxyType({})
 
 
 @runtime_checkable

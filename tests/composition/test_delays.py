@@ -111,3 +111,54 @@ def test_a_delay_without_a_state_in_its_loop_is_neutral() -> None:
     lin = linearize(system)
     with pytest.raises(fl.UsageError, match="The system is neutral"):
         lin.eigenvalues()
+
+
+def make_two_laws() -> fl.Model:
+    """Return 1/(s + 1) with the gains -2, behind 0.5 s, and -0.5 side by side, and 0.3 s at its input."""
+    plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    add = control.ss([], [], [], [[1.0, 1.0]], inputs=["a", "b"], outputs="s")
+    members = {"plant": plant, "late": make_gain(-2.0), "fast": make_gain(-0.5), "add": add}
+    wires = [
+        ("plant.y", "late.e"), ("plant.y", "fast.e"), ("late.u", "add.a"), ("fast.u", "add.b"), ("add.s", "plant.u"),
+    ]  # fmt: skip
+    return fl.connect(members, wires, delays={"late.e": 0.5, "plant.u": 0.3})
+
+
+def test_wires_that_are_opened_beside_a_loop_keep_the_delays_of_the_others() -> None:
+    system, P = make_two_laws(), 1 / (1 + 1j * W)
+    late, fast = -2 * np.exp(-0.8j * W) * P, -0.5 * np.exp(-0.3j * W) * P
+    for wire, opened, L in (("late.e", "fast.e", late), ("fast.e", "late.e", fast), ("plant.u", "fast.u", late)):
+        response = fl.loop_transfer(system, wire, opened=[opened]).frequency_response(W)[0, 0]
+        assert np.abs(response - L).max() < 1e-14
+        response = fl.sensitivity(system, wire, opened=[opened]).frequency_response(W)[0, 0]
+        assert np.abs(response - 1 / (1 - L)).max() < 1e-14
+
+
+def test_an_output_that_feeds_a_delayed_and_an_undelayed_wire_is_cut_once() -> None:
+    L = (-2 * np.exp(-0.8j * W) - 0.5 * np.exp(-0.3j * W)) / (1 + 1j * W)
+    response = fl.loop_transfer(make_two_laws(), "plant.y").frequency_response(W)[0, 0]
+    assert np.abs(response - L).max() < 1e-14
+
+
+def test_an_input_may_reach_each_member_with_a_delay_of_its_own() -> None:
+    plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    for delays in ({"a.u": 0.5}, {"a.u": 0.5, "b.u": 0.1}):
+        members = {"a": plant, "b": plant}
+        system = fl.connect(members, [], inputs={"r": ["a.u", "b.u"]}, outputs=["a.y", "b.y"], delays=delays)
+        lin = linearize(system)
+        exact = np.exp(-1j * W * np.array([[0.5], [delays.get("b.u", 0.0)]])) / (1 + 1j * W)
+        assert np.abs(lin.frequency_response(W)[:, 0] - exact).max() < 1e-14
+        assert lin.delays == delays
+        assert fl.linearize(system, inputs=[]).delays == {}
+
+
+def test_a_sampled_member_takes_no_delays() -> None:
+    plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    law = control.ss([], [], [], [[-0.8]], 0.1, inputs="e", outputs="u")
+    wires = [("plant.y", "law.e"), ("law.u", "plant.u")]
+    system = fl.connect({"plant": plant, "law": law}, wires, delays={"plant.u": 0.5})
+    message = "'law' is sampled, and wires have delays: a sampled loop takes delays"
+    with pytest.raises(fl.UsageError, match=message):
+        fl.linearize(system)
+    with pytest.raises(fl.UsageError, match=message):
+        fl.loop_transfer(system, "plant.u")

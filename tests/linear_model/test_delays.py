@@ -48,6 +48,10 @@ def test_code_without_delays_is_stopped_with_a_sentence(lag: fl.LinearModel) -> 
     for use in (lambda: late.A, late.zeros, lambda: fl.connect({"a": late}, []), late.relative_degree):
         with pytest.raises(fl.UsageError, match=r"has delays \(lag.u by 0.5 s\), so there is no matrix"):
             use()
+    with pytest.raises(fl.UsageError, match="so there is no matrix A of the whole"):
+        late.zeros()
+    with pytest.raises(fl.UsageError, match="no file format of fmilin holds a linear model with delays"):
+        late.save("late.mat")
     with pytest.raises(fl.UsageError, match="a delay is finite and not negative"):
         lag.with_delays(inputs={"lag.u": -1.0})
     with pytest.raises(fl.UnknownNameError, match=r"'lag\.v' is not an input of the linear model"):
