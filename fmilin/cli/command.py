@@ -25,6 +25,7 @@ from fmilin.options.groups import (
 )
 
 EVERY_DAY = {
+    "mcp": "--folder --allow-python",
     "linearize": "-o --json --set --trim --fix --free --constraint --discover --independent --inputs --outputs --point",
     "info": "--json --run --check",
     "discover": "--excite --set -o --json",

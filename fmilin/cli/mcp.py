@@ -1,4 +1,4 @@
-"""``fmilin mcp FOLDER``: commands as tools of the Model Context Protocol, for programs that reason."""
+"""``fmilin mcp --folder DIR``: commands as tools of the Model Context Protocol, for programs that reason."""
 
 from pathlib import Path
 
@@ -16,14 +16,16 @@ class ServerOptions:
     allow_python: bool = switch("Also load models in Python, which are programs with all your rights.", OPTIONS)
 
 
-@click.command(cls=Command, examples=["fmilin mcp models"])
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.command(cls=Command, examples=["fmilin mcp --folder models"])
+@click.option(
+    "--folder", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The files that the tools may use."
+)
 @take("options", ServerOptions)
 def command(folder: Path, options: ServerOptions) -> int:
     """Serve info, linearize, trim, verify, sweep, audit and explain as tools of the Model Context Protocol.
 
     A program starts this server, and calls the tools over standard input and output. They read and write files in
-    FOLDER only. Needs fmilin[mcp].
+    DIR only. Needs fmilin[mcp].
     """
     try:
         from fmilin.cli.tool_server import serve

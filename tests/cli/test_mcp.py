@@ -51,7 +51,7 @@ class Session:
 
 @contextmanager
 def serve(folder: Path, *options: str) -> Iterator[Session]:
-    words = ["-m", "fmilin", "mcp", str(folder), *options]
+    words = ["-m", "fmilin", "mcp", "--folder", str(folder), *options]
     server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
     with start_blocking_portal() as portal:
         connection: AbstractContextManager[Client] = portal.wrap_async_context_manager(Client(stdio_client(server)))
@@ -308,7 +308,7 @@ def test_descriptions_are_short_enough_for_a_program_that_reads_all_of_them() ->
 
 
 def test_the_server_ends_with_its_input_and_prints_nothing(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "fmilin", "mcp", str(tmp_path)]
+    words = [sys.executable, "-m", "fmilin", "mcp", "--folder", str(tmp_path)]
     ended = subprocess.run(words, input=b"", capture_output=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
@@ -316,11 +316,11 @@ def test_the_server_ends_with_its_input_and_prints_nothing(tmp_path: Path) -> No
 def test_the_folder_must_exist_and_the_package_be_installed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert main(["mcp", str(tmp_path / "models")]) == 2
+    assert main(["mcp", "--folder", str(tmp_path / "models")]) == 2
     assert "There is no folder" in capfd.readouterr().err
     monkeypatch.delitem(sys.modules, "fmilin.cli.tool_server", raising=False)
     monkeypatch.setitem(sys.modules, "mcp", None)
-    assert main(["mcp", str(tmp_path)]) == 2
+    assert main(["mcp", "--folder", str(tmp_path)]) == 2
     assert capfd.readouterr().err == (
         "fmilin: 'fmilin mcp' needs the package mcp, version 2: pip install 'fmilin[mcp]'.\n"
     )
