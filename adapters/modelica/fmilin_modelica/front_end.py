@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -26,14 +26,15 @@ from fmilin_modelica import compiler_process
 from fmilin_modelica.classes import list_models
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
-from fmilin_modelica.libraries import library_name
-from fmilin_modelica.needed_classes import needed_files
+from fmilin_modelica.libraries import library_name, names_needed
+from fmilin_modelica.needed_classes import files_of, needed_files
 from fmilin_modelica.rewriting import rewrite
-from fmilin_modelica.sources import Source, names_of_libraries
+from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
 
 FORMAT = 6
+NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
 FRONT_END_LIMITS = ("unsupported", "unevaluable", "unresolved Flat reference", "lexically nested class")
@@ -42,6 +43,7 @@ BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
 end Interfaces; end Blocks; end Modelica;
 """  # what models of signals use of the library, which then need not be there
+_MISSING_CLASS = re.compile(r"unresolved (?!Flat)|not found|resolve/parse failed|[Uu]nable to infer model")
 _POSITION = re.compile(r"\[([^\[\]\n]+?):(\d+):(\d+)\]")
 _QUOTED = re.compile(r"[`']([A-Za-z_][\w.]*)[`']")
 _DROPPED = {"provenance", "declaration", "value_type_provenance", "begin_provenance", "finish_provenance"}
@@ -83,11 +85,12 @@ def fresh(source: Source) -> dict[str, Any]:
 
 def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the flattened model, and a digest of each file that was read."""
-    library = needed_files(source.roots, text, model or source.model)
-    answer: dict[str, Any] = _answer(source, text, model, library) if library else {}
-    if "dae" not in answer:  # errors are explained by the whole libraries
-        library = {}
-        answer = _answer(source, text, model, {})
+    answer, library = _ask(source, text, model)
+    if NO_STATE in answer.get("crash", ""):
+        raise ModelError(
+            f"'{source.shown}' contains der(...) of a sum with a parameter, or of a variable that is not continuous: "
+            "the front end (rumoca) does not differentiate those. Write der(x) for der(x - L)."
+        )
     if "crash" in answer:
         raise ModelError(
             f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. Report this "
@@ -109,31 +112,56 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     return flat, {path: _digest(path) for path in paths if Path(path).is_file() and path != str(source.file)}
 
 
-def _answer(source: Source, text: str, model: str | None, library: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what the front end answers, from a process of its own.
+def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Return what the front end answers, and the files of libraries that it read, by their places in a folder.
 
-    It reads the files in ``library``, by their places in a folder, where there are some, else all of the libraries.
+    Where it misses a class among the files that the text needs, it reads the whole libraries. All other errors are
+    reported as they are: whole libraries would not change them.
     """
-    roots, name = list(source.roots), f"modelica-{_version()}"
-    if library:
-        roots, name = _list_folders(library), f"{name}-classes"
-        names = [library_name(Path(root)) for root in source.roots]
-    else:
-        names = names_of_libraries(source, text)
+    library = needed_files(source.roots, text, model or source.model)
+    answer = _answer(source, text, model, library)
+    if NO_STATE in answer.get("crash", ""):
+        other = _answer(source, text, model, library, splits_sums=False)
+        answer = other if "dae" in other else answer
+    if _MISSING_CLASS.search(answer.get("error", "")):
+        names = names_needed(source.roots, f"{text} {source.model or ''}")
+        whole = files_of([root for root in source.roots if library_name(Path(root)) in names])
+        if _may_declare([whole[place] for place in whole.keys() - library.keys()], answer["error"]):
+            return _answer(source, text, model, whole), whole
+    return answer, library
+
+
+def _may_declare(files: Sequence[Path], error: str) -> bool:
+    """Whether files contain the last part of a name in an error: a name that nothing declares is a slip."""
+    parts = {name.rpartition(".")[2] for name in _QUOTED.findall(error)}
+    names = re.compile(rf"\b(?:{'|'.join(map(re.escape, parts))})\b".encode())
+    for file in files:
+        with contextlib.suppress(OSError):
+            if names.search(file.read_bytes()):
+                return True
+    return False
+
+
+def _answer(
+    source: Source, text: str, model: str | None, library: Mapping[str, Path], *, splits_sums: bool = True
+) -> dict[str, Any]:
+    """Return what the front end answers, from a process of its own that reads the files in ``library``."""
+    names = [library_name(Path(root)) for root in source.roots]
+    rewritten = rewrite(text, splits_sums=splits_sums)
     request = {
-        "text": f"{rewrite(text)}\n// {' '.join(names)}\n",  # it loads libraries that the text names
+        "text": f"{rewritten}\n// {' '.join(names)}\n",  # it loads libraries that the text names
         "model": model,
-        "roots": roots,
+        "roots": _list_folders(library),
         "filename": _file_name(source),
     }
     script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    with private_cache(cache_folder().parent / name) as folder:
-        _copy_files(library, folder / LIBRARY)
+    cache = cache_folder().parent / f"modelica-{_version()}-classes"
+    with private_cache(cache) as folder:
+        _copy_files(library, folder / LIBRARY, splits_sums=splits_sums)
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
-        if library:
-            environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
+        environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
         errors = folder / "errors.txt"
         with errors.open("wb") as written:
             try:
@@ -165,7 +193,7 @@ def _version() -> str:
     return metadata.version("rumoca")
 
 
-def _copy_files(library: Mapping[str, Path], folder: Path) -> None:
+def _copy_files(library: Mapping[str, Path], folder: Path, *, splits_sums: bool) -> None:
     """Copy the needed files of libraries into a folder, rewritten where the front end needs that.
 
     It reads no others, such as data of tables.
@@ -175,7 +203,7 @@ def _copy_files(library: Mapping[str, Path], folder: Path) -> None:
         with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
             raw = file.read_bytes()
             text = raw.decode("utf-8-sig", "replace")
-            changed = rewrite(text)
+            changed = rewrite(text, splits_sums=splits_sums)
             (folder / place).write_bytes(raw if changed == text else changed.encode())
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fmilin_modelica.libraries import SKIPPED, library_name
 
-__all__ = ["needed_files"]
+__all__ = ["files_of", "needed_files"]
 
 Name = tuple[str, ...]
 
@@ -168,4 +168,13 @@ def needed_files(roots: Sequence[str], text: str, model: str | None) -> dict[str
         for found in search.needed.values():
             if found.path == library.path or library.path in found.path.parents:
                 files[found.file.relative_to(folder).as_posix()] = found.file
+    return files
+
+
+def files_of(roots: Sequence[str]) -> dict[str, Path]:
+    """Return all Modelica files of libraries, by their places in a folder of the libraries."""
+    files = {}
+    for root in map(Path, roots):
+        paths = sorted(root.rglob("*.mo")) if root.is_dir() else [root]
+        files |= {path.relative_to(root.parent).as_posix(): path for path in paths}
     return files

@@ -28,12 +28,15 @@ _SECTION_OR_CLASS = re.compile(
     r"\b(?:initial\s+)?equation\b|\b(?:public|protected)\b|\b(?:model|block|class)\s+\w+"
     r"|\bend\s+(?!if\b|for\b|when\b|while\b)\w+\s*;"
 )
+_CLASS = r"(?:model|block|class|record|package|function|connector|operator|type)"
+_CLASS_BEGIN_OR_END = re.compile(rf"\bend\s+(?!(?:if|for|when|while)\b)(\w+)\s*;|\b{_CLASS}\s+(?:extends\s+)?(\w+)")
+_CONSTANT_DECLARATION = r"\b(?:parameter|constant)\s+[^;=(]*?(?<![\w.]){}\b\s*[\[(=;,]"
 _TABLE_VALUE = re.compile(r"\bget(?:Table1D|Table2D|TimeTable)Value\w*\s*\(")
 
 
-def rewrite(text: str) -> str:
-    """Return a text that the front end reads as the language means it."""
-    return write_derivatives_of_variables(write_table_values_as_equations(text))
+def rewrite(text: str, *, splits_sums: bool = True) -> str:
+    """Return a text that the front end reads as the language means it; ``splits_sums`` of ``der(a - b)``."""
+    return write_derivatives_of_variables(write_table_values_as_equations(text), splits_sums=splits_sums)
 
 
 def write_table_values_as_equations(text: str) -> str:
@@ -64,11 +67,13 @@ def write_table_values_as_equations(text: str) -> str:
     return _edit(text, edits)
 
 
-def write_derivatives_of_variables(text: str) -> str:
+def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> str:
     """Return a text in which ``der`` has variables as arguments, no expressions: the front end takes nothing else.
 
-    ``der(a - b)`` becomes ``(der(a) - der(b))``, which holds for arrays as well. Another expression, ``der(m*v)``, has
-    to be a scalar: it becomes a variable of its own, declared before the equations or the declaration with ``der``.
+    ``der(a - b)`` becomes ``(der(a) - der(b))``, which holds for arrays as well; parameters and constants of the class
+    are left out. Another expression, ``der(m*v)``, has to be a scalar: it becomes a variable of its own, declared
+    before the equations or the declaration with ``der``. Without ``splits_sums`` so does a sum, since it may contain
+    parameters that are declared in other classes, ``der(x - body.L)``: the front end does not differentiate those.
     """
     code = mask_comments_and_strings(text)
     edits: list[tuple[int, int, str]] = []
@@ -78,9 +83,8 @@ def write_derivatives_of_variables(text: str) -> str:
         argument = code[derivative.end() : end].strip()
         if end < 0 or not argument or _REFERENCE.fullmatch(argument):
             continue
-        if _SUM.fullmatch(argument):
-            terms = _REFERENCE.sub(lambda term: f"der({term[0].strip()})", argument)
-            edits.append((derivative.start(), end + 1, f"({terms})"))
+        if _SUM.fullmatch(argument) and splits_sums:
+            edits.append((derivative.start(), end + 1, _differentiate_sum(argument, code, derivative.start())))
             continue
         place, opening = _place_of_declaration(code, derivative.start())
         loops = _LOOP.findall(code, place, derivative.start())
@@ -91,6 +95,50 @@ def write_derivatives_of_variables(text: str) -> str:
         edits.append((place, place, f"{opening}Real {name} = {' '.join(argument.split())}; "))
         edits.append((derivative.start(), end + 1, f"der({name})"))
     return _edit(text, edits)
+
+
+def _differentiate_sum(argument: str, code: str, place: int) -> str:
+    """Return ``(der(a)-der(b))`` of ``a - b``; parameters and constants that the class declares have no derivative."""
+    signs = re.findall(r"[+-]", re.sub(r"\[[^\[\]]*\]", "", argument))
+    references = [term[0].strip() for term in _REFERENCE.finditer(re.sub(r"^\s*[+-]", "", argument))]
+    signs = ["+", *signs] if len(signs) < len(references) else signs
+    scope = _find_enclosing_class(code, place)
+    terms = [
+        f"{sign}der({reference})"
+        for sign, reference in zip(signs, references, strict=True)
+        if "." in reference or not re.search(_CONSTANT_DECLARATION.format(re.match(r"\w+", reference)[0]), scope)
+    ]
+    if not terms:  # of parameters alone, which may be arrays
+        return f"(0*({argument}))"
+    return f"({''.join(terms).removeprefix('+')})"
+
+
+def _find_enclosing_class(code: str, place: int) -> str:
+    """Return the text of the innermost class around a place, with blanks for the classes inside of it."""
+    begins: list[tuple[str, int]] = []
+    nested: list[tuple[int, int]] = []
+    for found in _CLASS_BEGIN_OR_END.finditer(code):
+        if found[2]:
+            begins.append((found[2], found.end()))
+            continue
+        names = [name for name, _ in begins]
+        if found[1] not in names:
+            continue
+        while begins[-1][0] != found[1]:  # short definitions, ``model A = B``, do not end
+            begins.pop()
+        begin = begins.pop()[1]
+        if begin <= place < found.start():
+            inner = [(first - begin, last - begin) for first, last in nested if first >= begin]
+            return _blank(code[begin : found.start()], inner)
+        nested.append((begin, found.start()))
+    return code
+
+
+def _blank(text: str, spans: list[tuple[int, int]]) -> str:
+    """Return a text with blanks at some places."""
+    for begin, end in spans:
+        text = f"{text[:begin]}{' ' * (end - begin)}{text[end:]}"
+    return text
 
 
 def _place_of_declaration(code: str, place: int) -> tuple[int, str]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.errors import ModelError, UsageError
-from fmilin_modelica.libraries import SKIPPED, library_name, library_roots, names_needed, versions_used
+from fmilin_modelica.libraries import SKIPPED, library_name, library_roots, versions_used
 
-__all__ = ["Source", "names_of_libraries", "source_of"]
+__all__ = ["Source", "source_of"]
 
 _NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _WITHIN = re.compile(rf"^\s*within\s+({_NAME})\s*;")
@@ -97,8 +97,3 @@ def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) 
         raise UsageError(f"'library' must be a sequence: write library=['{given}'] even for a single folder.")
     source = Source(path, model, ())
     return replace(source, roots=library_roots(given, versions_used(source.text))).of_package()
-
-
-def names_of_libraries(source: Source, text: str) -> list[str]:
-    """Return the names of all libraries at hand that a text of a source needs, directly or through others."""
-    return names_needed(source.roots, text)

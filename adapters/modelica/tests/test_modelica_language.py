@@ -134,3 +134,12 @@ def test_derivatives_of_expressions(tmp_path):
     np.testing.assert_allclose(linear.A, [[0, 0, 0], [0.75, -0.25, 0], [-1.5, 0.5, 0]], atol=1e-12)
     np.testing.assert_allclose(linear.C, [[-1, 0, 0], [-1.5, 0.5, 0]], atol=1e-12)
     np.testing.assert_allclose(linear.f0, [-0.5, 6 - 1.5, 3], atol=1e-12)
+
+
+@pytest.mark.parametrize("declared", ["parameter Real L = 2; Real x(start = 1);", "extends Sizes; Real x(start = 1);"])
+def test_the_derivative_of_a_difference_to_a_parameter(tmp_path, declared):
+    path = tmp_path / "model.mo"
+    sizes = "model Sizes\n  parameter Real L = 2;\nend Sizes;\n"
+    path.write_text(f"{sizes}model M\n  {declared}\nequation\n  der(x - L) = -L*x;\nend M;\n")
+    linear = fl.linearize(fl.load(f"{path}:M"))
+    np.testing.assert_allclose(linear.eigenvalues(), [-2])

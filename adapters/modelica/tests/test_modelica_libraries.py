@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
+from fmilin_modelica import front_end
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.libraries import names_needed, versions_used
 
@@ -180,7 +181,7 @@ def test_processes_at_once_with_an_empty_cache_agree(planar, constants, tmp_path
         else:
             assert "ModelError" in error
     caches = list((tmp_path / "home" / "cache" / "fmilin").glob("modelica-*"))
-    assert len(caches) == 2  # of the files that a model needs, and of whole libraries, from which errors are explained
+    assert len(caches) == 1
     assert not [run for cache in caches for run in cache.glob("run-*")]
     assert_is_pendulum(fl.load("modelica:Planar.Examples.Pendulum", options={"library": [planar, constants]}))
 
@@ -218,6 +219,35 @@ def test_a_file_of_the_cache_that_is_written_anew_removes_the_cache(tmp_path):
         (folder / "a.bin").write_bytes(b"other content")
     with private_cache(shared) as folder:
         assert list(folder.iterdir()) == []
+
+
+PAIR = {
+    "package.mo": "package Pairs\nend Pairs;\n",
+    "Pair.mo": """within Pairs;
+model Pair "der of a difference, which the front end rejects as it is written"
+  Real a(start = 1, fixed = true), b(start = 0, fixed = true);
+equation
+  der(a - b) = -2*a;
+  der(b) = -3*b;
+end Pair;
+""",
+}
+
+
+def test_an_error_of_the_text_is_not_hidden_by_one_of_an_unchanged_library(tmp_path):
+    library = write_library(tmp_path / "Pairs", PAIR)
+    path = tmp_path / "plant.mo"
+    path.write_text("model Plant\n  extends Pairs.Pair;\n  Real c;\nend Plant;\n")
+    with pytest.raises(ModelError, match=r"unbalanced model: 2 equations, 3 unknowns"):
+        fl.load(str(path), options={"library": [library]})
+
+
+def test_whole_libraries_are_rewritten_like_the_files_that_are_needed(tmp_path, monkeypatch):
+    """A class that the search for needed files misses is found all the same."""
+    library = write_library(tmp_path / "Pairs", PAIR)
+    monkeypatch.setattr(front_end, "needed_files", lambda *_: {"Pairs/package.mo": library / "package.mo"})
+    linear = fl.linearize(fl.load("modelica:Pairs.Pair", options={"library": [library]}), independent=["a", "b"])
+    np.testing.assert_allclose(linear.A, [[-2, -3], [0, -3]])
 
 
 def test_names_of_libraries_are_found_through_other_libraries(planar, constants):

@@ -56,3 +56,37 @@ def test_derivatives_of_expressions_become_those_of_variables():
         "  end for;",
         "end M;",
     ]
+
+
+PARAMETERS = """package P
+  model Outer
+    model Inner
+      Real L, x;
+    equation
+      der(x - L) = 0;
+    end Inner;
+    parameter Real L = 2, k(min = 0) = 1;
+    constant Real c[3](each unit = "m") = {1, 2, 3};
+    Real x, r[3], h;
+    parameter Body body(h = 3);
+  equation
+    der(x - L) = -x;
+    der(-L + x) = der(L);
+    der(r - c) = -r;
+    der(x - h) = der(x - k);
+  end Outer;
+end P;
+"""
+
+
+def test_parameters_of_the_class_have_no_derivative():
+    """The parameter k, the second one of its clause, is left to the other way; h is a variable."""
+    assert [line.strip() for line in rewrite(PARAMETERS).splitlines() if "der(" in line] == [
+        "(der(x)-der(L)) = 0;",
+        "(der(x)) = -x;",
+        "(der(x)) = der(L);",
+        "(der(r)) = -r;",
+        "(der(x)-der(h)) = (der(x)-der(k));",
+    ]
+    lines = rewrite("model M\n  Real x;\nequation\n  der(x - b.L) = 1;\nend M;\n", splits_sums=False).splitlines()
+    assert lines[2:4] == ["protected Real der_argument_1 = x - b.L; equation", "  der(der_argument_1) = 1;"]
