@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class DiscreteWalker(ParameterWalker):
         super().__init__(flat, changed)
         self.modes = dict(modes or {})
         self.mode_note = ""  # on friction elements, once the start is known
+        self.unconstrained: frozenset[str] = frozenset()  # stuck elements without a velocity among the states
         self.held: dict[str, Any] = {}  # the values of variables that are constant between events, by name
         self._definitions = self._discrete_definitions()
 
@@ -118,9 +119,11 @@ class DiscreteWalker(ParameterWalker):
         with deep_recursion():
             values = values_at([self._flattened(self.value(self._definitions[k]))[0] for k in machine])
         by_name = {self.variables[k].name: value for k, value in zip(machine, values, strict=True)}
-        self.mode_note = describe_modes(by_name)
+        self.mode_note = describe_modes(by_name, self.unconstrained)
         fixed = {group_of(self.variables[k].name) for k in self.modes}
-        fixed |= {group_of(name) for name, value in by_name.items() if value and name.endswith(f".{LOCKED}")}
+        fixed |= {
+            group_of(name) for name, value in by_name.items() if value and name.endswith((f".{LOCKED}", ".stuck"))
+        }
         found = {}
         for k, value in zip(machine, values, strict=True):
             if group_of(self.variables[k].name) in fixed:
@@ -129,29 +132,31 @@ class DiscreteWalker(ParameterWalker):
         return found
 
     def _state_machines(self) -> list[int]:
-        """Return the scalar variables of components with a variable 'locked' that follow from what was before."""
+        """Return the scalar variables of components with a variable 'locked' that follow from what was before.
+
+        So do those that are read as what was before: ``stuck`` of a one-way clutch follows from its velocity.
+        """
         groups = {group_of(self.variables[k].name) for k in self._definitions if self._is_locked(k)}
-        return [
-            k
-            for k in self._definitions
-            if group_of(self.variables[k].name) in groups
-            and not self.variables[k].shape
-            and self._mentions(self._definitions[k], ("pre_discrete_value",))
+        members = [
+            k for k in self._definitions if group_of(self.variables[k].name) in groups and not self.variables[k].shape
         ]
+        before = {k: self._targets(self._definitions[k], "pre_discrete_value") for k in members}
+        read = set().union(*before.values())
+        return [k for k in members if before[k] or k in read]
 
     def _is_locked(self, number: int) -> bool:
         return self.variables[number].name.endswith(f".{LOCKED}")
 
-    def _mentions(self, number: int, kinds: Sequence[str], among: Collection[int] | None = None) -> bool:
-        """Whether an expression contains a variable of some kinds."""
-        kind, content = self._nodes[number]
-        if kind == "coordinate":
+    def _targets(self, number: int, kind: str) -> set[int]:
+        """Return the variables of a kind that an expression contains."""
+        node, content = self._nodes[number]
+        if node == "coordinate":
             which, target = tagged(content)
-            return which in kinds and (among is None or target in among)
+            return {target} if which == kind else set()
         parts = list(self._operands.get(number, ()))
         if isinstance(content, dict):
             parts += [content[key] for key in ("lhs", "rhs", "operand", "base", "body") if key in content]
-        return any(self._mentions(part, kinds, among) for part in parts)
+        return set().union(*(self._targets(part, kind) for part in parts))
 
     def _held_value(self, variable: Variable, *, before: bool) -> Value:
         start = self._initial_value(variable.number)

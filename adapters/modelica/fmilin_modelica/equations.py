@@ -18,7 +18,7 @@ import numpy as np
 
 from fmilin_modelica.discrete import DiscreteWalker, deep_recursion
 from fmilin_modelica.entries import Entry
-from fmilin_modelica.modes import Mode, constrain_stuck_rows
+from fmilin_modelica.modes import Mode, constrain_stuck_rows, group_of
 from fmilin_modelica.parameters import KINDS
 from fmilin_modelica.trees import TreeEvaluator
 from fmilin_modelica.values import Value, is_symbolic
@@ -292,12 +292,14 @@ class Equations(DiscreteWalker):
         locked = {k for k, mode in self.modes.items() if mode.now and self._is_locked(k)}
         if not locked:
             return self.residuals
-        rows, row = [], 0
+        elements: dict[int, set[str]] = {}  # with rows that depend on whether they are locked
+        row = 0
         for operation in self.flat["continuous_equation_operations"]:
             kind, content = next(iter(operation.items()))
             count = len(self.equation(operation))
-            if kind == "residual" and self._mentions(content["residual"], ("discrete_value",), locked):
-                rows.append(row)
+            stuck = self._targets(content["residual"], "discrete_value") & locked if kind == "residual" else set()
+            if stuck:
+                elements[row] = {group_of(self.variables[k].name) for k in stuck}
             row += count
         derivatives = {}
         for variable in self.variables:
@@ -308,7 +310,10 @@ class Equations(DiscreteWalker):
                     strict=True,
                 )
                 derivatives.update({derivative.__hash__(): state for derivative, state in symbols})
-        return constrain_stuck_rows(self.residuals, rows, derivatives)[0]
+        residuals, changed = constrain_stuck_rows(self.residuals, elements, derivatives, self._parameter_of.keys())
+        constrained = set().union(*(elements[row] for row in changed))
+        self.unconstrained = frozenset({group_of(self.variables[k].name) for k in locked} - constrained)
+        return residuals
 
     def timing(self, table: int) -> tuple[float, float]:
         """Return the start time and the shift of a table over time."""

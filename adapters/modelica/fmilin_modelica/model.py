@@ -21,6 +21,7 @@ from fmilin_modelica.entries import Entry
 from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed
+from fmilin_modelica.modes import Mode, group_of
 from fmilin_modelica.moved import AS_WRITTEN, MovedStart, moved_remark, moved_starts
 from fmilin_modelica.sources import Source
 from fmilin_modelica.starting import Point, Starting, chosen_rows
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ModelicaModel"]
 
-MODE_ITERATIONS = 12  # of events at the start; each friction element needs three at most
+MODE_ITERATIONS = 50  # of events at the start; each friction element needs three at most
+ROUNDED_MOVE = 1e-10  # of a state with a coordinate. Looser: the rounding of a velocity at rest counts as a motion
 _ADVICE = {"Always": 0, "Prefer": 1, "Default": 2, "Avoid": 3, "Never": 4}
 
 
@@ -51,20 +53,12 @@ class ModelicaEngine(DaeEngine):
         if self.missing:  # nothing can be computed before they are set
             super().__init__(graph)
             return
-        try:
-            starting, point = self._begin(graph)
-        except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
-            graph = self._guessed(graph)
-            try:
-                starting, point = self._begin(graph)
-            except ConstraintError:
-                starting, point = self._begin(graph, is_damped=True)
+        graph, starting, point = self._search_start(graph)
         graph, starting, point = self._settle_modes(graph, starting, point)
         found = _with_parameters(graph, self.equations.free, point)
         if not self.keeps_structure(found):
             # Start values of free parameters, 0 mostly, hid terms of the equations and of the initial equations.
-            graph = found
-            starting, point = self._begin(graph)
+            graph, starting, point = self._search_start(found)
         states = self.merged.states
         T = starting.motions(point, conditions=False)
         preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(states[i]))
@@ -95,23 +89,61 @@ class ModelicaEngine(DaeEngine):
         starting = Starting(self, conditions, names, self.equations.free, is_damped=is_damped)
         return starting, starting.consistent(_start_order(self.merged.states))
 
+    def _search_start(self, graph: DaeGraph) -> tuple[DaeGraph, Starting, Point]:
+        """Return a consistent start, from other start values where the given ones lead to none."""
+        try:
+            return graph, *self._begin(graph)
+        except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
+            graph = self._guessed(graph)
+        try:
+            return graph, *self._begin(graph)
+        except ConstraintError:
+            return graph, *self._begin(graph, is_damped=True)
+
     def _settle_modes(self, graph: DaeGraph, starting: Starting, point: Point) -> tuple[DaeGraph, Starting, Point]:
-        """Return the start with the friction elements in the modes that it gives them, by iterating events."""
-        for _ in range(MODE_ITERATIONS):
-            here = point.without_noise()
+        """Return the start with the friction elements in the modes that it gives them, by iterating events.
+
+        Raises
+        ------
+        ConstraintError
+            When the iteration returns to modes that it has left: no mode agrees with the motion that it gives.
+        """
+        tried = [self.equations.modes]
+        while True:
+            here = point.without_noise(*self._noise_sizes(starting, point))
             modes = self.equations.modes_at(partial(starting.values_at, here))
             if modes == self.equations.modes:
                 break
+            if modes in tried or len(tried) > MODE_ITERATIONS:
+                raise ConstraintError(self._describe_contradiction(modes))
+            tried.append(modes)
             equations = Equations(self.equations.flat, self.equations.changed, modes)
             self.equations = equations
             self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
-            graph = graph_of(equations, self.merged)
-            starting, point = self._begin(graph)
+            graph, starting, point = self._search_start(graph_of(equations, self.merged))
         if self.equations.mode_note:
             graph = replace(graph, notes=self.equations.notes())
             self._take(graph)
             self.notes = (*graph.notes, *self.reduced.notes, *self.reduced.remarks)
         return graph, starting, point
+
+    def _noise_sizes(self, starting: Starting, point: Point) -> tuple[FloatArray, FloatArray]:
+        """Return sizes of states, by the nominal values of the coordinates, and of unknowns that follow from them."""
+        T = starting.motions(point, conditions=False)
+        states = self.graph.states
+        preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(self.merged.states[i]))
+        least = _sizes_from_coordinates(states, T, chosen_rows(T, preferred))
+        sizes = np.array([max(s.nominal or 0.0, v) or 1.0 for s, v in zip(states, least, strict=True)])
+        return sizes, starting.sizes_of_unknowns(point, sizes)
+
+    def _describe_contradiction(self, modes: Mapping[int, Mode]) -> str:
+        """Return a message on friction elements with modes that change at each iteration."""
+        numbers = {k for k in (*modes, *self.equations.modes) if modes.get(k) != self.equations.modes.get(k)}
+        names = sorted({f"'{group_of(self.equations.variables[k].name)}'" for k in numbers})
+        return (
+            f"The friction elements {', '.join(names)} of '{self.equations.flat['name']}' have no mode at the start, "
+            "stuck or sliding, that agrees with the motion it gives. Change their start values or the forces on them."
+        )
 
     def _guessed(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
@@ -241,11 +273,18 @@ def _sizes(states: Signals, T: FloatArray, chosen: Sequence[int]) -> list[float 
 
     Libraries give differences of angles and lengths small nominal values (1e-4), as if they belonged to stiff springs.
     """
+    least = _sizes_from_coordinates(states, T, chosen)
+    return [None if s.nominal is None else max(s.nominal, v) for s, v in zip(states, least, strict=True)]
+
+
+def _sizes_from_coordinates(states: Signals, T: FloatArray, chosen: Sequence[int]) -> list[float]:
+    """Return how far each state moves with coordinates of their nominal sizes, 1 without; 0 where it does not."""
     if not len(chosen):
-        return [s.nominal for s in states]
+        return [0.0] * len(states)
     moves = np.abs(np.linalg.lstsq(T[list(chosen)].T, T.T, rcond=None)[0].T)
-    least = (moves * [states[i].nominal or 1.0 for i in chosen]).max(axis=1)
-    return [None if s.nominal is None else max(s.nominal, float(v)) for s, v in zip(states, least, strict=True)]
+    moves = np.where(moves > ROUNDED_MOVE, moves, 0.0)
+    least: list[float] = (moves * [states[i].nominal or 1.0 for i in chosen]).max(axis=1).tolist()
+    return least
 
 
 def _conditions(equations: Equations, merged: Merged) -> tuple[Any, list[str]]:

@@ -9,9 +9,11 @@ initialization: an element with too little static friction begins to slide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import casadi as ca
 
 from fmilin_modelica.aliases import SignedClasses, equal_pair
 
@@ -34,8 +36,20 @@ def group_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
+def _strip_factors(expression: Any, parameters: Collection[int]) -> Any:
+    """Return ``a`` of ``-a``, ``J*a``, ``a/J``: what is zero where the expression is; parameters of it are not zero."""
+    while not expression.is_symbolic():
+        parts = [expression.dep(k) for k in range(expression.n_dep())]
+        if expression.op() in (ca.OP_MUL, ca.OP_DIV):
+            parts = [part for part in parts if not all(s.__hash__() in parameters for s in ca.symvar(part))]
+        if len(parts) != 1:
+            return expression
+        expression = parts[0]
+    return expression
+
+
 def constrain_stuck_rows(
-    residuals: Sequence[Any], rows: Iterable[int], derivatives: Mapping[int, Any]
+    residuals: Sequence[Any], rows: Iterable[int], derivatives: Mapping[int, Any], parameters: Collection[int] = ()
 ) -> tuple[list[Any], list[int]]:
     """Return residuals in which ``a = 0`` became ``w = 0`` where ``a`` is the derivative of a state, and these rows.
 
@@ -46,6 +60,8 @@ def constrain_stuck_rows(
         Those to look at.
     derivatives : mapping of int to SX
         The state of each symbol ``der(w)``, by the symbol's hash.
+    parameters : collection of int
+        Hashes of the symbols of parameters.
     """
     classes = SignedClasses()
     for residual in residuals:
@@ -58,9 +74,7 @@ def constrain_stuck_rows(
     constrained = list(residuals)
     changed = []
     for row in rows:
-        expression = residuals[row]
-        while expression.n_dep() == 1 and not expression.is_symbolic():
-            expression = expression.dep(0)
+        expression = _strip_factors(residuals[row], parameters)
         if not expression.is_symbolic():
             continue
         state = states.get(classes.root_of(expression.__hash__())[0])
@@ -70,14 +84,22 @@ def constrain_stuck_rows(
     return constrained, changed
 
 
-def describe_modes(values: Mapping[str, float]) -> str:
-    """Return a note on the modes of friction elements, from the values of their variables; empty without any."""
+def describe_modes(values: Mapping[str, float], unconstrained: Collection[str] = ()) -> str:
+    """Return a note on the modes of friction elements, from the values of their variables; empty without any.
+
+    Elements in ``unconstrained`` are stuck, but their velocity is not a state.
+    """
     words = []
     for name, locked in values.items():
         group = group_of(name)
         if not group or name != f"{group}.{LOCKED}":
             continue
-        if locked:
+        if locked and group in unconstrained:
+            word = (
+                "is stuck (its relative acceleration is zero; its relative velocity is not a state of the model and not "
+                "constrained)"
+            )
+        elif locked:
             word = "is stuck (its relative velocity is held at zero)"
         elif values.get(f"{group}.startForward"):
             word = "slides forward"

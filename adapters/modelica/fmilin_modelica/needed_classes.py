@@ -173,7 +173,7 @@ def needed_files(roots: Sequence[str], text: str, model: str | None) -> dict[str
 
 def files_of(roots: Sequence[str]) -> dict[str, Path]:
     """Return all Modelica files of libraries, by their places in a folder of the libraries."""
-    files = {}
+    files: dict[str, Path] = {}
     for root in map(Path, roots):
         paths = sorted(root.rglob("*.mo")) if root.is_dir() else [root]
         files |= {path.relative_to(root.parent).as_posix(): path for path in paths}

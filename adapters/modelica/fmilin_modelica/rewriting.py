@@ -101,12 +101,13 @@ def _differentiate_sum(argument: str, code: str, place: int) -> str:
     """Return ``(der(a)-der(b))`` of ``a - b``; parameters and constants that the class declares have no derivative."""
     signs = re.findall(r"[+-]", re.sub(r"\[[^\[\]]*\]", "", argument))
     references = [term[0].strip() for term in _REFERENCE.finditer(re.sub(r"^\s*[+-]", "", argument))]
+    names = [re.split(r"\W", reference)[0] for reference in references]  # none of ``.A.b``
     signs = ["+", *signs] if len(signs) < len(references) else signs
     scope = _find_enclosing_class(code, place)
     terms = [
         f"{sign}der({reference})"
-        for sign, reference in zip(signs, references, strict=True)
-        if "." in reference or not re.search(_CONSTANT_DECLARATION.format(re.match(r"\w+", reference)[0]), scope)
+        for sign, reference, name in zip(signs, references, names, strict=True)
+        if "." in reference or not re.search(_CONSTANT_DECLARATION.format(name), scope)
     ]
     if not terms:  # of parameters alone, which may be arrays
         return f"(0*({argument}))"

@@ -29,7 +29,7 @@ PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one st
 RANK = 1e-10  # singular values below this part of the largest count as zero
 SINGULAR_UNKNOWNS = 1e13  # condition number above which equations do not determine the unknowns
 ROUNDED = 1e-13  # of the terms of a sum: what is left below it counts as zero. Looser: slopes are lost
-NOISE = 1e-10  # a velocity below it stands still. Looser: friction is stuck where it slides
+NOISE = 1e-10  # of its size: a velocity below it stands still. Looser: friction is stuck where it slides
 WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
 
 
@@ -43,9 +43,10 @@ class Point:
     worst: float
     equation: str
 
-    def without_noise(self) -> Point:
-        """Return the same with zeros for what only rounding tells from zero."""
-        x, w = (np.where(np.abs(values) < NOISE, 0.0, values) for values in (self.x, self.w))
+    def without_noise(self, x_sizes: FloatArray, w_sizes: FloatArray) -> Point:
+        """Return the same with zeros for what only rounding tells from zero, in sizes of states and unknowns."""
+        x = np.where(np.abs(self.x) < NOISE * x_sizes, 0.0, self.x)
+        w = np.where(np.abs(self.w) < NOISE * w_sizes, 0.0, self.w)
         return replace(self, x=x, w=w)
 
 
@@ -205,6 +206,18 @@ class Starting:
         rank = int((s > RANK * s.max(initial=0.0)).sum())
         T: FloatArray = V[rank:].T[: self.count]
         return T
+
+    def sizes_of_unknowns(self, point: Point, x_sizes: FloatArray) -> FloatArray:
+        """Return how far algebraic unknowns move with states of these sizes: 1 at most, and where they do not.
+
+        Forces in a mechanism of micrometres are small, and no rounding.
+        """
+        _, J = self._values(np.concatenate((point.x, point.w, point.free)))
+        J = J[: self._solved] / self._sizes
+        n, last = self.count, self.count + point.w.size
+        followed = np.linalg.lstsq(J[:, n:last], J[:, :n], rcond=None)[0]
+        moves: FloatArray = (np.abs(followed) * x_sizes).max(axis=1, initial=0.0)
+        return np.where(moves > 0.0, np.minimum(moves, 1.0), 1.0)
 
     def _without_unknowns(self, J: FloatArray) -> FloatArray:
         """Return the derivatives by states and parameters of what holds when the unknowns have followed.

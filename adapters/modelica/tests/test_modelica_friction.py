@@ -10,8 +10,10 @@ import pytest
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 import fmilin as fl
+from fmilin.errors import ConstraintError
 
 FILE = Path(__file__).parent / "models" / "friction.mo"
+MODES = FILE.with_name("modes.mo")
 
 
 def load(name: str, library: Path, **parameters: float) -> fl.Model:
@@ -70,3 +72,51 @@ def test_a_one_way_clutch_that_slides_brakes_the_faster_side(standard_library):
     expected = [[0, 1, 0, 0], [0, -0.1, 0, 0.1], [0, 0, 0, 1], [0, 0.02, 0, -0.02]]
     np.testing.assert_allclose(linear.A, expected, atol=1e-12)
     np.testing.assert_allclose(linear.f0, [1, 0.6, 2, -0.12], atol=1e-12)
+
+
+def test_a_one_way_clutch_that_is_driven_is_stuck(standard_library):
+    """Both inertias turn as one: (1 + 5) w' = 3 - 2 w, with w = 1 at the start."""
+    model = load("OneWay", standard_library, speed=1, torque=3, d=2)
+    linear = fl.linearize(model, independent=["drive.phi", "drive.w", "load.phi"])
+    np.testing.assert_allclose(linear.A, [[0, 1, 0], [0, -1 / 3, 0], [0, 1, 0]], atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [1, 1 / 6, 1], atol=1e-12)
+    assert "'clutch' is stuck" in " ".join(model.notes)
+
+
+def test_a_one_way_clutch_is_overrun_when_its_drive_brakes(standard_library):
+    linear = fl.linearize(
+        load("OneWay", standard_library, speed=1, torque=-3, d=2),
+        independent=["drive.phi", "drive.w", "load.phi", "load.w"],
+    )
+    np.testing.assert_allclose(linear.f0, [1, -3 + 0.5, 1, (-0.5 - 2) / 5], atol=1e-12)
+
+
+@pytest.mark.parametrize(("force", "acceleration"), [(3e-12, (2 - 1.5) / 1), (1e-11, None)])
+def test_forces_of_a_micro_mechanism_are_not_taken_for_rounding(standard_library, force, acceleration):
+    """A torque of 2e-12 begins to turn a drum that is held with 1.5e-12, and not one that is held with 5e-12."""
+    linear = fl.linearize(load("Micro", standard_library, F=force))
+    if acceleration is None:
+        assert len(linear.states) == 1
+    else:
+        np.testing.assert_allclose(linear.f0, [0, acceleration], atol=1e-9)
+
+
+def test_an_element_without_a_mode_that_agrees_with_its_motion_is_an_error():
+    with pytest.raises(ConstraintError, match=r"friction elements 'element' of 'Modes\.Contradiction' have no mode"):
+        fl.load(f"{MODES}:Modes.Contradiction")
+
+
+def test_a_velocity_that_is_not_a_state_is_not_constrained_and_the_note_says_so():
+    """The relative acceleration is zero: f = 1/2 on both sides."""
+    model = fl.load(f"{MODES}:Modes.Unmeasured")
+    linear = fl.linearize(model)
+    np.testing.assert_allclose(linear.f0, [0.5, 0.5])
+    assert (
+        "'element' is stuck (its relative acceleration is zero; its relative velocity is not a state" in model.notes[0]
+    )
+
+
+def test_a_factor_before_the_acceleration_of_a_stuck_element_counts_for_nothing():
+    model = fl.load(f"{MODES}:Modes.Heavy")
+    assert len(fl.linearize(model).states) == 0
+    assert "'element' is stuck (its relative velocity is held at zero)" in model.notes[0]

@@ -143,3 +143,11 @@ def test_the_derivative_of_a_difference_to_a_parameter(tmp_path, declared):
     path.write_text(f"{sizes}model M\n  {declared}\nequation\n  der(x - L) = -L*x;\nend M;\n")
     linear = fl.linearize(fl.load(f"{path}:M"))
     np.testing.assert_allclose(linear.eigenvalues(), [-2])
+
+
+def test_homotopy_is_its_actual_expression(tmp_path):
+    path = tmp_path / "model.mo"
+    path.write_text(
+        "model M\n  Real x(start = 2);\nequation\n  der(x) = homotopy(actual = -x^2, simplified = -x);\nend M;\n"
+    )
+    np.testing.assert_allclose(fl.linearize(fl.load(str(path))).A, [[-4]])

@@ -34,15 +34,38 @@ package Friction "Friction elements at the start: stuck, too weak to stay so, sl
     connect(behind.flange_b, ground.flange);
   end Gear;
 
-  model OneWay "An inertia that overruns its drive in a one-way clutch"
+  model OneWay "An inertia in a one-way clutch to its drive"
     import Modelica.Mechanics.Rotational.Components;
+    parameter Real speed = 2 "Of the load at the start";
+    parameter Real torque = 0 "Of the drive";
+    parameter Real d = 0 "Damping of the load";
     Components.Inertia drive(J = 1, phi(start = 0, fixed = true), w(start = 1, fixed = true));
     Components.OneWayClutch clutch(fn_max = 1, mu_pos = [0, 0.5; 4, 0.9]);
-    Components.Inertia load(J = 5, phi(start = 0, fixed = true), w(start = 2, fixed = true));
+    Components.Inertia load(J = 5, phi(start = 0, fixed = true), w(start = speed, fixed = true));
+    Components.Damper damper(d = d);
+    Components.Fixed ground;
+    Modelica.Mechanics.Rotational.Sources.ConstantTorque motor(tau_constant = torque);
     Modelica.Blocks.Sources.Constant pressure(k = 1);
   equation
+    connect(motor.flange, drive.flange_a);
     connect(drive.flange_b, clutch.flange_a);
     connect(clutch.flange_b, load.flange_a);
+    connect(load.flange_b, damper.flange_a);
+    connect(damper.flange_b, ground.flange);
     connect(pressure.y, clutch.f_normalized);
   end OneWay;
+
+  model Micro "A drum of a micro-mechanism with a brake, pulled"
+    import Modelica.Mechanics.Rotational.Components;
+    parameter Real F = 1e-11 "Normal force";
+    parameter Real speed = 0 "Of the drum at the start";
+    Components.Inertia drum(J = 1e-12, phi(start = 0, fixed = true), w(start = speed, fixed = true, nominal = 1e-6));
+    Components.Brake brake(fn_max = F);
+    Modelica.Mechanics.Rotational.Sources.ConstantTorque motor(tau_constant = 2e-12);
+    Modelica.Blocks.Sources.Constant pressure(k = 1);
+  equation
+    connect(motor.flange, drum.flange_a);
+    connect(drum.flange_b, brake.flange_a);
+    connect(pressure.y, brake.f_normalized);
+  end Micro;
 end Friction;
