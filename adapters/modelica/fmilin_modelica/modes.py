@@ -96,8 +96,8 @@ def describe_modes(values: Mapping[str, float], unconstrained: Collection[str] =
             continue
         if locked and group in unconstrained:
             word = (
-                "is stuck (its relative acceleration is zero; its relative velocity is not a state of the model and not "
-                "constrained)"
+                "is stuck (its relative acceleration is zero; its relative velocity is not a state of the model and "
+                "not constrained)"
             )
         elif locked:
             word = "is stuck (its relative velocity is held at zero)"
