@@ -11,7 +11,7 @@ import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.models.mechanism import Mechanism, Placement
 from tests.models.mechanism.described import refused, written
-from tests.models.mechanism.sdf_text import joint, link, load_sdf, model, world
+from tests.models.mechanism.sdf_text import joint, link, load_sdf, model, parallelogram, world
 
 PENDULUM = model(
     link("rod", mass=2.0, center="0 0 -0.5"), joint("pin", "revolute", "world", "rod", "0 1 0"), name="pendulum"
@@ -236,3 +236,54 @@ def test_what_would_change_the_motion_is_rejected_with_its_line(part: str, messa
 )
 def test_files_that_are_not_models(text: str, message: str, tmp_path: Path) -> None:
     assert message in refused(tmp_path / "robot.sdf", text)
+
+
+LEVERS = (
+    link("a"),
+    link("b", "<pose>1 0 0 0 0 0</pose>"),
+    joint("p", "revolute", "world", "a", "0 0 1"),
+    joint("q", "revolute", "world", "b", "0 0 1"),
+)
+GEARBOX = "<joint name='g' type='gearbox'><parent>a</parent><child>b</child>"
+GEARBOX += "<gearbox_reference_body>{}</gearbox_reference_body><axis><xyz>{}</xyz></axis>"
+GEARBOX += "<axis2><xyz>0 0 1</xyz></axis2></joint>"
+SPRING = "<spring_stiffness>1</spring_stiffness>"
+PLANAR = "<drake:joint name='d' type='planar'><drake:parent>c</drake:parent><drake:child>a</drake:child>"
+PLANAR += "<drake:damping>0 0 0</drake:damping></drake:joint>"
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (
+            GEARBOX.format("world", "0 1 1"),
+            "line 7: an axis of the gearbox 'g' is not parallel to that of the",
+        ),
+        (GEARBOX.format("a", "0 0 1"), "line 7: the gearbox 'g' needs a revolute joint between 'a' and"),
+        (joint("r", "universal", "a", "b", "1 0 0", more="<axis2><xyz>1 1 0</xyz></axis2>"), "are not perpendicular"),
+        (link("c") + PLANAR, "line 7: the child of the planar joint 'd' is nearer to the world than its parent"),
+        (
+            link("c")
+            + joint("r", "ball", "a", "c").replace("</joint>", f"<axis><dynamics>{SPRING}</dynamics></axis></joint>"),
+            "line 7: the spring of the ball 'r' is not read",
+        ),
+        (
+            link("c") + joint("r", "ball", "a", "c", "0 0 1").replace("</axis>", "<mimic joint='p'/></axis>"),
+            "line 7: the joint 'r' mimics 'p': both must be joints with one degree of freedom",
+        ),
+    ],
+)
+def test_couplings_and_loops_that_are_not_possible(part: str, message: str, tmp_path: Path) -> None:
+    assert message in refused(tmp_path / "robot.sdf", model(*LEVERS, part.replace("\n", "")))
+
+
+def test_springs_in_every_joint_of_a_loop_are_rejected(tmp_path: Path) -> None:
+    """A spring belongs to a coordinate, which a joint that closes a loop does not have."""
+    sprung = parallelogram(0.1).replace("<dynamics>", f"<dynamics>{SPRING}")
+    assert "line 9: the joint 'd' closes a loop, as do others" in refused(tmp_path / "robot.sdf", sprung)
+
+
+def test_only_what_floats_can_be_asked_to_float(tmp_path: Path) -> None:
+    assert len(load_sdf(tmp_path, model(link("a")), floating_base=True).states) == 13
+    with pytest.raises(ModelError, match="its joints connect everything with the world, so no base can float"):
+        load_sdf(tmp_path, PENDULUM, floating_base=True)
