@@ -186,7 +186,10 @@ class Equations(DiscreteWalker):
             try:
                 rows = self.equation(operation)
             except UnsupportedError as error:
-                raise UnsupportedError(f"{error} ({origin})") from None
+                place, _, words = origin.partition(": ")
+                unsupported = UnsupportedError(f"{error} in '{words}'")
+                unsupported.place = error.place or place
+                raise unsupported from None
             residuals += [ca.SX(r) for r in rows]
             self.names += [origin if len(rows) == 1 else f"{origin} [{k + 1}]" for k in range(len(rows))]
         return residuals

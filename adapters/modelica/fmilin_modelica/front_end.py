@@ -28,12 +28,13 @@ from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
+from fmilin_modelica.places import Texts
 from fmilin_modelica.rewriting import rewrite
 from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 6
+FORMAT = 7
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
@@ -104,7 +105,9 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat: dict[str, Any] = _without_places(content["storage"])
     flat["external_tables"] = content.get("external_tables", [])
     flat["name"] = source.model or (flattened(source)["name"] if model == WRAPPER else answer["name"])
-    flat["places"] = _places(content["storage"], texts)
+    places = Texts(texts)
+    flat["places"] = places.list_equations(content["storage"])
+    flat["places_of_expressions"] = places.list_expressions(content["storage"])
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
     flat["tool"] = f"rumoca {_version()}"
@@ -259,21 +262,6 @@ def _without_places(content: Any) -> Any:
     return [_without_places(value) for value in content] if isinstance(content, list) else content
 
 
-def _places(storage: Mapping[str, Any], texts: Mapping[int, tuple[str, bytes]]) -> list[str]:
-    """Return "crane.mo:12: m*der(v) = f" of each equation."""
-    places = []
-    for operation in storage["continuous_equation_operations"]:
-        span = next(iter(operation.values()))["provenance"]["span"]
-        path, raw = texts.get(span["source"], ("", b""))
-        line = raw[: span["start"]].count(b"\n") + 1
-        begin, end = span["start"], span["end"]
-        if raw[begin:end].count(b")") > raw[begin:end].count(b"(") and raw[begin - 1 : begin] == b"(":
-            begin -= 1  # the front end leaves out the bracket with which an equation begins
-        words = " ".join(raw[begin:end].decode("utf-8", "replace").split())
-        places.append(f"{Path(path).name}:{line}: {words[:60]}")
-    return places
-
-
 def _digest(path: str) -> str:
     with contextlib.suppress(OSError):
         return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
@@ -297,8 +285,8 @@ def _message(source: Source, text: str, model: str | None, words: str) -> str:
         reason = re.sub(f"^{prefix}", "", reason)
     if "because resolve/parse failed" in reason and not further:
         return f"There is no model '{source.model}' in '{source.file or 'the libraries'}'.{_libraries_hint(source)}"
-    where, said = _where(source, text, reason), _POSITION.sub("", reason).strip().rstrip(".")
-    return f"'{shown}' cannot be read as Modelica{where}: {said}.{_advice(source, reason)}"
+    place, said = _find_place(source, text, reason), _POSITION.sub("", reason).strip().rstrip(".")
+    return f"{place}'{shown}' cannot be read as Modelica: {said}.{_advice(source, reason)}"
 
 
 def _syntax_error(source: Source, text: str, model: str | None) -> str:
@@ -312,21 +300,21 @@ def _syntax_error(source: Source, text: str, model: str | None) -> str:
                 what = re.search(r"×\s*(.+?)\n\s*╭", diagnostic.message, re.DOTALL)
                 said = "a syntax error" if what is None else _one_line(what[1].replace("│", ""))
                 return (
-                    f"'{source.shown}' is not Modelica: {said} in line {position[2]}, column {position[3]}. Correct "
-                    "the file and try again."
+                    f"{Path(position[1]).name}:{position[2]}: '{source.shown}' is not Modelica: {said} in line "
+                    f"{position[2]}, column {position[3]}. Correct the file and try again."
                 )
     return ""
 
 
-def _where(source: Source, text: str, reason: str) -> str:
-    """Return " (crane.mo, line 4)": where the front end says, else the first line with the name it speaks of."""
+def _find_place(source: Source, text: str, reason: str) -> str:
+    """Return "crane.mo:4: ": where the front end says, else the first line with the name it speaks of."""
     if position := _POSITION.search(reason):
-        return f" ({Path(position[1]).name}, line {position[2]})"
+        return f"{Path(position[1]).name}:{position[2]}: "
     if source.file is not None:
         for name in _QUOTED.findall(reason):
             for k, line in enumerate(text.splitlines(), 1):
                 if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", line):
-                    return f" ({source.file.name}, line {k})"
+                    return f"{source.file.name}:{k}: "
     return ""
 
 

@@ -249,7 +249,8 @@ def opened(source: Source, changed: Mapping[str, float] | None = None) -> Equati
     try:
         return _opened(source, changed)
     except UnsupportedError as error:
-        raise ModelError(f"'{source.shown}' has {error}, which the Modelica adapter does not support.") from None
+        place = f"{error.place}: " if error.place else ""
+        raise ModelError(f"{place}'{source.shown}' has {error}, which the Modelica adapter does not support.") from None
 
 
 def _opened(source: Source, changed: Mapping[str, float] | None) -> Equations:

@@ -26,7 +26,9 @@ QUOTIENT_WIDTH = (
 
 
 class UnsupportedError(ModelError):
-    """A construct of the model that the walk does not know."""
+    """A construct of the model that the walk does not know, in an expression of a file and line, "crane.mo:12"."""
+
+    place: str = ""
 
 
 @dataclass
@@ -98,9 +100,22 @@ class Walker:
         kind, content = self._nodes[number]
         method = getattr(self, f"_{kind}", None)
         if method is None:
-            raise UnsupportedError(f"the construct '{kind}'")
-        memo[number] = method(number, content, scope)
+            method = self._unknown
+        try:
+            memo[number] = method(number, content, scope)
+        except UnsupportedError as error:
+            error.place = error.place or self._find_place(number)
+            raise
         return memo[number]
+
+    def _unknown(self, number: int, content: Any, scope: Scope | None) -> Value:
+        raise UnsupportedError(f"the construct '{self._nodes[number][0]}'")
+
+    def _find_place(self, number: int) -> str:
+        """Return "crane.mo:12" of a node."""
+        places = self.flat["places_of_expressions"]
+        row = list(self._nodes).index(number)
+        return f"{places['names'][places['files'][row]]}:{places['lines'][row]}"
 
     def _all(self, number: int, scope: Scope | None) -> list[Value]:
         return [self.value(k, scope) for k in self._operands.get(number, ())]

@@ -100,14 +100,22 @@ def test_a_file_inside_a_package_is_read_with_it(written):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("model M\n  Real x;\nequation\n  der(x) = -x +;\nend M;\n", "unexpected `;` in line 4"),
-        ("model M\n  Real x;\nequation\n  der(x) = -k*x;\nend M;\n", r"\(model.mo, line 4\): unresolved .*'k'"),
+        ("model M\n  Real x;\nequation\n  der(x) = -x +;\nend M;\n", "^model.mo:4: .*unexpected `;` in line 4"),
+        ("model M\n  Real x;\nequation\n  der(x) = -k*x;\nend M;\n", "^model.mo:4: .*unresolved .*'k'"),
         ("model M\n  Real x, y;\nequation\n  der(x) = -x;\nend M;\n", "unbalanced model: 1 equations, 2 unknowns"),
         (
             "model M\n  Real x;\nequation\n  der(x) = {1, 2};\nend M;\n",
-            r"\(model.mo, line 4\): array dimension mismatch",
+            "^model.mo:4: .*array dimension mismatch",
         ),
-        ("model M\n  Real x;\nequation\n  der(x) = -delay(x, 0.1);\nend M;\n", r"has 'delay' \(model.mo:4:"),
+        (
+            "model M\n  Real x;\nequation\n  der(x) = -x\n    - delay(x, 0.1);\nend M;\n",
+            r"^model.mo:5: .* has 'delay' in 'der\(x\) = -x - delay\(x, 0.1\)', which the Modelica adapter",
+        ),
+        (
+            "model M\n  Real x;\ninitial equation\n  x = g(1);\nequation\n  der(x) = -x;\nend M;\n"
+            'function g\n  input Real u;\n  output Real y;\n  external "C" y = gg(u);\nend g;\n',
+            r"^model.mo:4: .* has the external function 'g', which the Modelica adapter",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(written, text, said):
