@@ -9,14 +9,13 @@ from below: where two of these ways contradict each other, a warning names both 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.design.delayed_margins import compute_delayed_margins
+from fmilin.design.delayed_margins import bound_closed_errors, compute_delayed_margins
+from fmilin.design.stability_ends import TEST_DISTANCES, End, confirm_end
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
@@ -29,22 +28,13 @@ from fmilin.numerics.feedback import (
     measure_stability,
 )
 from fmilin.numerics.sensitivity_curve import SIGNIFICANT_ROUNDING_FACTOR, CurveCrossing, SensitivityCurve
-from fmilin.signals import FloatArray
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
-TEST_DISTANCES = (
-    1e-6,
-    1e-5,
-    1e-4,
-    1e-3,
-)  # relative distances from an end at which the closed loop is tested, until one decides
 TESTED_GAIN_COUNT = 12  # between 1 and an end
 FARTHEST_GAIN = 1e6  # up to which an end at infinity is tested, down to its inverse where the end is 0
-MAX_UNCONFIRMED_GAIN = 1e9  # a factor beyond it that eigenvalues do not confirm is rounding of a loop that fades away
 TESTED_PHASE_COUNT = 12
-BISECTION_COUNT = 60
 DISK_MARGIN_TOLERANCE = 1e-9  # relative: by which a margin may be smaller than the disk margin guarantees
 ON_THE_LIMIT = 1e-10  # relative to the largest eigenvalue: one this near, and within rounding, is on the limit
 UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is too much
@@ -125,11 +115,30 @@ def margins(loop: LinearModel) -> Margins:
             "for a loop, as fl.loop_transfer returns it."
         )
     if isinstance(loop, DelayedLinearModel):
-        late = compute_delayed_margins(loop.form)
-        return Margins(**late._replace(phase=math.degrees(late.phase))._asdict(), loop=loop)
+        return _compute_margins_between_delays(loop)
     system = StateSpace(loop.A, loop.B, loop.C, loop.D, loop.sample_time)
     result = compute_margins(system)
     return replace(result, loop=loop, warnings=(*result.warnings, *_warn_of_errors(loop, result)))
+
+
+def _compute_margins_between_delays(loop: DelayedLinearModel) -> Margins:
+    """Return the margins of a loop with delays; those of the loop without delays where all of them are zero."""
+    form = loop.form.close_undelayed()
+    if not len(form.delays):
+        return replace(compute_margins(StateSpace(form.A, form.B1, form.C1, form.D11)), loop=loop)
+    late = compute_delayed_margins(form, bound_closed_errors(loop))
+    return Margins(
+        stable=late.stable,
+        gain=late.gain,
+        gain_frequency=late.gain_frequency,
+        phase=math.degrees(late.phase),
+        phase_frequency=late.phase_frequency,
+        delay=late.delay,
+        disk=late.disk,
+        disk_frequency=late.disk_frequency,
+        warnings=tuple(Remark("margins", text) for text in late.warnings),
+        loop=loop,
+    )
 
 
 def _warn_of_errors(loop: LinearModel, result: Margins) -> list[Remark]:
@@ -206,13 +215,6 @@ def make_sensitivity_curve(loop: StateSpace) -> SensitivityCurve:
     return SensitivityCurve(loop.A + loop.B @ M @ loop.C, loop.B @ M, M @ loop.C, M @ loop.D, loop.sample_time)
 
 
-class End(NamedTuple):
-    """The end of an interval of gains or of angles in rad, and the frequency in rad/s of the growing motion."""
-
-    value: float
-    frequency: float
-
-
 def decide_for_factor(loop: StateSpace, factor: complex) -> bool | None:
     """Return whether the loop with a real or complex factor is stable when closed; None where rounding decides."""
     closed = close_loop(loop, factor)
@@ -232,7 +234,7 @@ def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, li
     for end, name in ((low, "lower"), (high, "upper")):
         farthest = min(max(end.value, 1 / FARTHEST_GAIN), FARTHEST_GAIN)
         gains = np.geomspace(1.0, farthest, TESTED_GAIN_COUNT + 2)[1:-1]
-        confirmed, texts = _confirm(f"{name} gain", end, gains, lambda gain: decide_for_factor(loop, gain))
+        confirmed, texts = confirm_end(f"{name} gain", end, gains, lambda gain: decide_for_factor(loop, gain))
         ends.append(confirmed)
         doubts += texts
     return ends[0], ends[1], doubts
@@ -245,50 +247,6 @@ def _compute_factor(crossing: CurveCrossing) -> End | None:
     if abs(T) <= noise or abs(S) <= noise or S / T <= 0:
         return None
     return End(S / T, crossing.frequency)
-
-
-def _confirm(name: str, end: End, between: FloatArray, decide: Callable[[float], bool | None]) -> tuple[End, list[str]]:
-    """Compare an end with the closed loop's eigenvalues: in between, just inside and just outside.
-
-    An unstable loop in between makes the end wrong: it is replaced by the one that bisection finds.
-    """
-    start = 0.0 if name == "phase" else 1.0
-    stable = start
-    for value in between:
-        if decide(float(value)) is False:
-            limit = _bisect(stable, float(value), decide)
-            text = (
-                f"The {name} is {limit:.6g} by the closed loop's eigenvalues and {end.value:.6g} by the frequency "
-                "response: the former is used."
-            )
-            return End(limit, math.nan), [text]
-        stable = float(value)
-    if not 0 < end.value < math.inf:
-        return end, []
-    for aside in TEST_DISTANCES:
-        step = aside * (end.value - start)
-        inside, outside = decide(end.value - step), decide(end.value + step)
-        if inside is True and outside is False:
-            return end, []
-    if not 1 / MAX_UNCONFIRMED_GAIN < end.value < MAX_UNCONFIRMED_GAIN:
-        return End(0.0 if end.value < 1 else math.inf, math.nan), []
-    if inside is None or outside is None:
-        verdict = "their rounding hides whether the loop becomes unstable there"
-    else:
-        words = {True: "stable", False: "unstable"}
-        verdict = f"the loop is {words[inside]} just inside it and {words[outside]} just outside"
-    return end, [f"The {name} {end.value:.6g} is not confirmed by the closed loop's eigenvalues: {verdict}."]
-
-
-def _bisect(stable: float, unstable: float, decide: Callable[[float], bool | None]) -> float:
-    """Return where a loop becomes unstable."""
-    for _ in range(BISECTION_COUNT):
-        middle = (stable + unstable) / 2 if min(stable, unstable) <= 0 else math.sqrt(stable * unstable)
-        if decide(middle) is False:
-            unstable = middle
-        else:
-            stable = middle
-    return stable
 
 
 # -- phase and delay ---------------------------------------------------------------------------------------------------
@@ -309,8 +267,10 @@ def _find_phase(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, list[st
         return decide_for_factor(loop, np.exp(1j * angle))
 
     if end.value < math.pi * (1 - TEST_DISTANCES[-1]):
-        return _confirm("phase", end, angles, decide)
-    confirmed, doubts = _confirm("phase", End(math.inf, math.nan), angles, decide)  # beyond 180 deg all repeats itself
+        return confirm_end("phase", end, angles, decide)
+    confirmed, doubts = confirm_end(
+        "phase", End(math.inf, math.nan), angles, decide
+    )  # beyond 180 deg all repeats itself
     return (confirmed, doubts) if doubts else (end, [])
 
 

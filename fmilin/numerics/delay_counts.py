@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from fmilin.numerics.delay_form import Complex, DelayForm
-from fmilin.numerics.delay_loops import balance_form, list_loop_parts, require_retarded
+from fmilin.numerics.delay_loops import balance_form, list_loop_parts
 from fmilin.signals import FloatArray
 
 FIRST_PHASE_STEP = 0.5  # in rad, of the sum of the delays between two points of the first grid
@@ -36,10 +36,9 @@ MAX_COUNT_ERROR = 0.1  # between the number of turns and a whole number: more is
 def count_eigenvalues_right_of(form: DelayForm, abscissa: float) -> int | None:
     """Return how many eigenvalues have a larger real part, by the argument principle; None where that is too costly.
 
-    UsageError for neutral systems.
+    Of neutral systems only right of a line on which what passes the delays without a state fades from turn to turn.
     """
     form = form.close_undelayed()
-    require_retarded(form)
     total = 0
     for part in list_loop_parts(form):
         block = balance_form(form.select_loop(part.states, part.channels))
