@@ -231,7 +231,7 @@ def _find_gains(
     return ends[0], ends[1], texts
 
 
-class _Grid(NamedTuple):
+class _FrequencyGrid(NamedTuple):
     """Frequencies at which a loop is evaluated, and the gains that remain at infinite frequency."""
 
     w: FloatArray
@@ -240,7 +240,7 @@ class _Grid(NamedTuple):
     late_gain: float  # the part of it that passes delays
 
 
-def _make_grid(form: DelayForm, modes: Complex) -> _Grid:
+def _make_grid(form: DelayForm, modes: Complex) -> _FrequencyGrid:
     """Return frequencies up to one beyond which L is near its limit, dense enough for the delays' phase.
 
     Around each pole of the loop, open and closed, points lie as dense as its distance from the axis needs.
@@ -271,7 +271,7 @@ def _make_grid(form: DelayForm, modes: Complex) -> _Grid:
     logarithmic = np.geomspace(low, high, int(POINTS_PER_DECADE * math.log10(high / low)))
     even = np.linspace(low, high, int(min(count, MAX_GRID_SIZE)))
     w = np.unique(np.concatenate((logarithmic, even, around[(around > 0) & (around < high)])))
-    return _Grid(w, count > MAX_GRID_SIZE, direct_gain, late_gain)
+    return _FrequencyGrid(w, count > MAX_GRID_SIZE, direct_gain, late_gain)
 
 
 def _find_poles(form: DelayForm) -> Complex:

@@ -83,7 +83,7 @@ def make_single(
 def test_the_crossings_of_a_narrow_resonance_are_found() -> None:
     w0, z = 1.0137, 1e-3
     form = make_single(
-        [[-1.0, 0, 0], [0, 0, 1], [0, -(w0**2), -2 * z * w0]], [1.0, 0, 1], [-0.3, -3 * z * w0**2, 0], 0.05
+        [[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -(w0**2), -2 * z * w0]], [1.0, 0, 1], [-0.3, -3 * z * w0**2, 0], 0.05
     )
     w = w0 * (1 + np.linspace(-0.02, 0.02, 400_001))
     L = form.evaluate(np.asarray(1j * w, dtype=np.complex128))[:, 0, 0]
