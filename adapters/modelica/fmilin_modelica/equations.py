@@ -61,9 +61,11 @@ class Equations(DiscreteWalker):
                     self._symbols[variable.number] = self._fresh(variable, "{}")
                     if variable.role == "state":
                         self._derivatives[variable.number] = self._fresh(variable, "der({})")
-            self.residuals = self._placed(flat["continuous_equation_operations"])
+            self.residuals, self.names = self._placed(flat["continuous_equation_operations"], flat["places"])
             self.residuals = self._constrain_stuck_rows()
-            self.initial_residuals = [ca.SX(r) for r in self.equations(flat["initialization_equation_operations"])]
+            self.initial_residuals, self.initial_names = self._placed(
+                flat["initialization_equation_operations"], flat["initial_places"]
+            )
             deciding = set(self.frozen)
             self.states = self._entries("state")
             self.algebraic = self._entries("algebraic", "output")
@@ -178,11 +180,11 @@ class Equations(DiscreteWalker):
                         values[name] = float(self.number(item))
         return values
 
-    def _placed(self, operations: Sequence[Any]) -> list[Any]:
-        """Return the residuals of the equations, and note where each one stands in the text."""
+    def _placed(self, operations: Sequence[Any], places: Sequence[str]) -> tuple[list[Any], list[str]]:
+        """Return the residuals of equations, and where each one stands in the text."""
         residuals: list[Any] = []
-        self.names: list[str] = []
-        for operation, origin in zip(operations, self.flat["places"], strict=True):
+        names: list[str] = []
+        for operation, origin in zip(operations, places, strict=True):
             try:
                 rows = self.equation(operation)
             except UnsupportedError as error:
@@ -191,8 +193,8 @@ class Equations(DiscreteWalker):
                 unsupported.place = error.place or place
                 raise unsupported from None
             residuals += [ca.SX(r) for r in rows]
-            self.names += [origin if len(rows) == 1 else f"{origin} [{k + 1}]" for k in range(len(rows))]
-        return residuals
+            names += [origin if len(rows) == 1 else f"{origin} [{k + 1}]" for k in range(len(rows))]
+        return residuals, names
 
     def notes(self) -> tuple[str, ...]:
         """Return what is held between events, and which defaults could not be read, in a sentence each."""

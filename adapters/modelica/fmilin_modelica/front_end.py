@@ -34,7 +34,7 @@ from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 7
+FORMAT = 8
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
@@ -106,7 +106,8 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["external_tables"] = content.get("external_tables", [])
     flat["name"] = source.model or (flattened(source)["name"] if model == WRAPPER else answer["name"])
     places = Texts(texts)
-    flat["places"] = places.list_equations(content["storage"])
+    flat["places"] = places.list_equations(content["storage"]["continuous_equation_operations"])
+    flat["initial_places"] = places.list_equations(content["storage"]["initialization_equation_operations"])
     flat["places_of_expressions"] = places.list_expressions(content["storage"])
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))

@@ -292,7 +292,7 @@ def _conditions(equations: Equations, merged: Merged) -> tuple[Any, list[str]]:
     """Return what holds at the start: initial equations, and algebraic variables with a fixed start value."""
     fixed = [entry for entry in equations.algebraic if entry.fixed and entry.name not in merged.settled]
     residuals = [*equations.initial_residuals, *(entry.symbol - entry.start for entry in fixed)]
-    names = [f"initial equation {k + 1}" for k in range(len(equations.initial_residuals))]
+    names = equations.initial_names
     return _column(residuals), [*names, *(f"{entry.name} = {entry.start:g}" for entry in fixed)]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,10 @@ class Texts:
         path, _ = self._texts.get(span["source"], ("", b""))
         return Path(path).name
 
-    def list_equations(self, storage: Mapping[str, Any]) -> list[str]:
+    def list_equations(self, operations: Sequence[Any]) -> list[str]:
         """Return "crane.mo:12: m*der(v) = f" of each equation."""
         places = []
-        for operation in storage["continuous_equation_operations"]:
+        for operation in operations:
             span = next(iter(operation.values()))["provenance"]["span"]
             _, raw = self._texts.get(span["source"], ("", b""))
             begin, end = span["start"], span["end"]

@@ -15,7 +15,7 @@ pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel 
 from fmilin_modelica import compiler_process, front_end
 
 import fmilin as fl
-from fmilin.errors import ModelError, UnknownNameError, UsageError
+from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageError
 
 PENDULUM = """
 model Pendulum "In Cartesian coordinates"
@@ -141,3 +141,13 @@ def test_a_model_that_was_flattened_before_is_read_without_the_front_end_and_sym
     others = {"fmilin_jsbsim", "fmilin_mujoco", "fmilin_pinocchio", "mujoco", "pinocchio", "jsbsim", "fmpy", "control"}
     unneeded = {"rumoca", "IPython", "sympy", "matplotlib", "scipy.interpolate", "scipy.optimize", "scipy.special"}
     assert not (others | unneeded) & set(done.stdout.split())
+
+
+def test_an_initial_equation_that_cannot_hold_is_named_with_its_line(written):
+    """With x = 1 fixed and y = 3, x - y^2 is -8."""
+    text = (
+        "model M\n  Real x(start = 1, fixed = true), y(start = 2);\ninitial equation\n  x + y = 4;\n  x - y^2 =\n    7;\n"
+        "equation\n  der(x) = -x;\n  der(y) = -y;\nend M;\n"
+    )
+    with pytest.raises(ConstraintError, match=r"'model.mo:5: x - y\^2 = 7' is left with"):
+        fl.load(written(text))
