@@ -114,7 +114,7 @@ def test_a_file_inside_a_package_is_read_with_it(written):
         (
             "model M\n  Real x;\ninitial equation\n  x = g(1);\nequation\n  der(x) = -x;\nend M;\n"
             'function g\n  input Real u;\n  output Real y;\n  external "C" y = gg(u);\nend g;\n',
-            r"^model.mo:4: .* has the external function 'g', which the Modelica adapter",
+            r"^model.mo:4: .* has the external function 'g' in 'x = g\(1\)', which the Modelica adapter",
         ),
     ],
 )
@@ -146,8 +146,8 @@ def test_a_model_that_was_flattened_before_is_read_without_the_front_end_and_sym
 def test_an_initial_equation_that_cannot_hold_is_named_with_its_line(written):
     """With x = 1 fixed and y = 3, x - y^2 is -8."""
     text = (
-        "model M\n  Real x(start = 1, fixed = true), y(start = 2);\ninitial equation\n  x + y = 4;\n  x - y^2 =\n    7;\n"
-        "equation\n  der(x) = -x;\n  der(y) = -y;\nend M;\n"
+        "model M\n  Real x(start = 1, fixed = true), y(start = 2);\ninitial equation\n  x + y = 4;\n  x - y^2 =\n"
+        "    7;\nequation\n  der(x) = -x;\n  der(y) = -y;\nend M;\n"
     )
     with pytest.raises(ConstraintError, match=r"'model.mo:5: x - y\^2 = 7' is left with"):
         fl.load(written(text))
