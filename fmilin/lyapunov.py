@@ -143,22 +143,22 @@ class _Integration:
 
     def _best(self) -> list[int]:
         point = OperatingPoint(self.t, self.x, self.u)
-        return list(select_partition(manifold_at(self._invariants, point)[0]).kept or ())
+        return list(select_partition(manifold_at(self._invariants, point)[0]).independent or ())
 
     def _at(self, t: float, x: FloatArray) -> _Local:
         """Return the linear model at a point: by the model's procedure, else A = R f_x T by exact products."""
-        kept, model = self._independent, self._model
+        independent, model = self._independent, self._model
         manifold, rows, _ = manifold_at(self._invariants, OperatingPoint(t, x, self.u))
-        choice = select_states(manifold, kept, "partition")
+        choice = select_states(manifold, independent, "partition")
         procedure = read_exact_slopes(model, t, x, self.u)
         if procedure is not None:
-            tangent = procedure.along(kept)
-            A = tangent.derivatives[kept, : len(kept)]
+            tangent = procedure.along(independent)
+            A = tangent.derivatives[independent, : len(independent)]
             return _Local(procedure.values.derivatives, A, tangent.T, choice.condition_number)
         T = PointParametrization(
             self._invariants, rows, choice.coordinates, t, x, condition_number=choice.condition_number
         ).derivative
-        A = self._products(t, x, T).derivatives[kept]
+        A = self._products(t, x, T).derivatives[independent]
         return _Local(model.evaluate(t, x, self.u).derivatives, A, T, choice.condition_number)
 
     def _products(self, t: float, x: FloatArray, T: FloatArray) -> Evaluation:

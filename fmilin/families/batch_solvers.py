@@ -132,7 +132,7 @@ class BranchPoints:
         resting: list[int] = []
         free: list[int] = []
         if request is None:
-            self._pinned = find_pinned_states(model, seed, reference.kept, fixed)
+            self._pinned = find_pinned_states(model, seed, reference.independent, fixed)
         else:
             resting = [i for i, name in enumerate(seed.linear.states.names) if name not in request.steady]
             free = [model.inputs.positions[name] for name in request.free]
@@ -141,7 +141,7 @@ class BranchPoints:
             model,
             seed.point,
             seed.linear,
-            R=np.eye(len(model.states))[reference.kept],
+            R=np.eye(len(model.states))[reference.independent],
             fixed=[*fixed, *self._pinned],
             resting=resting,
             free=free,
@@ -151,7 +151,7 @@ class BranchPoints:
     def are_solved_by_seed(self, columns: Columns) -> bool:
         """Whether the seed, where these values vary, is a solution; of assembled points whether the only one nearby."""
         equations, states = self._equations, self._seed.point.states[None]
-        is_determined = equations.rank == len(self._reference.kept) or not len(self._model.constraints)
+        is_determined = equations.rank == len(self._reference.independent) or not len(self._model.constraints)
         if not (self._is_trimmed or is_determined):
             return False
         targets = self._make_targets(1, columns)

@@ -304,7 +304,7 @@ class BatchDerivatives:
         self, reference: Reference, equations: BranchEquations, count: int, varied: Mapping[str, FloatArray]
     ) -> None:
         self._reference, self._equations, self._varied = reference, equations, varied
-        self._resting_states = [reference.kept[row] for row in equations.resting]
+        self._resting_states = [reference.independent[row] for row in equations.resting]
         self._x = np.full((count, len(reference.model.states)), np.nan)
         self._u = np.full((count, len(reference.model.inputs)), np.nan)
         self._tangents: TangentBatch | None = None
@@ -357,7 +357,7 @@ class BatchDerivatives:
         return np.asarray(np.linalg.det(self._equations.reduce(self._J)))
 
     def _compute_jacobians(self, tangents: TangentBatch) -> FloatArray:
-        equations, p = self._equations, len(self._reference.kept)
+        equations, p = self._equations, len(self._reference.independent)
         slopes = tangents.derivatives[:, self._resting_states]
         free = [p + j for j in equations.free]
         return equations.compute_jacobians(tangents.T[:, equations.fixed], slopes[..., :p], slopes[..., free])

@@ -267,7 +267,7 @@ def follow_motions(
     """Return how the points of a batch move; points that may be steady in other coordinates remain open."""
     if reference.is_checked and reference.request.seek_steady:
         return find_motions(reference.model, derivatives, geometry)
-    return MotionBatch.not_searched(np.full(len(geometry), -1), len(reference.kept))
+    return MotionBatch.not_searched(np.full(len(geometry), -1), len(reference.independent))
 
 
 def are_coordinates_free(nearby: Neighbourhood, request: Request, choice: CoordinateChoice) -> bool:

@@ -192,17 +192,17 @@ def find_row_errors(reference: Reference, derivatives: TangentDerivatives, geome
     Some rates are other states, and some outputs are states or inputs: they are as good as T, or exact.
     """
     model, pairs, zeros = reference.model, reference.facts.pairs or {}, reference.zeros
-    kept, n, p = geometry.kept, derivatives.rates.shape[1], derivatives.order
+    independent, n, p = geometry.independent, derivatives.rates.shape[1], derivatives.order
     errors, of_T = derivatives.errors[..., 0], geometry.T_errors.max(axis=2, initial=0.0)
-    along_y, seen_y = errors[:, kept], errors[:, n:].copy()
+    along_y, seen_y = errors[:, independent], errors[:, n:].copy()
     along_u, seen_u = along_y.copy(), seen_y.copy()
-    for row, i in enumerate(kept):
+    for row, i in enumerate(independent):
         if i in pairs:
             along_y[:, row], along_u[:, row] = of_T[:, pairs[i]], 0.0
     for row, copy in model.copies.items():
         seen_y[:, row], seen_u[:, row] = of_T[:, copy.index] if copy.kind == "state" else 0.0, 0.0
     rows = {"A": along_y, "B": along_u, "C": seen_y, "D": seen_u, "T": of_T}
-    of_rates, of_outputs = zeros[kept], zeros[n:]
+    of_rates, of_outputs = zeros[independent], zeros[n:]
     structural = {"A": of_rates[:, :p], "B": of_rates[:, p:], "C": of_outputs[:, :p], "D": of_outputs[:, p:]}
     return RowErrors(rows, structural)
 

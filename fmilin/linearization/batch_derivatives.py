@@ -45,7 +45,7 @@ def limit_batch(reference: Reference) -> int:
         rows = len(model.states) + len(model.outputs) + len(model.constraints)
         columns = len(model.states) + len(model.inputs)
         return max(1, min(LARGEST_DIFFERENCED_BATCH, MAX_DIFFERENCED_NUMBERS // max(1, rows * columns)))
-    derivatives = (len(model.states) + len(model.outputs)) * (len(reference.kept) + len(model.inputs))
+    derivatives = (len(model.states) + len(model.outputs)) * (len(reference.independent) + len(model.inputs))
     return max(POINTS_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, derivatives))
 
 
@@ -61,8 +61,8 @@ class DirectionalDifference:
         samples: NDArray[np.intp],
     ) -> None:
         """Take ``points``, those with the numbers ``samples`` of the batch of ``tangents`` and ``geometry``."""
-        kept = reference.kept
-        p, T = len(kept), tangents.T[samples]
+        independent = reference.independent
+        p, T = len(independent), tangents.T[samples]
         self._reference, self._tangents, self._samples = reference, tangents, samples
         self._points, self._scales = points, geometry.scales[samples]
         self._relative_errors = geometry.relative_error_of_derivatives[samples]
@@ -71,7 +71,7 @@ class DirectionalDifference:
         displacement = np.concatenate((SMALL_STEP * direction, -SMALL_STEP * direction))
         both = np.concatenate((np.arange(len(points)),) * 2)
         guess = points.states[both] + (T[both] @ displacement[:, :p, None])[..., 0]
-        guess[:, kept] = points.states[both][:, kept] + displacement[:, :p]
+        guess[:, independent] = points.states[both][:, independent] + displacement[:, :p]
         moved, self._is_reached = geometry.reach(guess, samples[both], points.inputs[both] + displacement[:, p:])
         self._evaluation = geometry.equations.expect(moved)
 
@@ -112,7 +112,7 @@ def confirm_procedure_at(reference: Reference, points: PointBatch, exact: Slopes
     point = OperatingPoint(float(points.time[0]), points.states[0], points.inputs[0])
     manifold = constraint_manifold(evaluator, point, reference.facts, ())
     frame = choose_coordinates(manifold, CoordinateChoice(kind=reference.request.coordinates, previous=selection))
-    if list(frame.selection.kept or ()) != reference.kept:
+    if list(frame.selection.independent or ()) != reference.independent:
         return False
     nearby = Neighbourhood(evaluator, frame, point, evaluate(evaluator, point))
     return confirm_procedure(nearby, exact, is_smooth=True) is not None

@@ -228,9 +228,9 @@ def hidden_loops(model: Model, point: OperatingPoint, sizes: FloatArray, speeds:
     if _are_independent(rows / norms):
         return nothing
     _, s, vt = np.linalg.svd(rows / norms, full_matrices=False)
-    kept = vt[s <= RANK * s[0]] / norms
-    kept = kept / np.abs(kept).max(axis=1, keepdims=True, initial=1e-300)
-    _, s, vt = np.linalg.svd(kept[:, p:], full_matrices=False)  # sums of positions alone move on, as momentum does
+    conserved = vt[s <= RANK * s[0]] / norms
+    conserved = conserved / np.abs(conserved).max(axis=1, keepdims=True, initial=1e-300)
+    _, s, vt = np.linalg.svd(conserved[:, p:], full_matrices=False)  # sums of positions alone move on, as momentum does
     bends = np.abs(vt[s > RANK])
     products = zip(*(each.tolist() for each in np.triu_indices(p)), strict=True)
     members = [*products, *((k, k) for k in (*range(p), *range(p)))]

@@ -91,20 +91,20 @@ class Reference:
     varied: Sequence[str] = ()
 
     @cached_property
-    def kept(self) -> list[int]:
+    def independent(self) -> list[int]:
         """The states that are the coordinates."""
-        return list(self.selection.kept or ()) if self.selection is not None else []
+        return list(self.selection.independent or ()) if self.selection is not None else []
 
     @cached_property
     def kept_names(self) -> tuple[str, ...]:
         """Their names."""
         names = self.model.states.names
-        return tuple(names[i] for i in self.kept)
+        return tuple(names[i] for i in self.independent)
 
     @cached_property
     def dependent(self) -> list[int]:
         """The other states."""
-        return [i for i in range(len(self.model.states)) if i not in set(self.kept)]
+        return [i for i in range(len(self.model.states)) if i not in set(self.independent)]
 
     @property
     def is_checked(self) -> bool:
@@ -138,7 +138,7 @@ class Reference:
     def _is_request_plain(self) -> bool:
         """Whether a batch answers what is requested."""
         request, selection = self.request, self.selection
-        if request.checks == "all" or selection is None or selection.kept is None:
+        if request.checks == "all" or selection is None or selection.independent is None:
             return False
         is_special = request.descriptor or request.at_singularity or request.parameters
         kinds = ("auto", "differences") if self.is_differenced else ("auto", "exact")
@@ -176,7 +176,7 @@ class Reference:
         """How derivatives are measured; None where the model has exact ones."""
         if not self.is_differenced:
             return None
-        return ModelDifferencing(self.model, self.kept, self.facts.pairs or {}, self.linear.T)
+        return ModelDifferencing(self.model, self.independent, self.facts.pairs or {}, self.linear.T)
 
     @cached_property
     def facts(self) -> VerifiedFacts:
@@ -247,7 +247,7 @@ class Reference:
         zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
         if self.is_differenced:  # those of which the point alone says the same
             errors = self.linear.errors
-            zeros[self.kept] &= np.hstack((errors.A, errors.B)) == 0
+            zeros[self.independent] &= np.hstack((errors.A, errors.B)) == 0
             zeros[n:] &= np.hstack((errors.C, errors.D)) == 0
         return zeros
 
@@ -315,7 +315,7 @@ class Reference:
             return (
                 None if points.parameters else self.differencing.difference_quickly(PointEvaluator(self.model), points)
             )
-        return read_tangents(self.model, points.time, points.states, points.inputs, self.kept, points.parameters)
+        return read_tangents(self.model, points.time, points.states, points.inputs, self.independent, points.parameters)
 
     def back(self, tangents: TangentBatch) -> FloatArray:
         """Return the step of the dependent states (k, M) that is too far from the manifold, to first order."""

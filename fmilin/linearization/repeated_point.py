@@ -138,7 +138,9 @@ class RepeatedLinearization:
             return None
         count = len(model.states)
         selection = reference.selection
-        if selection is None or not count or reference.kept != list(range(count)) or not reference.regular_columns:
+        if selection is None or not count or reference.independent != list(range(count)):
+            return None
+        if not reference.regular_columns:
             return None
         return cls(reference, model, selection)
 

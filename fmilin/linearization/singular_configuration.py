@@ -109,9 +109,9 @@ def _assemble(
     rates[form.positions[chosen], : 2 * p] = np.hstack((np.zeros((p, p)), np.eye(p)))
     rates[form.velocities[chosen]] = np.hstack((lower, B2))
     outputs = np.hstack((C, D))
-    kept = [*form.positions[chosen].tolist(), *form.velocities[chosen].tolist()]
+    independent = [*form.positions[chosen].tolist(), *form.velocities[chosen].tolist()]
     sizes, u_sizes = model.states.scales(x), model.inputs.scales(point.inputs)
-    scales = np.concatenate((sizes[kept], u_sizes))
+    scales = np.concatenate((sizes[independent], u_sizes))
     relative_error = float(EPS * np.linalg.cond(K.T @ form.M @ K) * 16)
     derivatives = TangentDerivatives(
         np.zeros((1, n_states)),
@@ -127,13 +127,13 @@ def _assemble(
     )
     tangents = GivenTangents(
         batch_points([point]),
-        StateCoordinates(kept, n_states),
-        sizes[kept],
+        StateCoordinates(independent, n_states),
+        sizes[independent],
         u_sizes,
         relative_error * np.abs(T),
         float(np.linalg.cond(K)),
     )
-    signals = Signals([model.states[i] for i in kept])
+    signals = Signals([model.states[i] for i in independent])
     linear = assemble_given(evaluator, point, derivatives, tangents, signals, "enlarged")
     return replace(linear, point=name_point(model, point, None))
 

@@ -82,25 +82,25 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     directions = patterns * _weights(SEEDS[0], count) * nearby.scales
     nearby.evaluate_ahead([side * STEPS[0] * direction for direction in directions for side in (1.0, -1.0)])
     for signs, direction in zip(patterns, directions, strict=True):
-        far = _bend(nearby, direction, STEPS[0])
-        if far is None:
+        far_bend = _bend(nearby, direction, STEPS[0])
+        if far_bend is None:
             continue
-        bent = (np.abs(far) > KINK_TOLERANCE * np.maximum(sizes, np.abs(far))) & (
-            np.abs(far) > CERTAIN_DIFFERENCE_FACTOR * rounding / STEPS[-1]
+        bent = (np.abs(far_bend) > KINK_TOLERANCE * np.maximum(sizes, np.abs(far_bend))) & (
+            np.abs(far_bend) > CERTAIN_DIFFERENCE_FACTOR * rounding / STEPS[-1]
         )
-        bent &= np.abs(far) > least
-        near = far
+        bent &= np.abs(far_bend) > least
+        near = far_bend
         # what is smooth over the shortest way on which a bend is larger than rounding is no kink, however sharp it is
-        shortest = float(np.min(CERTAIN_DIFFERENCE_FACTOR * rounding[bent] / np.abs(far[bent]), initial=STEPS[-1]))
+        shortest = float(np.min(CERTAIN_DIFFERENCE_FACTOR * rounding[bent] / np.abs(far_bend[bent]), initial=STEPS[-1]))
         for step in (*STEPS[1:], max(shortest, MIN_STEP_SIZE)):
             bend = _bend(nearby, direction, step) if bent.any() else None
             if bend is None:
                 bent[:] = False
                 break
             near = bend
-            bent &= np.abs(near - far) <= SIMILAR_CURVATURE_RATIO * np.abs(far)
+            bent &= np.abs(near - far_bend) <= SIMILAR_CURVATURE_RATIO * np.abs(far_bend)
         if bent.any():
-            i = int(np.argmax(np.where(bent, np.abs(far), 0.0)))
+            i = int(np.argmax(np.where(bent, np.abs(far_bend), 0.0)))
             names = ", ".join(f"{'+' if sign > 0 else '-'}{n}" for sign, n in zip(signs, nearby.columns, strict=True))
             raise KinkError(
                 "The model has a kink at the point that depends on several variables together: the derivative of "

@@ -68,10 +68,10 @@ def _compare_procedure(
     point, exact = nearby.point, jacobians.slopes
     procedure = nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     is_smooth = procedure is not None and procedure.smooth
-    shown = confirm_procedure(nearby, exact, is_smooth=is_smooth)
-    if shown is not None:
+    confirmation = confirm_procedure(nearby, exact, is_smooth=is_smooth)
+    if confirmation is not None:
         request = MoreCareful(nearby.observations, exact.error)
-        return DerivativeComparison(replace(facts, procedure=shown), request, is_complete=False)
+        return DerivativeComparison(replace(facts, procedure=confirmation), request, is_complete=False)
     columns = compare_columns(nearby, jacobians, facts)
     is_verified = columns.facts.precision is not None and is_smooth
     return replace(columns, facts=replace(columns.facts, procedure=is_verified))
@@ -128,10 +128,12 @@ def compare_along_one_direction(
     except (ModelError, NumericalError):
         return None
     ahead, base, behind = (value[None] for value in values)
-    agrees, shown = compare_directional_derivatives(
+    agrees, directional_error = compare_directional_derivatives(
         exact.J[None], nearby.scales[None], (ahead, base, behind), precision, floor
     )
-    return replace(exact, error=np.maximum(exact.error, shown[0][:, None] / nearby.scales)) if agrees[0] else None
+    if not agrees[0]:
+        return None
+    return replace(exact, error=np.maximum(exact.error, directional_error[0][:, None] / nearby.scales))
 
 
 def compare_directional_derivatives(

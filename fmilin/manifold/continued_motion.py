@@ -39,7 +39,7 @@ STEPS_AT_ONCE = 4  # of a batch of any size that are evaluated together
 ZEROS = repeat(0.0)
 
 Mask = NDArray[np.bool_]
-Some = slice | NDArray[np.intp]
+Subset = slice | NDArray[np.intp]
 Times = Sequence[FloatArray]
 Curvature = FloatArray | float
 Offsets = Iterable[FloatArray | float]
@@ -62,7 +62,7 @@ class ContinuedMotion(ABC):
     exact: bool = False  # whether rates and derivatives have rounding errors only
 
     @abstractmethod
-    def select(self, some: NDArray[np.intp]) -> ContinuedMotion:
+    def select(self, subset: NDArray[np.intp]) -> ContinuedMotion:
         """Return the same for some of the points."""
 
     @abstractmethod
@@ -105,11 +105,11 @@ class ContinuedMotion(ABC):
             (before,) = self.displace(after, [-2 * SHORT_STEP * direction])
             yield _average(after, before)
 
-    def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
+    def compute_A(self, ahead: PointsAhead, sizes: FloatArray, subset: Mask) -> FloatArray:
         """Return A (j, P, P) at some points further on, by one-sided differences along coordinates of such sizes."""
         displaced = self.displace(ahead, [SHORT_STEP * unit * sizes for unit in np.eye(sizes.shape[1])])
         columns = [(after.rates - ahead.rates) / SHORT_STEP for after in displaced]
-        return (np.stack(columns, axis=2) / sizes[:, None])[some]
+        return (np.stack(columns, axis=2) / sizes[:, None])[subset]
 
     @property
     def step(self) -> float:
@@ -163,9 +163,9 @@ class ContinuedBatch(ContinuedMotion):
         T = self.parametrization.T
         return T if len(self.numbers) == len(T) else T[self.numbers]
 
-    def select(self, some: NDArray[np.intp]) -> ContinuedBatch:
+    def select(self, subset: NDArray[np.intp]) -> ContinuedBatch:
         """Return the same for some of the points."""
-        return replace(self, numbers=self.numbers[some])
+        return replace(self, numbers=self.numbers[subset])
 
     def advance(
         self, path: FloatArray, times: Times, curvature: Curvature = 0.0, offsets: Offsets = ZEROS
@@ -212,12 +212,12 @@ class ContinuedBatch(ContinuedMotion):
         rates_later, _ = parametrization.equations.evaluate(then)
         return np.asarray((rates != rates_later).any(axis=1))
 
-    def compute_A(self, ahead: PointsAhead, sizes: FloatArray, some: Mask) -> FloatArray:
+    def compute_A(self, ahead: PointsAhead, sizes: FloatArray, subset: Mask) -> FloatArray:
         """Return the model's own A; by differences where it has none."""
-        points = self.points[some]
-        further = replace(points, time=points.time + ahead.later[some], states=ahead.x[some])
+        points = self.points[subset]
+        further = replace(points, time=points.time + ahead.later[subset], states=ahead.x[subset])
         A = self.parametrization.equations.compute_A(further)
-        return super().compute_A(ahead, sizes, some) if A is None else A
+        return super().compute_A(ahead, sizes, subset) if A is None else A
 
     def _evaluate(self, steps: Sequence[BatchStep]) -> Iterator[PointsAhead]:
         """Yield the model at coordinates dy (k, P) from states (k, N), so much later (k,).
@@ -230,16 +230,16 @@ class ContinuedBatch(ContinuedMotion):
 
     def _evaluate_together(self, steps: Sequence[BatchStep]) -> list[PointsAhead]:
         parametrization, count = self.parametrization, len(self.numbers)
-        kept = parametrization.kept
+        independent = parametrization.independent
         near = np.concatenate([x for x, _, _ in steps])
         dy = np.concatenate([step for _, step, _ in steps])
         later = np.concatenate([t for _, _, t in steps])
         guess = near + np.concatenate([(self.T @ step[..., None])[..., 0] for _, step, _ in steps])
-        guess[:, kept] = near[:, kept] + dy
+        guess[:, independent] = near[:, independent] + dy
         reached, good = parametrization.reach(guess, np.concatenate((self.numbers,) * len(steps)))
         ahead = PointBatch(reached.time + later, reached.states, reached.inputs, reached.parameters)
         f, _ = parametrization.equations.evaluate(ahead)
-        rates, good = f[:, kept], good & np.isfinite(f).all(axis=1)
+        rates, good = f[:, independent], good & np.isfinite(f).all(axis=1)
         slices = [slice(i, i + count) for i in range(0, len(near), count)]
         return [PointsAhead(later[s], reached.states[s], f[s], rates[s], good[s]) for s in slices]
 
@@ -248,16 +248,16 @@ def continue_batch(
     evaluator: PointEvaluator, point: OperatingPoint, frame: Frame, derivatives: TangentDerivatives
 ) -> ContinuedBatch | None:
     """Return one point as a batch of one, where equations of the model answer for many points at once."""
-    t, x, u, kept = point.time, point.states, point.inputs, frame.selection.kept
+    t, x, u, independent = point.time, point.states, point.inputs, frame.selection.independent
     model = evaluator.model
-    if kept is None or not model.batches or frame.invariants.moving:
+    if independent is None or not model.batches or frame.invariants.moving:
         return None
     if evaluator.exact_slopes(t, x, u) is None or len(read_event_indicators(model, t, x, u)):
         return None
     gradient = frame.invariants.gradient(t, x)
-    rows = independent_rows(gradient.scaled, len(x) - len(kept), len(model.constraints))
+    rows = independent_rows(gradient.scaled, len(x) - len(independent), len(model.constraints))
     points = PointBatch(np.array([t]), x[None], u[None])
-    equations = VectorizedEquations(evaluator, kept)
+    equations = VectorizedEquations(evaluator, independent)
     H, sizes = gradient.H[None], frame.invariants.scales[None]
     parametrization = LocalParametrization(equations, points, frame.coordinates, rows, H, sizes, T=derivatives.T)
     return ContinuedBatch(model, parametrization, np.arange(1))
@@ -273,7 +273,7 @@ class ContinuedPoint(ContinuedMotion):
         self._is_linear = frame.coordinates.is_linear
         self.exact = has_graph(model) and self._is_linear  # a short step shows too little where coordinates are curved
 
-    def select(self, some: NDArray[np.intp]) -> ContinuedPoint:
+    def select(self, subset: NDArray[np.intp]) -> ContinuedPoint:
         """Return the same: there is one point."""
         return self
 
@@ -316,8 +316,8 @@ class ContinuedPoint(ContinuedMotion):
         step = SHORT_STEP * direction
         reached = list(self.advance(path, times, curvature, [step] * len(times)))
         values = self._frame.coordinates.values
-        others = [(values(after.x[0]) - 2 * step[0], float(after.later[0]), after.x[0]) for after in reached]
-        self._evaluate_ahead(others)
+        further_points = [(values(after.x[0]) - 2 * step[0], float(after.later[0]), after.x[0]) for after in reached]
+        self._evaluate_ahead(further_points)
         for after in reached:
             (before,) = self.displace(after, [-2 * step])
             yield _average(after, before)

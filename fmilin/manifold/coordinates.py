@@ -48,7 +48,7 @@ class Coordinates(ABC):
     R: FloatArray  # (P, N), D rho at the point where they were chosen
     is_linear: bool
     moving: slice | list[int] = slice(None)  # states that may move while the coordinates stay
-    kept: list[int] | None = None  # the states that the coordinates are; None where they are none
+    independent: list[int] | None = None  # the states that the coordinates are; None where they are none
 
     @abstractmethod
     def values(self, x: FloatArray) -> FloatArray:
@@ -133,29 +133,29 @@ class StateCoordinates(Coordinates):
 
     is_linear = True
 
-    def __init__(self, kept: Sequence[int], count: int) -> None:
-        self.kept: list[int] = list(kept)
-        chosen = set(self.kept)
+    def __init__(self, independent: Sequence[int], count: int) -> None:
+        self.independent: list[int] = list(independent)
+        chosen = set(self.independent)
         self.moving: list[int] = [i for i in range(count) if i not in chosen]
         self._count = count
 
     @cached_property
     def R(self) -> FloatArray:  # type: ignore[override]
         """Rows of the unit matrix, shape (P, N)."""
-        return np.eye(self._count)[self.kept]
+        return np.eye(self._count)[self.independent]
 
     def values(self, x: FloatArray) -> FloatArray:
         """Return the kept states."""
-        return x[..., self.kept]
+        return x[..., self.independent]
 
     def sizes(self, sizes: FloatArray) -> FloatArray:
         """Return those of the kept states."""
-        return sizes[..., self.kept]
+        return sizes[..., self.independent]
 
     def project(self, vectors: FloatArray) -> FloatArray:
         """Return the rows of the kept states."""
-        are_first = self.kept == list(range(len(self.kept)))  # a view then
-        return vectors[..., : len(self.kept), :] if are_first else vectors[..., self.kept, :]
+        are_first = self.independent == list(range(len(self.independent)))  # a view then
+        return vectors[..., : len(self.independent), :] if are_first else vectors[..., self.independent, :]
 
     def project_errors(self, errors: FloatArray) -> FloatArray:
         """Return the rows of the kept states."""
@@ -167,7 +167,7 @@ class StateCoordinates(Coordinates):
 
     def curvature(self, x: FloatArray, w: FloatArray) -> FloatArray:
         """Return zeros."""
-        return np.zeros((len(self.kept), self._count))
+        return np.zeros((len(self.independent), self._count))
 
     def graph(self, x: Any) -> Any:
         """Return the kept rows of a column of nodes."""
@@ -177,10 +177,10 @@ class StateCoordinates(Coordinates):
 
     def compute_tangents(self, H: FloatArray, x: FloatArray) -> FloatArray:
         """Return T with rows of the unit matrix for the kept states, -H_z^-1 H_y for the others."""
-        T = np.zeros((len(x), self._count, len(self.kept)))
-        T[:, self.kept] = np.eye(len(self.kept))
+        T = np.zeros((len(x), self._count, len(self.independent)))
+        T[:, self.independent] = np.eye(len(self.independent))
         if self.moving:
-            T[:, self.moving] = -solve_regular(H[..., self.moving], H[..., self.kept])
+            T[:, self.moving] = -solve_regular(H[..., self.moving], H[..., self.independent])
         return T
 
     def invert(self, H: FloatArray, x: FloatArray) -> Inverse:

@@ -49,10 +49,10 @@ class RowSizes(NamedTuple):
         largest, terms = np.empty((count, rows)), np.empty((count, rows))
         step = max(1, NUMBERS_IN_CACHE // max(1, rows * columns))
         for first in range(0, count, step):
-            some = slice(first, first + step)
-            entries = np.abs(derivatives[some])
-            entries *= scales[some, None]
-            largest[some], terms[some] = entries.max(axis=2, initial=0.0), entries.sum(axis=2)
+            subset = slice(first, first + step)
+            entries = np.abs(derivatives[subset])
+            entries *= scales[subset, None]
+            largest[subset], terms[subset] = entries.max(axis=2, initial=0.0), entries.sum(axis=2)
         return cls(largest, terms)
 
 
@@ -165,7 +165,7 @@ class TangentDerivatives:
     ) -> TangentDerivatives:
         """Return those that a model gave at many points, without errors: exact ones, unless they are differences."""
         k, n, columns = tangents.derivatives.shape
-        rows, nu = n + tangents.outputs.shape[1], columns - len(tangents.kept)
+        rows, nu = n + tangents.outputs.shape[1], columns - len(tangents.independent)
         return cls(
             tangents.rates,
             tangents.values,

@@ -40,7 +40,7 @@ class ModelDifferencing:
     """How a model without exact derivatives is differenced at many points in the coordinates of a reference."""
 
     model: Model
-    kept: Sequence[int]
+    independent: Sequence[int]
     pairs: Mapping[int, int]  # states whose derivative is another state
     T: FloatArray  # (N, P), tangents at the reference: derivatives are compared along them
 
@@ -95,7 +95,7 @@ class ModelDifferencing:
     def _choose_directions(self, points: PointBatch, scales: FloatArray) -> FloatArray:
         """Return directions (k, N + nu) along the manifold through all coordinates and inputs."""
         n, p = self.T.shape
-        y_scales = np.concatenate((scales[:, list(self.kept)], scales[:, n:]), axis=1)
+        y_scales = np.concatenate((scales[:, list(self.independent)], scales[:, n:]), axis=1)
         along = choose_direction(np.ones(y_scales.shape[1])) * y_scales
         directions = np.concatenate((along[:, :p] @ self.T.T, along[:, p:]), axis=1)
         longest = (np.abs(directions) / scales).max(axis=1, initial=1.0, keepdims=True)
@@ -143,7 +143,7 @@ class ModelDifferencing:
         values = Evaluation(base[:, :n], base[:, n:end], base[:, end:])
         derivatives = Evaluation(J[:, :n], J[:, n:end], J[:, end:])
         answer = EvaluationWithDerivatives(values, derivatives)
-        return compute_tangents(answer, self.model.states, points.states, self.kept)
+        return compute_tangents(answer, self.model.states, points.states, self.independent)
 
     def _project_errors(self, error: FloatArray, tangents: TangentBatch) -> FloatArray:
         """Return the errors (k, N + ny, P + nu) of f_x T and f_u, from those of f_x and f_u."""

@@ -25,7 +25,7 @@ from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, ROUNDING_TOLERANCE
 
 def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     """Let the model's own procedure eliminate the dependent states; None where it has none for these coordinates."""
-    independent, point = nearby.frame.selection.kept, nearby.point
+    independent, point = nearby.frame.selection.independent, nearby.point
     exact = None if independent is None else nearby.evaluator.exact_slopes(point.time, point.states, point.inputs)
     if exact is None or independent is None:
         return None
@@ -197,9 +197,9 @@ def require_no_kink(nearby: Neighbourhood, measured: Slopes, columns: list[int])
     i, c = np.unravel_index(int(np.argmax(np.abs(measured.jump) * nearby.scales[columns])), measured.jump.shape)
     row, column = nearby.rows[i], nearby.columns[columns[c]]
     output = ", or leave this output out" if i >= nearby.n else ""
-    left, right = measured.J[i, c] - measured.jump[i, c] / 2, measured.J[i, c] + measured.jump[i, c] / 2
+    lower, upper = measured.J[i, c] - measured.jump[i, c] / 2, measured.J[i, c] + measured.jump[i, c] / 2
     text = (
-        f"is {left:.6g} on the left and {right:.6g} on the right of '{column}'. There is no linear model of both sides"
+        f"is {lower:.6g} on the left and {upper:.6g} on the right of '{column}'. There is no linear model of both sides"
         f": choose one with one_sided='left' or one_sided='right', or move the point{output}."
     )
     if np.isinf(measured.jump[i, c]):
@@ -287,9 +287,9 @@ def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Re
     if not parts or max(parts.values()) <= INACCURATE_ENTRY_ERROR:
         return ()
     i, j = max(parts, key=lambda entry: parts[entry])
-    far, beyond = measured.narrow[i, j]
+    longest_step, beyond = measured.narrow[i, j]
     name = f"d {nearby.rows[i]} / d {nearby.columns[j]}"
-    text = f"{name} = {measured.J[i, j]:.6g} is valid near the point only: with steps of {far:.1g} and larger "
+    text = f"{name} = {measured.J[i, j]:.6g} is valid near the point only: with steps of {longest_step:.1g} and larger "
     return (
         Remark("narrow", f"{text}it is {beyond:.4g}. Larger motions of '{nearby.columns[j]}' have another derivative."),
     )

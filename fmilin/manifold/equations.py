@@ -125,10 +125,10 @@ class VectorizedEquations(ConstraintEquations):
     """A model at many points at once, with derivatives along P kept states."""
 
     def __init__(
-        self, evaluator: PointEvaluator, kept: Sequence[int], differencing: ModelDifferencing | None = None
+        self, evaluator: PointEvaluator, independent: Sequence[int], differencing: ModelDifferencing | None = None
     ) -> None:
         """Take exact derivatives of the model; with ``differencing`` differences."""
-        self.evaluator, self.kept, self._differencing = evaluator, list(kept), differencing
+        self.evaluator, self.independent, self._differencing = evaluator, list(independent), differencing
         self._expected: ExpectedEvaluation | None = None  # goes along with the next evaluation
 
     def expect(self, points: PointBatch) -> ExpectedEvaluation:
@@ -193,9 +193,9 @@ class VectorizedEquations(ConstraintEquations):
         """Return both if the model is compiled."""
         if points.parameters:
             return None
-        return reach_manifold(self.model, points.time, points.states, points.inputs, self.kept, sizes)
+        return reach_manifold(self.model, points.time, points.states, points.inputs, self.independent, sizes)
 
     def _differentiate(self, points: PointBatch) -> TangentBatch | None:
         if self._differencing is not None:
             return self._differencing.difference_quickly(self.evaluator, points)
-        return self.evaluator.tangents(points.time, points.states, points.inputs, self.kept, points.parameters)
+        return self.evaluator.tangents(points.time, points.states, points.inputs, self.independent, points.parameters)

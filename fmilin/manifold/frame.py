@@ -165,8 +165,10 @@ def _continue(
 
 def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) -> Frame:
     """Return the frame of other coordinates at the same point; what was verified of the manifold holds on."""
-    own, condition = (frame.parametrization.rows, selection.coordinates), selection.condition_number
-    parametrization = PointParametrization(frame.invariants, *own, point.time, point.states, condition_number=condition)
+    equations, condition = (frame.parametrization.rows, selection.coordinates), selection.condition_number
+    parametrization = PointParametrization(
+        frame.invariants, *equations, point.time, point.states, condition_number=condition
+    )
     return replace(frame, parametrization=parametrization, selection=selection)
 
 
@@ -195,8 +197,8 @@ def kept_states(
 ) -> tuple[int, ...]:
     """Return which states a partition keeps at a point, unverified; ``by_default`` named ones where they do well."""
     manifold = manifold_at(_invariants_at(PointEvaluator(model), point, VerifiedFacts(), named)[0], point)[0]
-    given, advised = ((), named) if by_default else (named, ())
-    return _chosen(manifold, given, advised, "partition", {})[0].kept or ()
+    user_choice, advised = ((), named) if by_default else (named, ())
+    return _chosen(manifold, user_choice, advised, "partition", {})[0].independent or ()
 
 
 def row_terms(model: Model, point: OperatingPoint) -> FloatArray:

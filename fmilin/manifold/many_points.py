@@ -13,7 +13,7 @@ import numpy as np
 from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
 from fmilin.manifold.position import GRADIENT_ROUNDING_TOLERANCE, ROUNDED_VALUES
-from fmilin.manifold.projection import ProjectedPoints, Some, follow
+from fmilin.manifold.projection import ProjectedPoints, Subset, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
@@ -40,16 +40,16 @@ def points_with(
     for name, column in columns.items():
         if model.inputs.has(name):
             inputs[:, model.inputs.positions[name]] = column
-    held = {name: column for name, column in columns.items() if model.states.has(name)}
-    targets = np.stack(list(held.values()), axis=1) if held else np.empty((count, 0))
-    follow = FollowedFromStart(model, first.time, [model.states.positions[name] for name in held])
-    for some in (slice(i, i + MAX_BATCH_POINTS) for i in range(0, count if follow.possible else 0, MAX_BATCH_POINTS)):
-        states[some] = follow(inputs[some], targets[some])
+    pinned = {name: column for name, column in columns.items() if model.states.has(name)}
+    targets = np.stack(list(pinned.values()), axis=1) if pinned else np.empty((count, 0))
+    follow = FollowedFromStart(model, first.time, [model.states.positions[name] for name in pinned])
+    for subset in (slice(i, i + MAX_BATCH_POINTS) for i in range(0, count if follow.possible else 0, MAX_BATCH_POINTS)):
+        states[subset] = follow(inputs[subset], targets[subset])
     points, previous = [], first.states
     for number, (x, u, target) in enumerate(zip(states, inputs, targets.tolist(), strict=True)):
         if not np.isfinite(x).all():  # found alone, from its neighbour
             try:
-                values_held = dict(zip(held, target, strict=True))
+                values_held = dict(zip(pinned, target, strict=True))
                 x[:] = assembled_from(PointEvaluator(model), first.time, previous, u, values_held).states
             except (ConstraintError, NumericalError) as error:
                 where = ", ".join(f"{name} = {column[number]:g}" for name, column in columns.items())
@@ -63,8 +63,8 @@ def _columns(values: Mapping[str, RealArray | Sequence[float] | float]) -> tuple
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in values.items()}
     lengths = {name: len(a) for name, a in arrays.items() if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays.values()) or len(set(lengths.values())) > 1:
-        given = ", ".join(f"'{name}' {a.shape}" for name, a in arrays.items())
-        raise UsageError(f"The values of many points must be arrays of one length, or numbers, not {given}.")
+        specified = ", ".join(f"'{name}' {a.shape}" for name, a in arrays.items())
+        raise UsageError(f"The values of many points must be arrays of one length, or numbers, not {specified}.")
     count = next(iter(lengths.values()), 1)
     return count, {name: np.broadcast_to(a, (count,)) for name, a in arrays.items()}
 
@@ -72,19 +72,19 @@ def _columns(values: Mapping[str, RealArray | Sequence[float] | float]) -> tuple
 class FollowedFromStart:
     """Points of a model with the same states held, each followed from the start: as one alone is assembled."""
 
-    def __init__(self, model: Model, time: float, held: Sequence[int]) -> None:
-        self._start, self._held, self._batch = model.start.states, list(held), None
+    def __init__(self, model: Model, time: float, pinned: Sequence[int]) -> None:
+        self._start, self._pinned, self._batch = model.start.states, list(pinned), None
         self.possible = not len(model.constraints)  # answers at many points, and starts on the manifold
         if self.possible:
             return
         try:
-            if not held:
+            if not pinned:
                 self.possible = self._start_anywhere(model, time)
                 return
             self._start = operating_point(model, time=time, project=True).states
         except (ConstraintError, NumericalError):
             return
-        self._batch = _Batch.of(model, time, self._start, self._held)
+        self._batch = _Batch.of(model, time, self._start, self._pinned)
         self.possible = self._batch is not None
 
     def _start_anywhere(self, model: Model, time: float) -> bool:
@@ -99,7 +99,7 @@ class FollowedFromStart:
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the states (k, N) with the held ones at targets (k, h); NaN where they are to be looked for alone."""
         states = np.tile(self._start, (len(targets), 1))
-        states[:, self._held] = targets
+        states[:, self._pinned] = targets
         try:
             with np.errstate(all="ignore"):
                 return states if self._batch is None else self._batch.followed(inputs, targets)
@@ -127,12 +127,12 @@ class _Batch:
     model: Model
     t: float
     start: FloatArray  # shape (N,)
-    held: list[int]
-    kept: list[int]  # states beside them that stay as they start
+    pinned: list[int]
+    unchanged: list[int]  # states beside them that stay as they start
     rows: list[int]  # constraints that are independent at the start
 
     @classmethod
-    def of(cls, model: Model, t: float, start: FloatArray, held: Sequence[int]) -> _Batch | None:
+    def of(cls, model: Model, t: float, start: FloatArray, pinned: Sequence[int]) -> _Batch | None:
         """Return the batch; which constraints are independent is decided at the start. None where one is not enough."""
         here = constraints_at(PointEvaluator(model), t, start[None], model.start.inputs[None])
         if here is None:
@@ -140,26 +140,26 @@ class _Batch:
         H = here[1][0] * model.states.scales(start)
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
-        kept = kept_besides(model, Hs, held)
-        if let_go(model, held, kept):
+        unchanged = kept_besides(model, Hs, pinned)
+        if let_go(model, pinned, unchanged):
             return None  # each point says so
-        return cls(model, t, start, list(held), kept, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
+        return cls(model, t, start, list(pinned), unchanged, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
 
     def followed(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
         """Return the states (points, N), NaN where the branch ends or steps may be others than of a point alone."""
-        fixed = [*self.held, *self.kept]
-        targets = np.hstack((targets, np.tile(self.start[self.kept], (len(targets), 1))))
+        fixed = [*self.pinned, *self.unchanged]
+        targets = np.hstack((targets, np.tile(self.start[self.unchanged], (len(targets), 1))))
         aimed = np.tile(self.model.start.states, (len(targets), 1))
         aimed[:, fixed] = targets
         sizes = self.model.states.scales(aimed)
         D = sizes.copy()
         D[:, fixed] = 0.0
 
-        def predict(some: Some, x: FloatArray, moved: FloatArray) -> FloatArray:
-            return x + moved + self._least(self._constraints(x, inputs[some]), D[some], moved)
+        def predict(subset: Subset, x: FloatArray, moved: FloatArray) -> FloatArray:
+            return x + moved + self._least(self._constraints(x, inputs[subset]), D[subset], moved)
 
-        def correct(some: Some, ahead: FloatArray) -> ProjectedPoints:
-            x, reached, direct = self._corrected(ahead, inputs[some], sizes[some], D[some])
+        def correct(subset: Subset, ahead: FloatArray) -> ProjectedPoints:
+            x, reached, direct = self._corrected(ahead, inputs[subset], sizes[subset], D[subset])
             return ProjectedPoints(x, reached, ~direct)
 
         return follow(predict, correct, self.start, fixed, targets, sizes)[0]

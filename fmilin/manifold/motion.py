@@ -15,7 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.manifold.continued_motion import ContinuedBatch, ContinuedMotion, ContinuedPoint, Mask, Some, continue_batch
+from fmilin.manifold.continued_motion import (
+    ContinuedBatch,
+    ContinuedMotion,
+    ContinuedPoint,
+    Mask,
+    Subset,
+    continue_batch,
+)
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.nonlinear import turns_of
@@ -124,7 +131,7 @@ def find_motion(
     if not moves and model.autonomous:
         return motion
     at = _describe_rates(model, derivatives, (coordinates.R @ base.derivatives)[None], sizes, frame.y_scales[None])
-    kept, x = frame.selection.kept, point.states
+    independent, x = frame.selection.independent, point.states
     functions = FunctionsOfStates(coordinates, frame.selection.signals.names, model.states, x)
     search = _MotionSearch(
         model,
@@ -133,7 +140,7 @@ def find_motion(
         derivatives.T,
         functions.compute_A(derivatives.f_y[0], frame.T, base.derivatives)[None],
         at,
-        functions if kept is None else KeptStates(list(kept)),
+        functions if independent is None else KeptStates(list(independent)),
         fastest >= 0,
         together=continue_batch(evaluator, point, frame, derivatives) if moves else None,
         alone=ContinuedPoint(evaluator, point, frame),
@@ -159,9 +166,9 @@ def find_motion(
 
 def find_motions(model: Model, derivatives: TangentDerivatives, parametrization: LocalParametrization) -> MotionBatch:
     """Describe how the points of a batch move; points that may be steady in other coordinates remain open."""
-    kept, rates, order = parametrization.kept, derivatives.rates, derivatives.order
+    independent, rates, order = parametrization.independent, derivatives.rates, derivatives.order
     fastest = find_fastest_states(derivatives, parametrization.sizes)
-    has_choice = bool(parametrization.others and kept)
+    has_choice = bool(parametrization.dependent_states and independent)
     moves = fastest >= 0
     if not order or (model.autonomous and not moves.any()):
         return MotionBatch.not_searched(fastest, order, has_choice=has_choice)
@@ -171,8 +178,8 @@ def find_motions(model: Model, derivatives: TangentDerivatives, parametrization:
         parametrization.H,
         derivatives.T,
         parametrization.coordinates.project(derivatives.f_y),
-        _describe_rates(model, derivatives, rates[:, kept], parametrization.sizes, parametrization.y_sizes),
-        KeptStates(kept),
+        _describe_rates(model, derivatives, rates[:, independent], parametrization.sizes, parametrization.y_sizes),
+        KeptStates(independent),
         moves,
         ContinuedBatch(model, parametrization, np.arange(len(fastest))),
     )
@@ -180,7 +187,7 @@ def find_motions(model: Model, derivatives: TangentDerivatives, parametrization:
     is_open = np.zeros(len(fastest), dtype=bool) if model.autonomous else search.find_time_dependent()
     change = steady.change
     if moves.any():
-        if parametrization.others:
+        if parametrization.dependent_states:
             steady = search.find_steady()
             is_open = is_open | search.find_open(steady)
         change = search.compare(steady, is_open)
@@ -257,14 +264,14 @@ class _MotionSearch:
         return self.moving & is_straight(self.curvature, self.coordinates.find_leading(self.free))
 
     def select(
-        self, some: Some, leading: Mask, source: ContinuedMotion
+        self, subset: Subset, leading: Mask, source: ContinuedMotion
     ) -> tuple[MovingBatch, UniformMotion, ContinuedMotion]:
         """Return some points, their motion in y, and the model further on."""
-        part = self.at if isinstance(some, slice) else self.at[some]
+        part = self.at if isinstance(subset, slice) else self.at[subset]
         return (
             part,
-            UniformMotion(part.y_rates, part.y_sizes, self.A[some], leading[some]),
-            _continue_some(source, some),
+            UniformMotion(part.y_rates, part.y_sizes, self.A[subset], leading[subset]),
+            _continue_some(source, subset),
         )
 
     def find_steady(self) -> SteadyMotions:
@@ -273,18 +280,18 @@ class _MotionSearch:
         is_steady, carried, later = np.zeros(count, dtype=bool), np.zeros((count, order), dtype=bool), np.zeros(count)
         change, leading = Change.not_compared(count), self.coordinates.find_leading(self.free)
         if self.together is not None:
-            for some in _groups(self.keeps_uniform & self.curvature.any(axis=1)):
-                part, uniform, continued = self.select(some, leading, self.together)
-                change.write(some, detect_falls(part, uniform, self.curvature[some], continued))
+            for subset in _groups(self.keeps_uniform & self.curvature.any(axis=1)):
+                part, uniform, continued = self.select(subset, leading, self.together)
+                change.write(subset, detect_falls(part, uniform, self.curvature[subset], continued))
         falls = change.is_compared
         unknown = self.keeps_uniform & ~falls
         for source in self.sources:
-            for some in _groups(unknown):
-                confirmation = confirm_steady(*self.select(some, leading, source))
-                is_steady[some], carried[some] = confirmation.steady, confirmation.carried
-                later[some] = confirmation.later
-                falls[some] = confirmation.falls
-                unknown[some] = ~confirmation.good
+            for subset in _groups(unknown):
+                confirmation = confirm_steady(*self.select(subset, leading, source))
+                is_steady[subset], carried[subset] = confirmation.steady, confirmation.carried
+                later[subset] = confirmation.later
+                falls[subset] = confirmation.falls
+                unknown[subset] = ~confirmation.good
         return SteadyMotions(is_steady, carried, later, falls, change)
 
     def find_open(self, steady: SteadyMotions) -> Mask:
@@ -316,12 +323,12 @@ class _MotionSearch:
         straight = is_straight(self.curvature, leading)
         for source in self.sources:
             remaining = varying & comparable & ~change.is_compared
-            for some in (*_groups(remaining & straight), *_groups(remaining & ~straight)):
-                part, uniform, continued = self.select(some, leading, source)
+            for subset in (*_groups(remaining & straight), *_groups(remaining & ~straight)):
+                part, uniform, continued = self.select(subset, leading, source)
                 turns = np.zeros(len(part.rates), dtype=bool)
                 if self.spectra:
                     turns = self.coordinates.find_turning(part, uniform.leading, self.model.states.units)
-                change.write(some, compare_along(part, uniform, self.curvature[some], continued, turns))
+                change.write(subset, compare_along(part, uniform, self.curvature[subset], continued, turns))
         return change
 
     def find_unreached(self, steady: SteadyMotions, is_open: Mask, change: Change) -> Mask:
@@ -344,11 +351,11 @@ class _MotionSearch:
     def find_time_dependent(self) -> Mask:
         """Return which points at rest have other rates after the time of the fastest eigenvalue, shape (k,)."""
         answers = np.zeros(len(self.x), dtype=bool)
-        for some in _groups(~self.moving):
-            A = self.A[some]
+        for subset in _groups(~self.moving):
+            A = self.A[subset]
             moduli = np.abs(np.linalg.eigvals(np.where(np.isfinite(A), A, 0.0))).max(axis=1)
             later = COMPARISON_TIME / np.where(moduli > 0, moduli, 1.0)
-            answers[some] = _continue_some(self.sources[-1], some).depends_on_time(later)
+            answers[subset] = _continue_some(self.sources[-1], subset).depends_on_time(later)
         return answers
 
     def compare_with_time(self) -> Change:
@@ -365,12 +372,12 @@ class _MotionSearch:
         return change if change.part[0] > CONSTANT_JACOBIAN_TOLERANCE else Change.not_compared(len(self.x))
 
 
-def _continue_some(source: ContinuedMotion, some: Some) -> ContinuedMotion:
+def _continue_some(source: ContinuedMotion, subset: Subset) -> ContinuedMotion:
     """Return the model further on for points of a group; see :func:`_groups`."""
-    return source if isinstance(some, slice) else source.select(some)
+    return source if isinstance(subset, slice) else source.select(subset)
 
 
-def _groups(chosen: Mask) -> list[Some]:
+def _groups(chosen: Mask) -> list[Subset]:
     """Return these points as one group, which is a slice where it has all of them; none where there are none."""
     if not chosen.any():
         return []

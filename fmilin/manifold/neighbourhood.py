@@ -41,10 +41,10 @@ ABRUPT_RATE_FACTOR = (
     8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
 )
 MIN_INDICATOR_DISTANCE = 1e-150  # of an indicator's way to zero
-CONFIRMED_OVER = 1e-4  # step, in sizes of the variables, along which a declared structure is confirmed,
+CONFIRMATION_STEP = 1e-4  # step, in sizes of the variables, along which a declared structure is confirmed,
 STEP_IN_NOISE = 3e-2  # and where values are noisy
-CLOSER = 2.0**-10  # of these steps, others at which rows may agree as well
-SMALL_ROW = 1e-3  # of the largest row, a row that counts as so large there: large terms may cancel in it
+CLOSER_STEP_FACTOR = 2.0**-10  # of these steps, others at which rows may agree as well
+SMALL_ROW_FRACTION = 1e-3  # of the largest row, a row that counts as so large there: large terms may cancel in it
 MAX_UNTRIED_STEP_SIZE = 2.0**-2  # a displacement that cost the model its instance keeps others from going this far
 
 
@@ -200,8 +200,8 @@ class Neighbourhood:
         takes_batches = self.model.batches and not len(self._indicators) and not self._is_repeatable
         if not takes_batches or self.observations.border < np.inf:
             return None
-        far = FAR_STEP_SIZE
-        steps = (far, -FARTHER_FACTOR * far, 0.0, -far, -far, 0.0)
+        far_step = FAR_STEP_SIZE
+        steps = (far_step, -FARTHER_FACTOR * far_step, 0.0, -far_step, -far_step, 0.0)
         try:
             with np.errstate(all="ignore"):
                 u = self.point.inputs + np.multiply.outer(steps, d[self.p :])
@@ -219,7 +219,7 @@ class Neighbourhood:
         if not are_numbers(values):
             return None
         returned = np.array([values[2] - self.base, values[4] - values[3], values[5] - self.base])
-        return np.abs(returned).max(axis=0, initial=0.0), {far: values[0], -far: values[3]}
+        return np.abs(returned).max(axis=0, initial=0.0), {far_step: values[0], -far_step: values[3]}
 
     def _evaluate_near_point(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
         """Return a step along d, a smaller one where the model has no values at this, and the values of each visit."""
@@ -243,9 +243,10 @@ class Neighbourhood:
             MIN_STEP_SIZE,
         )
         last = self._again()
-        for far in values:
-            while step < abs(far) / STEP_GROWTH_FACTOR and (lag.any() or step <= MIN_STEP_SIZE * STEP_GROWTH_FACTOR):
-                if finite_values(again, far * d, -np.sign(far) * step * d) is not None:
+        for far_step in values:
+            shortest_step = MIN_STEP_SIZE * STEP_GROWTH_FACTOR
+            while step < abs(far_step) / STEP_GROWTH_FACTOR and (lag.any() or step <= shortest_step):
+                if finite_values(again, far_step * d, -np.sign(far_step) * step * d) is not None:
                     before, last = last, self._again()
                     lag = np.fmax(lag, np.abs(last - before))  # a drift from call to call is none
                 step *= STEP_GROWTH_FACTOR
@@ -428,8 +429,8 @@ class Neighbourhood:
         direction = self.mixed_direction
         # Where values are noisy, errors are that noise over steps of a few percent.
         noise = np.median(error[size > 0] / size[size > 0]) if size.any() else 0.0
-        step = float(np.clip(noise**0.25, CONFIRMED_OVER, STEP_IN_NOISE))
-        size = size + SMALL_ROW * np.max(size, initial=0.0)
+        step = float(np.clip(noise**0.25, CONFIRMATION_STEP, STEP_IN_NOISE))
+        size = size + SMALL_ROW_FRACTION * np.max(size, initial=0.0)
         count, extrapolating = len(self.base), replace(options, order=4)
         unit, nothing = np.ones(count), np.zeros(count)
         line = DifferenceSetting(
@@ -437,7 +438,7 @@ class Neighbourhood:
         )
         is_confirmed, has_value = np.zeros(count, dtype=bool), False
         # Noise of single rows needs longer steps; a kink beside the point, at which slopes end, needs shorter ones.
-        for h in (step, STEP_IN_NOISE, CLOSER * step):
+        for h in (step, STEP_IN_NOISE, CLOSER_STEP_FACTOR * step):
             self.evaluate_ahead([s * direction for s in list_first_steps(h, extrapolating)])
             try:
                 measured = difference_at_step(line, 0, h)
@@ -484,8 +485,8 @@ class Neighbourhood:
             sizes_moved = directions.sum(axis=0)
             at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
             values = np.array([np.abs(at_point[group]).max() for group in groups])
-            far = self._revisit(choose_direction(sizes) @ directions)
-            around = Surroundings(lambda s: self.at(s @ directions), values, *far, self.lag)
+            far_values = self._revisit(choose_direction(sizes) @ directions)
+            around = Surroundings(lambda s: self.at(s @ directions), values, *far_values, self.lag)
         try:
             return slopes(line, self.base, sizes, options, self.terms, around, announce)
         except EventCrossingError:

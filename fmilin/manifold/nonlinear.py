@@ -170,7 +170,7 @@ def turns_of(
 class Chart(NamedTuple):
     """Coordinates of a body that turns, as texts."""
 
-    own: list[str]
+    texts: list[str]
     velocity: list[str]  # that of its point in the same axes; empty where it may stay
     replaced: list[int]  # states in whose place its own are
 
@@ -180,13 +180,13 @@ def charts(
 ) -> Iterator[tuple[list[str], set[int]]]:
     """Yield coordinates for bodies that turn at a point, as texts, and the states in whose place they are."""
     bodies = [_Body(turn, names, pairs, x) for turn in turns if turn.may_be_steady(x[None], f[None], f2[None])[0]]
-    seen: list[list[str]] = []
+    listed: list[list[str]] = []
     # In free flight a velocity keeps its axes, on a wheel it turns with them.
     for of_body, moved in product((True, False), (False, True)):
         chosen = [body.chart(f, f2, of_body=of_body) for body in bodies]
-        texts = [text for chart in chosen for text in (*chart.own, *(chart.velocity if moved else ()))]
-        if texts and texts not in seen:
-            seen.append(texts)
+        texts = [text for chart in chosen for text in (*chart.texts, *(chart.velocity if moved else ()))]
+        if texts and texts not in listed:
+            listed.append(texts)
             moving = [i for body, chart in zip(bodies, chosen, strict=True) if moved and chart.velocity for i in body.v]
             yield texts, {*moving, *(i for chart in chosen for i in chart.replaced)}
 
@@ -219,24 +219,24 @@ class _Body:
             return self._precessing(_unit(nu), _unit(self._R @ (w + nu)))
         s = _unit(w)
         if of_body:
-            own = [*self._direction("axis", self._R @ s, s, self._rows), self._angle("spin", s)]
-            return Chart([*own, *self._seen("w_", "XYZ", self._w, self._rows)], [], [*self._turn.e, *self._turn.w])
-        own = [*self._direction("pole", s, self._R @ s, self._columns), self._angle("turn", s)]
-        return Chart(own, self._seen("v_", "123", self._v, self._columns), self._turn.e)
+            texts = [*self._direction("axis", self._R @ s, s, self._rows), self._angle("spin", s)]
+            return Chart([*texts, *self._seen("w_", "XYZ", self._w, self._rows)], [], [*self._turn.e, *self._turn.w])
+        texts = [*self._direction("pole", s, self._R @ s, self._columns), self._angle("turn", s)]
+        return Chart(texts, self._seen("v_", "123", self._v, self._columns), self._turn.e)
 
     def _precessing(self, s: FloatArray, n: FloatArray) -> Chart:
         """Return Euler's angles from n to s, the first by its cosine, and what both axes see of the velocities."""
         a, b = [_dot(s, row) for row in self._rows], [_dot(n, column) for column in self._columns]
         axis, pole = self._R @ s, self._R.T @ n
         m, k = _unit(axis - (axis @ n) * n), _unit(pole - (pole @ s) * s)
-        own = [
+        texts = [
             f"{self._prefix}tilt = {_dot(n, a)}",
             f"{self._prefix}precession = atan2({_dot(np.cross(n, m), a)}, {_dot(m, a)})",
             f"{self._prefix}spin = atan2({_dot(np.cross(k, s), b)}, {_dot(k, b)})",
             *self._seen("w_", ("pole", "axis", "across"), self._w, (b, s, _cross(b, s))),
         ]
         velocity = self._seen("v_", ("pole", "axis", "across"), self._v, (n, a, _cross(n, a)))
-        return Chart(own, velocity, [*self._turn.e, *self._turn.w])
+        return Chart(texts, velocity, [*self._turn.e, *self._turn.w])
 
     def _seen(self, what: str, words: Sequence[str], vector: Sequence[str], axes: Sequence[Vector]) -> list[str]:
         """Return the components of a vector along axes; none of none."""
@@ -245,8 +245,8 @@ class _Body:
 
     def _direction(self, name: str, value: FloatArray, of: FloatArray, axes: Sequence[Vector]) -> list[str]:
         """Return the two components of a direction that tell the third best."""
-        kept = sorted(np.argsort(np.abs(value), kind="stable")[:2].tolist())
-        return [f"{self._prefix}{name}_{'xyz'[i]} = {_dot(of, axes[i])}" for i in kept]
+        axes_with_small_components = sorted(np.argsort(np.abs(value), kind="stable")[:2].tolist())
+        return [f"{self._prefix}{name}_{'xyz'[i]} = {_dot(of, axes[i])}" for i in axes_with_small_components]
 
     def _angle(self, name: str, s: FloatArray) -> str:
         """Return the angle since the point: the quaternion is q0 cos of its half + (q0 s) sin of it."""

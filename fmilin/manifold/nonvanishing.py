@@ -107,7 +107,7 @@ def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> Non
 def _directions(invariants: Invariants, x: FloatArray) -> list[FloatArray]:
     random = np.random.default_rng(1789)
     signs = random.choice([-1.0, 1.0], len(x))
-    return [x + far * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for far in DISPLACEMENT_SIZES]
+    return [x + size * invariants.scales * signs * random.uniform(0.5, 1.0, len(x)) for size in DISPLACEMENT_SIZES]
 
 
 def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
@@ -145,12 +145,12 @@ def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     except (ModelError, NumericalError):  # start values may be none of the model's; its point is verified again
         return []
     rows = rows[np.linalg.norm(H * invariants.scales, axis=1) <= FLAT_GRADIENT_TOLERANCE * size]
-    limit, seen = ROUNDING_TOLERANCE * size, 0
+    limit, visible_points = ROUNDING_TOLERANCE * size, 0
     for s in _directions(invariants, x) if len(rows) else []:
         try:
             g = invariants.evaluator.evaluate(t, s, invariants.inputs).residuals[rows]
         except (ModelError, NumericalError):
             continue
-        seen += 1
+        visible_points += 1
         rows = rows[np.abs(g) <= limit]
-    return [int(i) for i in rows] if seen > 1 else []
+    return [int(i) for i in rows] if visible_points > 1 else []

@@ -76,13 +76,13 @@ def assemble_point(
     if not np.isfinite(t):
         raise UsageError(f"The time of an operating point must be finite, not {t:g} s.")
     x, u = model.start.states.copy(), model.start.inputs.copy()
-    held: list[int] = []
+    pinned: list[int] = []
     for name, value in values.items():
         as_numbers(value, f"'{name}'")
         if (state := model.states.find_signed(name)) is not None:
             i, sign = state
             x[i] = sign * value
-            held.append(i)
+            pinned.append(i)
         elif (driven := model.inputs.find_signed(name)) is not None:
             j, sign = driven
             u[j] = sign * value
@@ -94,19 +94,19 @@ def assemble_point(
         return point
     scales = model.states.scales(x)
     if (equations := read_sparse_equations(model)) is not None:
-        projected = consistent_states(model, equations, t, x, u, held, project=project)
+        projected = consistent_states(model, equations, t, x, u, pinned, project=project)
         return _adjusted(point, projected, scales)
     invariants = _invariants(evaluator, u, scales)
     require_nonvanishing(invariants, t, model.start.states)
-    if model.constraints.prescribing and not (held or project):
+    if model.constraints.prescribing and not (pinned or project):
         x = _followed(evaluator, t, x, u)
-    if not held and not project:
+    if not pinned and not project:
         projection.require_on_manifold(
             invariants, t, x, nearer=START_GAP_TOLERANCE, otherwise=WRONG, advice=_advice(model)
         )
     remarks: tuple[Remark, ...] = ()
-    if held:
-        projected, remarks = _assembled(invariants, t, model.start.states, x, held)
+    if pinned:
+        projected, remarks = _assembled(invariants, t, model.start.states, x, pinned)
     else:
         projected = _projected(invariants, t, x, ())
         # Between constraints that are nearly parallel a gap within the tolerance is a long way.
@@ -145,10 +145,10 @@ def assembled_from(
 ) -> OperatingPoint:
     """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say."""
     model = evaluator.model
-    x, held = start.copy(), [model.states.positions[name] for name in values]
-    x[held] = list(values.values())
+    x, pinned = start.copy(), [model.states.positions[name] for name in values]
+    x[pinned] = list(values.values())
     invariants = _invariants(evaluator, u, model.states.scales(x))
-    projected, remarks = _assembled(invariants, t, start, x, held)
+    projected, remarks = _assembled(invariants, t, start, x, pinned)
     remarks = (*remarks, *position_remarks(invariants, t, projected))
     return OperatingPoint(t, projected, u, model.start.parameters, remarks=remarks)
 
@@ -169,19 +169,19 @@ def _easily(invariants: Invariants) -> Invariants:
     return Invariants(invariants.evaluator, invariants.inputs, {}, invariants.scales, declared_alone=True)
 
 
-def _projected(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int]) -> FloatArray:
+def _projected(invariants: Invariants, t: float, x: FloatArray, pinned: Sequence[int]) -> FloatArray:
     """Return the nearest point with the held states; declared expressions first, as an FMU may fail off its loops."""
     alone = _easily(invariants)
     if alone is not invariants:
         try:
-            return projection.project(invariants, t, projection.project(alone, t, x, held), held)
+            return projection.project(invariants, t, projection.project(alone, t, x, pinned), pinned)
         except NumericalError:  # the model cannot be evaluated there: from where it can be
             pass
-    return projection.project(invariants, t, x, held)
+    return projection.project(invariants, t, x, pinned)
 
 
 def _assembled(
-    invariants: Invariants, t: float, start: FloatArray, x: FloatArray, held: Sequence[int]
+    invariants: Invariants, t: float, start: FloatArray, x: FloatArray, pinned: Sequence[int]
 ) -> tuple[FloatArray, tuple[Remark, ...]]:
     """Return the point with the held states of x on the branch of the start values, or else the nearest one."""
     states = invariants.model.states
@@ -191,31 +191,31 @@ def _assembled(
         origin = None
     reached = 0.0
     if origin is not None:
-        kept = kept_besides(invariants.model, invariants.gradient(t, origin).scaled, held)
-        for others in (kept, []) if kept else ([],):
-            fixed, target = [*held, *others], x.copy()
-            target[others] = origin[others]
+        unchanged = kept_besides(invariants.model, invariants.gradient(t, origin).scaled, pinned)
+        for further_states in (unchanged, []) if unchanged else ([],):
+            fixed, target = [*pinned, *further_states], x.copy()
+            target[further_states] = origin[further_states]
             solution, reached = followed(_easily(invariants), t, origin, target, fixed)
             if solution is not None:
                 solution = _projected(invariants, t, solution, fixed)
-                given = let_go(invariants.model, held, others)
+                specified = let_go(invariants.model, pinned, further_states)
                 return solution, (
-                    *_describe_moved_states(invariants.model, start, solution, given),
-                    *_turns(states, x, held),
+                    *_describe_moved_states(invariants.model, start, solution, specified),
+                    *_turns(states, x, pinned),
                 )
     try:
-        solution = _projected(invariants, t, x, held)
+        solution = _projected(invariants, t, x, pinned)
     except ConstraintError as error:
-        hint = " ".join(remark.message for remark in _turns(states, x, held))
+        hint = " ".join(remark.message for remark in _turns(states, x, pinned))
         if hint:
             raise ConstraintError(f"{error} {hint}", residuals=error.residuals) from error
         raise
     if origin is None:
-        return solution, _turns(states, x, held)
-    return solution, (_lost(states, origin, x, held, reached), *_turns(states, x, held))
+        return solution, _turns(states, x, pinned)
+    return solution, (_lost(states, origin, x, pinned, reached), *_turns(states, x, pinned))
 
 
-def kept_besides(model: Model, Hs: FloatArray, held: Sequence[int]) -> list[int]:
+def kept_besides(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[int]:
     """Return the states that keep their values beside the held ones; Hs (m, N) is the scaled gradient at the start."""
 
     def rank(free: np.ndarray) -> int:
@@ -223,43 +223,44 @@ def kept_besides(model: Model, Hs: FloatArray, held: Sequence[int]) -> list[int]
         sigma = singular_values(Hs[:, free]) if free.any() and len(Hs) else np.zeros(0)
         return int(np.count_nonzero(sigma * DOUBTFUL_CONDITION_NUMBER > np.max(sigma, initial=0.0)))
 
-    free, kept = np.ones(Hs.shape[1], dtype=bool), []
-    free[list(held)] = False
+    free, unchanged = np.ones(Hs.shape[1], dtype=bool), []
+    free[list(pinned)] = False
     whole = rank(free)
-    for name in _states_to_keep(model, held):
+    for name in _states_to_keep(model, pinned):
         free[i := model.states.positions[name]] = False
         if rank(free) == whole:
-            kept.append(i)
+            unchanged.append(i)
         else:
             free[i] = True
-    return kept
+    return unchanged
 
 
-def _states_to_keep(model: Model, held: Sequence[int]) -> Mapping[str, bool]:
+def _states_to_keep(model: Model, pinned: Sequence[int]) -> Mapping[str, bool]:
     """Return the states to keep beside the held ones, the most important first, and whether each was given."""
-    return model.kept([model.states.names[i] for i in held]) if isinstance(model, HasGivenStates) else {}
+    return model.unchanged([model.states.names[i] for i in pinned]) if isinstance(model, HasGivenStates) else {}
 
 
-def let_go(model: Model, held: Sequence[int], kept: Sequence[int]) -> list[int]:
+def let_go(model: Model, pinned: Sequence[int], unchanged: Sequence[int]) -> list[int]:
     """Return the states that were given, and cannot be kept beside the held ones."""
-    given = [model.states.positions[name] for name, was_given in _states_to_keep(model, held).items() if was_given]
-    return [i for i in given if i not in kept]
+    names = [name for name, was_given in _states_to_keep(model, pinned).items() if was_given]
+    specified = [model.states.positions[name] for name in names]
+    return [i for i in specified if i not in unchanged]
 
 
 def _describe_moved_states(
-    model: Model, given: FloatArray, became: FloatArray, states: Sequence[int], why: str = "To keep what was set"
+    model: Model, specified: FloatArray, became: FloatArray, states: Sequence[int], why: str = "To keep what was set"
 ) -> tuple[Remark, ...]:
     """Return the diagnostic on states that were given and moved."""
-    sizes = model.states.scales(given)
-    moved = [i for i in states if abs(became[i] - given[i]) > START_VALUE_TOLERANCE * sizes[i]]
-    listed = "; ".join(f"given {model.states.names[i]} = {given[i]:.6g}, became {became[i]:.6g}" for i in moved)
+    sizes = model.states.scales(specified)
+    moved = [i for i in states if abs(became[i] - specified[i]) > START_VALUE_TOLERANCE * sizes[i]]
+    listed = "; ".join(f"given {model.states.names[i]} = {specified[i]:.6g}, became {became[i]:.6g}" for i in moved)
     return (Remark("moved", f"{why}, start values had to move: {listed}."),) if moved else ()
 
 
-def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int], reached: float) -> Remark:
+def _lost(states: Signals, origin: FloatArray, x: FloatArray, pinned: Sequence[int], reached: float) -> Remark:
     """Return the diagnostic where the branch of the start values was left."""
-    i = held[0]
-    names = ", ".join(states.names[k] for k in held)
+    i = pinned[0]
+    names = ", ".join(states.names[k] for k in pinned)
     if reached == 0.0:
         how = f"the start values are a turning point of {names}, which continues in more than one way: one was chosen"
     else:
@@ -272,12 +273,12 @@ def _lost(states: Signals, origin: FloatArray, x: FloatArray, held: Sequence[int
     return Remark("branch", f"Assembling the point, {how}. {choose}")
 
 
-def _turns(states: Signals, x: FloatArray, held: Sequence[int]) -> tuple[Remark, ...]:
+def _turns(states: Signals, x: FloatArray, pinned: Sequence[int]) -> tuple[Remark, ...]:
     """Return a hint where an angle in rad was given more than a turn: it may have been meant in degrees."""
-    given = [i for i in held if states[i].unit == "rad" and abs(x[i]) > 2 * np.pi]
-    if not given:
+    specified = [i for i in pinned if states[i].unit == "rad" and abs(x[i]) > 2 * np.pi]
+    if not specified:
         return ()
-    name, value = states.names[given[0]], x[given[0]]
+    name, value = states.names[specified[0]], x[specified[0]]
     text = (
         f"'{name}' is in rad: {value:.6g} is {abs(value) / (2 * np.pi):.3g} turns. {value:.6g} degrees would be "
         f"{np.deg2rad(value):.6g}."
@@ -294,10 +295,17 @@ def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) 
 
 
 def consistent_states(
-    model: Model, sparse: SparseEquations, t: float, x: FloatArray, u: FloatArray, held: Sequence[int], *, project: bool
+    model: Model,
+    sparse: SparseEquations,
+    t: float,
+    x: FloatArray,
+    u: FloatArray,
+    pinned: Sequence[int],
+    *,
+    project: bool,
 ) -> FloatArray:
     """Return the states of a large model on its manifold, nearest to x."""
-    if not held and not project:
+    if not pinned and not project:
         distance = sparse.distance(x, u, t)
         if not distance <= START_GAP_TOLERANCE:
             gaps = sparse.residuals(t, x, u)
@@ -307,7 +315,7 @@ def consistent_states(
             raise projection.not_on_manifold(residual, otherwise=WRONG, advice=f"{away} {_advice(model)}")
         if distance <= 1e-14:
             return x
-    return sparse.projected(t, x, u, held)
+    return sparse.projected(t, x, u, pinned)
 
 
 def start_of(model: Model) -> OperatingPoint:
@@ -358,9 +366,9 @@ def require_sizes(model: Model, point: OperatingPoint) -> None:
     if not isinstance(point.parameters, Mapping):
         kind = type(point.parameters).__name__
         raise UsageError(f"The parameters of the point are of the type '{kind}': give values by name.")
-    wanted, given = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
-    if given != wanted:
+    expected, counts = (len(model.states), len(model.inputs)), (len(point.states), len(point.inputs))
+    if counts != expected:
         raise UsageError(
-            f"The point has {given[0]} states and {given[1]} inputs, but '{model.info.name}' has {wanted[0]} and "
-            f"{wanted[1]}: create it with fl.operating_point from values by name."
+            f"The point has {counts[0]} states and {counts[1]} inputs, but '{model.info.name}' has {expected[0]} and "
+            f"{expected[1]}: create it with fl.operating_point from values by name."
         )

@@ -104,8 +104,8 @@ class LocalParametrization:
         Those of other points nearby are measured with ``differencing`` where the model has no exact ones.
         """
         sizes = evaluator.model.states.scales(points.states)
-        coordinates = StateCoordinates(tangents.kept, sizes.shape[1])
-        equations = VectorizedEquations(evaluator, tangents.kept, differencing)
+        coordinates = StateCoordinates(tangents.independent, sizes.shape[1])
+        equations = VectorizedEquations(evaluator, tangents.independent, differencing)
         H, residuals = tangents.gradient, tangents.residuals
         return cls(equations, points, coordinates, rows, H, sizes, T=tangents.T, H_error=H_error, residuals=residuals)
 
@@ -123,12 +123,12 @@ class LocalParametrization:
         return INVARIANT_TOLERANCE if self._H_error is None else MEASURED_INVARIANT_TOLERANCE
 
     @property
-    def kept(self) -> list[int]:
+    def independent(self) -> list[int]:
         """The states that the coordinates are; empty where they are functions of states."""
-        return self.coordinates.kept or []
+        return self.coordinates.independent or []
 
     @property
-    def others(self) -> list[int]:
+    def dependent_states(self) -> list[int]:
         """The states that are not kept."""
         moving = self.coordinates.moving
         return moving if isinstance(moving, list) else list(range(self.sizes.shape[1]))
@@ -196,7 +196,7 @@ class LocalParametrization:
     def is_condition_exact(self) -> bool:
         """Whether condition numbers are those of (R; H): known, or cheap to compute; else they are bounds."""
         k, n = self.sizes.shape
-        return self._condition_number is not None or not self.kept or k * n**3 <= CHEAP_CONDITIONING
+        return self._condition_number is not None or not self.independent or k * n**3 <= CHEAP_CONDITIONING
 
     @cached_property
     def condition_number(self) -> FloatArray:
@@ -204,10 +204,10 @@ class LocalParametrization:
         k = len(self.sizes)
         if self._condition_number is not None:
             return np.full(k, self._condition_number)
-        if not self.rows and self.coordinates.kept is not None:
+        if not self.rows and self.coordinates.independent is not None:
             return np.ones(k)
         R = self.coordinates.R
-        if not self.kept:
+        if not self.independent:
             return np.array([conditioning(R, H, sizes) for H, sizes in zip(self._normalized, self.sizes, strict=True)])
         if self.is_condition_exact:
             return compute_condition_numbers(R, self._normalized * self.sizes[:, None])
@@ -218,8 +218,8 @@ class LocalParametrization:
         # The rows of R are unit vectors: |(R; H)|^2 <= 1 + M and |(R; H)^-1|^2 <= 1 + |H_z^-1 H_y|^2 + |H_z^-1|^2.
         if self.inverse is None:
             return np.full(len(self.sizes), np.inf)
-        scaled = self.inverse.back / self.sizes[:, self.others, None]
-        turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, self.others, None]
+        scaled = self.inverse.back / self.sizes[:, self.dependent_states, None]
+        turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, self.dependent_states, None]
         size = 1 + np.einsum("kij,kij->k", scaled, scaled) + np.einsum("kij,kij->k", turned, turned)
         bound = np.sqrt((1 + len(self.rows)) * size)
         return np.where(np.isfinite(bound), bound, np.inf)
@@ -228,7 +228,7 @@ class LocalParametrization:
     def _dependent(self) -> FloatArray:
         """The size of the rows of T that are not those of kept states, which are rows of the unit matrix."""
         if self.coordinates.moving == []:  # without the unit matrix that T is, which is large for many states
-            return np.zeros((len(self.sizes), 0, len(self.kept)))
+            return np.zeros((len(self.sizes), 0, len(self.independent)))
         return np.abs(self.T[:, self.coordinates.moving])
 
     @cached_property
@@ -255,12 +255,12 @@ class LocalParametrization:
     @property
     def relative_error_of_T(self) -> FloatArray:
         """The largest estimated error of an entry of T over its largest entry, both in sizes of x and y, shape (k,)."""
-        if not self.others and self._H_error is None:
+        if not self.dependent_states and self._H_error is None:
             return np.asarray(EPS * self.condition_number)  # T is a permutation
         moving = self.coordinates.moving
         errors = (self.T_errors / self.sizes[..., None]).max(axis=(1, 2), initial=0.0)
         turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, moving, None]
-        largest = turned.max(axis=(1, 2), initial=1.0 if self.kept else 0.0)
+        largest = turned.max(axis=(1, 2), initial=1.0 if self.independent else 0.0)
         return np.asarray(errors / np.where(largest > 0, largest, 1.0))
 
     def reach(self, guess: FloatArray, numbers: Numbers, inputs: FloatArray | None = None) -> tuple[PointBatch, Mask]:

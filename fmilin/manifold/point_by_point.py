@@ -31,22 +31,27 @@ def differentiate_each(model: Model, t: FloatArray, x: FloatArray, u: FloatArray
 
 
 def compute_tangents(
-    answer: EvaluationWithDerivatives, states: Signals, x: FloatArray, kept: Sequence[int]
+    answer: EvaluationWithDerivatives, states: Signals, x: FloatArray, independent: Sequence[int]
 ) -> TangentBatch | None:
     """Return rates, outputs and residuals with derivatives along the kept states; None if inputs move the manifold."""
     (values, derivatives), n = answer, x.shape[1]
     residuals = derivatives.residuals
     if not np.isfinite(residuals).all() or residuals[..., n:].any():
         return None
-    H, others = residuals[..., :n], [i for i in range(n) if i not in kept]
-    T = np.zeros((len(x), n, len(kept)))
-    T[:, kept] = np.eye(len(kept))
-    if others:
+    H, dependent = residuals[..., :n], [i for i in range(n) if i not in independent]
+    T = np.zeros((len(x), n, len(independent)))
+    T[:, independent] = np.eye(len(independent))
+    if dependent:
         from fmilin.manifold.rank import independent_rows, scaled
 
         rows, *_ = scaled(H[0], states.scales(x[0]), np.zeros(H.shape[1]), np.zeros_like(H[0]))
-        G = H[:, independent_rows(rows, len(others), len(rows))]
-        T[:, others] = -np.linalg.solve(G[..., others], G[..., kept])
+        G = H[:, independent_rows(rows, len(dependent), len(rows))]
+        T[:, dependent] = -np.linalg.solve(G[..., dependent], G[..., independent])
     parts = derivatives.derivatives, derivatives.outputs
-    J, C = (np.concatenate((part[..., :n] @ T if others else part[..., kept], part[..., n:]), axis=2) for part in parts)
-    return TangentBatch(tuple(kept), values.derivatives, values.outputs, values.residuals, H, T, J, C, smooth=False)
+    J, C = (
+        np.concatenate((part[..., :n] @ T if dependent else part[..., independent], part[..., n:]), axis=2)
+        for part in parts
+    )
+    return TangentBatch(
+        tuple(independent), values.derivatives, values.outputs, values.residuals, H, T, J, C, smooth=False
+    )

@@ -44,7 +44,7 @@ class PointParametrization:
         )
         self.y0: FloatArray = self.batch.y0[0]
         self.y_scales: FloatArray = self.batch.y_sizes[0]
-        self._is_identity = not rows and coordinates.kept == list(range(len(x0)))
+        self._is_identity = not rows and coordinates.independent == list(range(len(x0)))
 
         # A large unit matrix is made only where it is read; others raise an error where coordinates are singular.
         self._derivative: FloatArray | None = None if self._is_identity else self.batch.T[0]
@@ -77,8 +77,8 @@ class PointParametrization:
             return y.copy()
         coordinates = self.coordinates
         start = self._follow_tangent(y) if near is None else near.copy()
-        if coordinates.kept is not None and near is None:
-            start[coordinates.kept] = y
+        if coordinates.independent is not None and near is None:
+            start[coordinates.independent] = y
         elif coordinates.is_linear:
             # In exact arithmetic R start = y already; make it so to the last bit before the others are solved for.
             r = y - coordinates.values(start)
@@ -95,11 +95,11 @@ class PointParametrization:
 
         Returns None where one of them is not found, or where each has to be sought alone.
         """
-        kept = self.coordinates.kept
-        if kept is None:
+        independent = self.coordinates.independent
+        if independent is None:
             return None
         start = np.array([self._follow_tangent(each) for each in y])
-        start[:, kept] = y
+        start[:, independent] = y
         points = PointBatch(np.full(len(y), self.time), start, inputs)
         solved = self.batch.solve(points, np.zeros(len(y), dtype=np.intp), y)
         return solved.points.states if solved.is_reached.all() else None

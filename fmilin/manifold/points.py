@@ -25,19 +25,19 @@ class PointBatch:
     def __len__(self) -> int:
         return len(self.time)
 
-    def __getitem__(self, some: Any) -> PointBatch:
-        parameters = {name: values[some] for name, values in self.parameters.items()}
-        return PointBatch(self.time[some], self.states[some], self.inputs[some], parameters)
+    def __getitem__(self, subset: Any) -> PointBatch:
+        parameters = {name: values[subset] for name, values in self.parameters.items()}
+        return PointBatch(self.time[subset], self.states[subset], self.inputs[subset], parameters)
 
-    def joined(self, others: PointBatch) -> PointBatch:
-        """Return these points and others behind them."""
+    def joined(self, batch: PointBatch) -> PointBatch:
+        """Return these points and batch behind them."""
         parameters = {
-            name: np.concatenate((values, others.parameters[name])) for name, values in self.parameters.items()
+            name: np.concatenate((values, batch.parameters[name])) for name, values in self.parameters.items()
         }
         return PointBatch(
-            np.concatenate((self.time, others.time)),
-            np.concatenate((self.states, others.states)),
-            np.concatenate((self.inputs, others.inputs)),
+            np.concatenate((self.time, batch.time)),
+            np.concatenate((self.states, batch.states)),
+            np.concatenate((self.inputs, batch.inputs)),
             parameters,
         )
 

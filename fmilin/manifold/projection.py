@@ -22,14 +22,14 @@ ASSEMBLE = "Let fmilin.operating_point assemble it."
 
 
 def project(
-    invariants: Invariants, t: float, x: FloatArray, held: Sequence[int] = (), *, restart: bool = True
+    invariants: Invariants, t: float, x: FloatArray, pinned: Sequence[int] = (), *, restart: bool = True
 ) -> FloatArray:
     """Return the nearest point with h(t, x) = 0, in sizes of the states, ``held`` ones unmoved: damped Gauss-Newton."""
     if not len(invariants):
         return x.copy()
     start = x
     D = invariants.scales.copy()
-    D[list(held)] = 0.0
+    D[list(pinned)] = 0.0
     try:
         x, h, remaining = _descended(invariants, t, x, D)
     except NumericalError:  # a model that cannot be evaluated here may be nearby
@@ -41,7 +41,7 @@ def project(
         x, h, remaining = _restarted_nearby(invariants, t, start, D) or (x, h, remaining)
     bad = {n: float(r) for n, r, d in zip(invariants.names, h, remaining, strict=True) if not d <= PROJECTION_TOLERANCE}
     if bad:
-        held_names = [invariants.model.states.names[i] for i in held]
+        held_names = [invariants.model.states.names[i] for i in pinned]
         what = f"with {', '.join(held_names)} held" if held_names else "from the start values"
         raise ConstraintError(
             f"The constraints cannot be satisfied {what}: "
@@ -53,11 +53,11 @@ def project(
     return solve_weak_directions(invariants, t, x, D) if (remaining > PROJECTION_TOLERANCE**2).any() else x
 
 
-def predicted(invariants: Invariants, t: float, x: FloatArray, held: Sequence[int], moved: FloatArray) -> FloatArray:
+def predicted(invariants: Invariants, t: float, x: FloatArray, pinned: Sequence[int], moved: FloatArray) -> FloatArray:
     """Return where the tangent leads when the held states are ``moved`` (N,), zero but for these, the shortest way."""
     gradient = invariants.gradient(t, x)
     D = invariants.scales.copy()
-    D[list(held)] = 0.0
+    D[list(pinned)] = 0.0
     if not np.isfinite(gradient.H).all():
         return x + moved
     Hs = gradient.scaled
@@ -169,10 +169,10 @@ def require_on_manifold(
 ) -> float:
     """Return the distance of a point from the manifold, in sizes of the states; reject one that is not ``nearer``."""
     distance, noise = _distance(invariants, t, x)
-    far = ~(distance - noise <= nearer)
-    if far.any():
+    is_too_far = ~(distance - noise <= nearer)
+    if is_too_far.any():
         values = invariants.values(t, x)
-        residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(far)}
+        residuals = {invariants.names[i]: float(values[i]) for i in np.flatnonzero(is_too_far)}
         raise not_on_manifold(residuals, otherwise=otherwise, advice=advice)
     return float(distance.max(initial=0.0))
 
@@ -232,7 +232,7 @@ MAX_DEVIATION_RATIO = (
 MIN_STEP_FRACTION = 1e-3  # of a step, relative to the whole path
 STEPS = 200
 
-Some = NDArray[np.intp]  # numbers of the points that are still on their way
+Subset = NDArray[np.intp]  # numbers of the points that are still on their way
 Mask = NDArray[np.bool_]
 
 
@@ -244,52 +244,54 @@ class ProjectedPoints(NamedTuple):
     given_up: Mask
 
 
-Predict = Callable[[Some, FloatArray, FloatArray], FloatArray]
+Predict = Callable[[Subset, FloatArray, FloatArray], FloatArray]
 """Where the tangent at x (k, N) leads when the held states are moved (k, N), zero but for these, the shortest way."""
 
-Correct = Callable[[Some, FloatArray], ProjectedPoints]
+Correct = Callable[[Subset, FloatArray], ProjectedPoints]
 """The points of the manifold nearest to predictions (k, N), held states unmoved."""
 
 
 def follow(
-    predict: Predict, correct: Correct, start: FloatArray, held: list[int], targets: FloatArray, sizes: FloatArray
+    predict: Predict, correct: Correct, start: FloatArray, pinned: list[int], targets: FloatArray, sizes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return states (k, N) with the held ones at targets (k, h), NaN where the branch ends, and how far it led."""
-    path = targets - start[held]
+    path = targets - start[pinned]
     x, done, length = np.tile(start, (len(targets), 1)), np.zeros(len(targets)), np.ones(len(targets))
     for _ in range(STEPS):
-        some = np.flatnonzero((done < 1.0) & (length > 0.0))
-        if not len(some):
+        subset = np.flatnonzero((done < 1.0) & (length > 0.0))
+        if not len(subset):
             break
-        step = np.minimum(length[some], 1.0 - done[some])
-        further = np.where(done[some] + step >= 1.0, 1.0, done[some] + step)
-        moved = np.zeros((len(some), len(start)))
-        moved[:, held] = step[:, None] * path[some]
-        ahead = predict(some, x[some], moved)
-        ahead[:, held] = np.where(further[:, None] == 1.0, targets[some], start[held] + further[:, None] * path[some])
-        corrected, reached, given_up = correct(some, ahead)
-        deviation = np.max(np.abs(corrected - ahead) / sizes[some], axis=1)
+        step = np.minimum(length[subset], 1.0 - done[subset])
+        further = np.where(done[subset] + step >= 1.0, 1.0, done[subset] + step)
+        moved = np.zeros((len(subset), len(start)))
+        moved[:, pinned] = step[:, None] * path[subset]
+        ahead = predict(subset, x[subset], moved)
+        ahead[:, pinned] = np.where(
+            further[:, None] == 1.0, targets[subset], start[pinned] + further[:, None] * path[subset]
+        )
+        corrected, reached, given_up = correct(subset, ahead)
+        deviation = np.max(np.abs(corrected - ahead) / sizes[subset], axis=1)
         good = reached & (
             deviation
-            <= MAX_DEVIATION_RATIO * np.max(np.abs(ahead - x[some]) / sizes[some], axis=1) + PROJECTION_TOLERANCE
+            <= MAX_DEVIATION_RATIO * np.max(np.abs(ahead - x[subset]) / sizes[subset], axis=1) + PROJECTION_TOLERANCE
         )
-        x[some[good]], done[some[good]] = corrected[good], further[good]
+        x[subset[good]], done[subset[good]] = corrected[good], further[good]
         shorter = np.where(step <= MIN_STEP_FRACTION, 0.0, step / np.where(reached, 2.0, 4.0))
-        length[some] = np.where(good, 2.0 * step, shorter)
-        length[some[given_up]] = done[some[given_up]] = 0.0
+        length[subset] = np.where(good, 2.0 * step, shorter)
+        length[subset[given_up]] = done[subset[given_up]] = 0.0
     return np.where((done >= 1.0)[:, None], x, np.nan), done
 
 
 def followed(
-    invariants: Invariants, t: float, start: FloatArray, target: FloatArray, held: Sequence[int]
+    invariants: Invariants, t: float, start: FloatArray, target: FloatArray, pinned: Sequence[int]
 ) -> tuple[FloatArray | None, float]:
     """Return the point with the held states of ``target`` and 1, or None and the part of the way that was followed."""
-    fixed = list(held)
+    fixed = list(pinned)
 
-    def predict(_: Some, x: FloatArray, moved: FloatArray) -> FloatArray:
+    def predict(_: Subset, x: FloatArray, moved: FloatArray) -> FloatArray:
         return predicted(invariants, t, x[0], fixed, moved[0])[None]
 
-    def correct(_: Some, ahead: FloatArray) -> ProjectedPoints:
+    def correct(_: Subset, ahead: FloatArray) -> ProjectedPoints:
         try:
             corrected = project(invariants, t, ahead[0], fixed, restart=False)
         except (ConstraintError, NumericalError):

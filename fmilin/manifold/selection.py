@@ -123,13 +123,15 @@ class Selection:
     signals: Signals  # names and units of y
     coordinates: Coordinates
     condition_number: float  # of (R; H), scaled
-    kept: tuple[int, ...] | None = None  # the states that the coordinates are, in order; None where they are none
+    independent: tuple[int, ...] | None = (
+        None  # the states that the coordinates are, in order; None where they are none
+    )
     scales: FloatArray | None = None  # (N,), sizes in which a tangent basis is and stays orthonormal
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The coordinates as they may be named again: states, or expressions where that is what they are."""
-        if self.kept is not None:
+        if self.independent is not None:
             return self.signals.names
         return tuple(f"{s.name} = {s.description}" if s.description else s.name for s in self.signals)
 
@@ -187,8 +189,8 @@ def _state_called(name: str, states: Signals) -> int:
         return states.index_of(name, "a state of the model")
     except UnknownNameError as error:
         a, b = (*states.names, "x", "y")[:2]
-        own = f'{error} Write a new coordinate with its expression, as in "{name}=atan2({a}, {b})".'
-        raise UnknownNameError(own, name=error.name, suggestions=error.suggestions) from None
+        message = f'{error} Write a new coordinate with its expression, as in "{name}=atan2({a}, {b})".'
+        raise UnknownNameError(message, name=error.name, suggestions=error.suggestions) from None
 
 
 def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selection:
@@ -303,8 +305,8 @@ def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool
             manifold = replace(manifold, scales=previous.scales)
         U = _tangent_basis(manifold, previous.coordinates.Rbar / tangent_scales(manifold)[:, None])
         return from_basis(manifold, U, previous.signals), True
-    if previous.kept is not None and len(previous.kept) == manifold.order:
-        selection = select_states(manifold, previous.kept, previous.kind)
+    if previous.independent is not None and len(previous.independent) == manifold.order:
+        selection = select_states(manifold, previous.independent, previous.kind)
         if selection.condition_number <= CONDITION_LIMIT:
             return selection, True
     return select_partition(manifold), False

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.manifold.continued_motion import SHORT_STEP, ContinuedMotion, Mask, Some
+from fmilin.manifold.continued_motion import SHORT_STEP, ContinuedMotion, Mask, Subset
 from fmilin.manifold.derivatives import NUMBERS_IN_CACHE, TangentDerivatives
 from fmilin.manifold.rank import fixed_direction
 from fmilin.numerics.balanced import HIDDEN_ROUNDING_RATE, is_equilibrium
@@ -97,9 +97,9 @@ class MovingBatch:
     y_sizes: FloatArray  # shape (k, P)
     relative_rates: FloatArray  # |x'| (k, N) in nominal sizes per second, however far an angle has turned
 
-    def __getitem__(self, some: NDArray[np.intp]) -> MovingBatch:
-        part = MovingBatch(**{f.name: getattr(self, f.name)[some] for f in fields(self)})
-        vars(part)["accelerations"] = self.accelerations[some]  # not computed again
+    def __getitem__(self, subset: NDArray[np.intp]) -> MovingBatch:
+        part = MovingBatch(**{f.name: getattr(self, f.name)[subset] for f in fields(self)})
+        vars(part)["accelerations"] = self.accelerations[subset]  # not computed again
         return part
 
     @cached_property
@@ -168,10 +168,10 @@ class Change(NamedTuple):
         """Return the same, to which more may be written."""
         return Change(self.part.copy(), self.later.copy(), self.turning.copy())
 
-    def write(self, some: Some, change: Change) -> None:
+    def write(self, subset: Subset, change: Change) -> None:
         """Write the change at some of the points."""
         for values, part in zip(self, change, strict=True):
-            values[some] = part
+            values[subset] = part
 
 
 class Confirmation(NamedTuple):
@@ -298,10 +298,10 @@ def detect_falls(at: MovingBatch, uniform: UniformMotion, curvature: FloatArray,
     return Change(np.where(falls, part, np.nan), np.where(falls, times[-1], np.nan), np.zeros_like(falls))
 
 
-def may_turn(at: MovingBatch, kept: Sequence[int], leading: Mask, units: Sequence[str]) -> Mask:
+def may_turn(at: MovingBatch, independent: Sequence[int], leading: Mask, units: Sequence[str]) -> Mask:
     """Return where the speed in each unit stays, (k,): vectors that turn keep their lengths, x' x'' = 0."""
     power = at.rates * at.accelerations
-    power[:, list(kept)] = np.where(leading, power[:, list(kept)], 0.0)
+    power[:, list(independent)] = np.where(leading, power[:, list(independent)], 0.0)
     of_units = sort_by_unit(tuple(units))
     return np.asarray((np.abs(power @ of_units) <= TURNING_POWER_TOLERANCE * (np.abs(power) @ of_units)).all(axis=1))
 
@@ -358,8 +358,8 @@ def find_comparable(at: MovingBatch, curvature: FloatArray, A: FloatArray, error
     rows = np.arange(A.shape[1])
     is_one = np.abs(A[np.arange(len(A))[:, None], rows, first] - 1.0) <= UNIFORM_RATE_TOLERANCE
     speeds = moving & is_one & (first != rows)
-    points, some = np.nonzero(speeds)
-    speeds[points, some] = dependence[points, some].sum(axis=1) == 1
+    points, subset = np.nonzero(speeds)
+    speeds[points, subset] = dependence[points, subset].sum(axis=1) == 1
     return np.asarray(speeds.any(axis=1) | is_straight(curvature, leading)), leading
 
 
@@ -368,10 +368,10 @@ def find_dependence(A: FloatArray, errors: FloatArray, y_sizes: FloatArray) -> M
     dependence = np.empty(A.shape, dtype=bool)
     step = max(1, NUMBERS_IN_CACHE // max(1, A.shape[1] * A.shape[2]))
     for begin in range(0, len(A), step):
-        some = slice(begin, begin + step)
-        entries = np.abs(A[some]) * y_sizes[some, None]
-        noise = 10 * errors[some] + ROUNDING_TOLERANCE * entries.max(axis=2, initial=0.0, keepdims=True)
-        dependence[some] = entries > noise
+        subset = slice(begin, begin + step)
+        entries = np.abs(A[subset]) * y_sizes[subset, None]
+        noise = 10 * errors[subset] + ROUNDING_TOLERANCE * entries.max(axis=2, initial=0.0, keepdims=True)
+        dependence[subset] = entries > noise
     return dependence
 
 

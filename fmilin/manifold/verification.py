@@ -213,10 +213,10 @@ def require_invariants(names: Sequence[str], violation: FloatArray, tolerance: f
 
 def _refuse_singular(parametrization: PointParametrization, rank: int, rank_nearby: int) -> None:
     names = parametrization.invariants.names
-    others = [names[i] for i in range(len(names)) if i not in parametrization.rows]
+    dependent = [names[i] for i in range(len(names)) if i not in parametrization.rows]
     raise NumericalError(
         f"The point is a singular configuration: here only {rank} constraints are independent, near it {rank_nearby} "
-        f"(dependent here: {join_first(others, 4)}). Branches of motion cross, or a motion that is free to first "
+        f"(dependent here: {join_first(dependent, 4)}). Branches of motion cross, or a motion that is free to first "
         "order is blocked at second order: the feasible motions form no vector space, so they have no linear model. "
         "Choose a point near it: fl.operating_point(model, {'NAME': VALUE}), or hold fewer bodies."
     )

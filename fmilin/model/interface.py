@@ -123,7 +123,7 @@ class Tangent:
 class TangentBatch:
     """A model at k points, differentiated along P kept states and nu inputs."""
 
-    kept: tuple[int, ...]  # the P states, in the order of the columns
+    independent: tuple[int, ...]  # the P states, in the order of the columns
     rates: FloatArray  # (k, N)
     values: FloatArray  # (k, ny), of the outputs
     residuals: FloatArray  # (k, m), of all invariants, hidden ones last
@@ -142,34 +142,34 @@ class TangentBatch:
         return {name: getattr(self, name) for name in names}
 
     @property
-    def _of_kept(self) -> FloatArray:
-        in_order = self.kept == tuple(range(len(self.kept)))  # a view then
-        return self.derivatives[..., slice(len(self.kept)) if in_order else list(self.kept), :]
+    def _of_independent(self) -> FloatArray:
+        in_order = self.independent == tuple(range(len(self.independent)))  # a view then
+        return self.derivatives[..., slice(len(self.independent)) if in_order else list(self.independent), :]
 
     @property
     def A(self) -> FloatArray:
         """Derivatives of the kept states' rates along them, shape (k, P, P)."""
-        return self._of_kept[..., : len(self.kept)]
+        return self._of_independent[..., : len(self.independent)]
 
     @property
     def B(self) -> FloatArray:
         """The same along the inputs, shape (k, P, nu)."""
-        return self._of_kept[..., len(self.kept) :]
+        return self._of_independent[..., len(self.independent) :]
 
     @property
     def C(self) -> FloatArray:
         """Derivatives of the outputs along the kept states, shape (k, ny, P)."""
-        return self.outputs[..., : len(self.kept)]
+        return self.outputs[..., : len(self.independent)]
 
     @property
     def D(self) -> FloatArray:
         """The same along the inputs, shape (k, ny, nu)."""
-        return self.outputs[..., len(self.kept) :]
+        return self.outputs[..., len(self.independent) :]
 
     @property
     def f0(self) -> FloatArray:
         """Rates of the kept states, shape (k, P)."""
-        return self.rates[..., list(self.kept)]
+        return self.rates[..., list(self.independent)]
 
     @staticmethod
     def joined(batches: Sequence[TangentBatch]) -> TangentBatch:
@@ -187,14 +187,16 @@ class TangentBatch:
             array[points] = right._arrays[name]
         return replace(self, **arrays)
 
-    def with_columns(self, kept: Sequence[int]) -> TangentBatch:
+    def with_columns(self, independent: Sequence[int]) -> TangentBatch:
         """Return the same with the kept states in another order."""
-        if tuple(kept) == self.kept:
+        if tuple(independent) == self.independent:
             return self
-        order = [self.kept.index(i) for i in kept]
+        order = [self.independent.index(i) for i in independent]
         columns = [*order, *range(len(order), self.derivatives.shape[-1])]
         derivatives, outputs = self.derivatives[..., columns], self.outputs[..., columns]
-        return replace(self, kept=tuple(kept), T=self.T[..., order], derivatives=derivatives, outputs=outputs)
+        return replace(
+            self, independent=tuple(independent), T=self.T[..., order], derivatives=derivatives, outputs=outputs
+        )
 
 
 class ExactSlopes(ABC):

@@ -137,7 +137,7 @@ def choose_states(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, 
                 f"independent there and {order} where it begins, so deviations are not determined. Choose a motion "
                 "that does not reach it, or other lengths."
             )
-    choices = {select_partition(manifold).kept for manifold in manifolds}
+    choices = {select_partition(manifold).independent for manifold in manifolds}
     if model.independent:
         choices.add(tuple(model.states.positions[name] for name in model.independent))
     worst = {

@@ -41,7 +41,7 @@ def test_the_gradient_from_nearby_leads_to_the_same_points(crank: tuple[LocalPar
     assert good.all()
     assert as_good.all()
     np.testing.assert_allclose(near.states, alone.states, rtol=0, atol=1e-11)
-    assert (near.states[:, parametrization.kept] == guess[:, parametrization.kept]).all()
+    assert (near.states[:, parametrization.independent] == guess[:, parametrization.independent]).all()
 
 
 def test_it_is_not_computed_again_while_it_serves(crank: tuple[LocalParametrization, FloatArray]) -> None:

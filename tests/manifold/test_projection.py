@@ -67,7 +67,7 @@ def test_the_nearest_point_of_a_plane_and_of_a_circle() -> None:
 
 
 def test_held_states_do_not_move() -> None:
-    nearest = project(free("x y z", "x + 2*y + 2*z - 9"), 0.0, np.array([3.0, 0.0, 0.0]), held=[0])
+    nearest = project(free("x y z", "x + 2*y + 2*z - 9"), 0.0, np.array([3.0, 0.0, 0.0]), pinned=[0])
     np.testing.assert_allclose(nearest, [3.0, 1.5, 1.5], rtol=1e-14)
 
 
@@ -78,7 +78,7 @@ def test_where_a_gradient_vanishes_only_what_must_move_does() -> None:
     nearest = project(cylinder, 0.0, start)
     assert nearest[0] ** 2 + nearest[1] ** 2 == pytest.approx(1.0, rel=1e-12)
     np.testing.assert_allclose(nearest[2:], start[2:], atol=1e-12)
-    held = project(cylinder, 0.0, start, held=[0])
+    held = project(cylinder, 0.0, start, pinned=[0])
     np.testing.assert_allclose(np.abs(held), [0.0, 1.0, 5.0, 2.0], atol=1e-12)
     with pytest.raises(ConstraintError, match="off by -1"):
         project(cylinder, 0.0, start, restart=False)

@@ -52,4 +52,4 @@ def find_singular_points(at: LinearizedBatch) -> Mask:
     """Return the points of a batch with singular coordinates, or nearly so, or with derivatives that are not finite."""
     is_regular = at.geometry.condition_number <= CONDITION_LIMIT
     is_regular &= np.isfinite(at.derivatives.errors).all(axis=(1, 2))
-    return np.asarray(~(at.derivatives.find_finite(at.geometry.kept) & is_regular))
+    return np.asarray(~(at.derivatives.find_finite(at.geometry.independent) & is_regular))

@@ -176,12 +176,12 @@ class EntriesAreAccurate(LinearizationCheck):
     def find_doubt(self, at: LinearizedBatch) -> Mask:
         geometry, derivatives = at.geometry, at.derivatives
         errors = derivatives.errors[..., 0]
-        model, kept = at.reference.model, at.reference.kept
+        model, independent = at.reference.model, at.reference.independent
         sizes = np.concatenate((derivatives.rate_sizes.largest, derivatives.output_sizes.largest), axis=1)
         terms = np.concatenate((geometry.sizes, model.outputs.scales(at.tangents.values)), axis=1)
         is_accurate = errors <= INACCURATE_ENTRY_ERROR * comparable_sizes(sizes, errors, terms)
-        rows = [*kept, *range(len(model.states), errors.shape[1])]
-        return np.asarray(~(is_accurate[:, rows].all(axis=1) & derivatives.find_finite(kept)))
+        rows = [*independent, *range(len(model.states), errors.shape[1])]
+        return np.asarray(~(is_accurate[:, rows].all(axis=1) & derivatives.find_finite(independent)))
 
 
 def _row_terms(linear: LinearModel, nearby: Neighbourhood, largest: FloatArray) -> FloatArray:

@@ -199,6 +199,6 @@ class InputsKeepConstraints(CoordinateCheck):
         if not at.tangents.gradient.shape[1]:
             return None
         H = at.tangents.gradient[:, at.geometry.rows]
-        f_u = at.tangents.derivatives[..., len(at.tangents.kept) :]
+        f_u = at.tangents.derivatives[..., len(at.tangents.independent) :]
         tolerance = at.geometry.invariant_tolerance
         return np.asarray(~(np.abs(H @ f_u) <= tolerance * (np.abs(H) @ np.abs(f_u))).all(axis=(1, 2)))

@@ -118,7 +118,7 @@ def test_all_drives_together_have_exact_slopes() -> None:
         sizes = np.abs(getattr(exact, name)).max(axis=1, keepdims=True, initial=1e-3)
         assert np.abs(getattr(exact, name) - getattr(measured, name)).max() < 1e-7 * sizes.max(), name
     stack = model.matrices_along([model.start] * 2, independent=exact.states.names)
-    order = [list(stack.kept).index(i) for i in map(model.states.index_of, exact.states.names)]
+    order = [list(stack.independent).index(i) for i in map(model.states.index_of, exact.states.names)]
     assert pytest.approx(exact.A, rel=1e-11, abs=1e-11) == stack.A[0][np.ix_(order, order)]
     compiled = model.matrices_along([model.start] * 2, independent=exact.states.names, compiled=True)
     for name in "ABCD":
