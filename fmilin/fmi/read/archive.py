@@ -162,20 +162,20 @@ class FmuFile:
         for member in self.members:
             self._check(member)
         within = tuple(f"{folder}/" for folder in folders)
-        wanted = {path: m for path, m in self.by_path.items() if "/" not in path or f"{path}/".startswith(within)}
-        size = sum(m.file_size for m in wanted.values())
-        others = _unpacked_together.get()
-        before = sum(others or ())
+        members = {path: m for path, m in self.by_path.items() if "/" not in path or f"{path}/".startswith(within)}
+        size = sum(m.file_size for m in members.values())
+        sizes = _unpacked_together.get()
+        before = sum(sizes or ())
         what = "the part of it that is needed" + (", with what was unpacked before," if before else "")
         self._check_size(what, before + size, self.options.most_bytes)
-        if others is not None:
-            others.append(size)
-        for member in wanted.values():
+        if sizes is not None:
+            sizes.append(size)
+        for member in members.values():
             self._check_readable(member)
         target = new_folder().resolve()
         try:
             with self._opened() as archive, self._explained():
-                for path, member in wanted.items():
+                for path, member in members.items():
                     _extract(archive, member, target / path)
         except BaseException:
             shutil.rmtree(target, ignore_errors=True)

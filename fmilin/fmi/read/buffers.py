@@ -84,7 +84,7 @@ class PointRows:
 class Buffers:
     """``values``: t, x, u, x', z of one point (1 + N + nu + N + nz,), z the further variables that a view needs.
 
-    ``others`` make up z; those of them ``observed`` by constraints can be read alone. In u, ``tuned`` parameters stand
+    ``further_scalars`` make up z; those of them ``observed`` by constraints can be read alone. In u, ``tuned`` parameters stand
     behind the FMU's own inputs. ``inputs`` may be set at any time, discrete-time ``sampled_inputs`` in event mode.
     ``rows`` are such values of up to ``most`` points, of which ``values`` are the first.
     """
@@ -93,23 +93,23 @@ class Buffers:
         self,
         layout: ScalarLayout,
         arena: Arena,
-        others: Scalars = (),
+        further_scalars: Scalars = (),
         observed: Scalars = (),
         tuned: Scalars = (),
         *,
         most: int = 1,
     ) -> None:
-        n, own = len(layout.states), len(layout.inputs)
-        k = own + len(tuned)
+        n, input_count = len(layout.states), len(layout.inputs)
+        k = input_count + len(tuned)
         in_constraints = {s.variable.reference: s.variable for s in observed}
-        distinct = in_constraints | {s.variable.reference: s.variable for s in others}
+        distinct = in_constraints | {s.variable.reference: s.variable for s in further_scalars}
         # Variables of constraints come first, so that they can be read alone; neighbours of one type share a call.
         self.further = tuple(sorted(distinct.values(), key=lambda v: (v.reference not in in_constraints, v.type)))
         sizes = [layout.size(v) for v in self.further]
         z = 1 + 2 * n + k
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int) + z
         self.layout = layout
-        self._tuned = {s.key: 1 + n + own + i for i, s in enumerate(tuned)}
+        self._tuned = {s.key: 1 + n + input_count + i for i, s in enumerate(tuned)}
         references = (v.reference for v in self.further)
         self._further: dict[int, int] = dict(zip(references, starts[:-1].tolist(), strict=True))
         self.point_rows = PointRows(arena, z + sum(sizes), most=most)
@@ -118,9 +118,9 @@ class Buffers:
         self.u = self.values[1 + n : 1 + n + k]
         self.rates = self.values[1 + n + k : z]
         self.n, self.k = n, k
-        self.inputs, self.sampled_inputs = self._by_moment(own)
+        self.inputs, self.sampled_inputs = self._by_moment(input_count)
         if layout.description.interface == "CoSimulation":  # a parameter is set as an input is
-            self.inputs += self.point_rows.groups((s.variable for s in tuned), layout, 1 + n + own)
+            self.inputs += self.point_rows.groups((s.variable for s in tuned), layout, 1 + n + input_count)
         self.readings = self.point_rows.groups(self.further, layout, z)
         self.observed_readings = self.point_rows.groups(self.further[: len(in_constraints)], layout, z)
         self.visits: dict[str, Visit] = {}
@@ -158,7 +158,7 @@ class Buffers:
             return 0
         return self._further[scalar.variable.reference] + scalar.offset
 
-    def _by_moment(self, own: int) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+    def _by_moment(self, input_count: int) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
         """Return groups of the inputs that may be set at any time, and of those that are set in event mode."""
         layout = self.layout
         stepped = layout.description.interface == "CoSimulation"

@@ -158,13 +158,13 @@ class Instance(VariableAccess):
         except ModelCrashError as error:
             logger.warning("%s: %s", self.description.source, error)
 
-    def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:
+    def visit(self, buffers: Buffers, extent: str, prepared: Visit | None = None) -> None:
         """Set the states, time and inputs if changed, read the states and what is wanted.
 
-        ``wanted``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
+        ``extent``: "" is nothing more, "everything" the derivatives, then further variables, "observed" constraints'.
         A evaluation that was prepared by :meth:`prepare` makes further calls.
         """
-        visit = prepared or buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
+        visit = prepared or buffers.visits.get(extent) or self._bind_visit(buffers, extent)
         self.sink.forget()
         standing, states = (buffers.time, buffers.u.tobytes()), buffers.x.tobytes()
         program = visit.again if standing == self._standing else visit.anew
@@ -174,13 +174,13 @@ class Instance(VariableAccess):
         self._standing, self._states = (standing, states) if prepared is None else (None, None)
 
     def visit_points(
-        self, buffers: Buffers, count: int, wanted: str = "everything", prepared: Program | None = None
+        self, buffers: Buffers, count: int, extent: str = "everything", prepared: Program | None = None
     ) -> Failure | None:
         """Visit the points of the first rows for what is wanted, as at one; return where that failed.
 
         A program that is prepared makes the calls of an evaluation, and further ones.
         """
-        visit = buffers.visits.get(wanted) or self._bind_visit(buffers, wanted)
+        visit = buffers.visits.get(extent) or self._bind_visit(buffers, extent)
         self.sink.forget()
         rows = buffers.rows[:count, : 1 + buffers.n + buffers.k]
         inputs = rows[:, 1 + buffers.n :]
@@ -207,26 +207,26 @@ class Instance(VariableAccess):
         visit = buffers.visits.get("everything") or self._bind_visit(buffers, "everything")
         return Visit(*(Program((*program.instructions, *then)) for program in visit))
 
-    def _bind_visit(self, buffers: Buffers, wanted: str) -> Visit:
+    def _bind_visit(self, buffers: Buffers, extent: str) -> Visit:
         """Bind the calls of an evaluation to its buffers."""
         bound, part, n = self.component.bound, buffers.point_rows.part, buffers.n
         time = bound(Operation.SET_TIME, part(0, 1))
         moves = (bound(Operation.SET_CONTINUOUS_STATES, part(1, 1 + n)),) if n else ()
         inputs = (self.writing(group) for group in buffers.inputs)
-        readings, further = [*self._state_reading(buffers)], self.calls(reading=self._wanted(buffers, wanted))
-        if n and wanted == "everything":
+        readings, further = [*self._state_reading(buffers)], self.calls(reading=self._choose_readings(buffers, extent))
+        if n and extent == "everything":
             # OpenModelica computes outputs with the rates if asked for first; others alternate when read twice.
             readings += (*further,) if self.description.tool.startswith("OpenModelica") else ()
             first = 1 + n + buffers.k
             readings.append(bound(Operation.GET_DERIVATIVES, part(first, first + n)))
         readings += further
         visit = Visit(Program((time, *moves, *inputs, *readings)), Program((*moves, *readings)))
-        buffers.visits[wanted] = visit
+        buffers.visits[extent] = visit
         return visit
 
     @staticmethod
-    def _wanted(buffers: Buffers, wanted: str) -> tuple[Group, ...]:
-        return {"everything": buffers.readings, "observed": buffers.observed_readings}.get(wanted, ())
+    def _choose_readings(buffers: Buffers, extent: str) -> tuple[Group, ...]:
+        return {"everything": buffers.readings, "observed": buffers.observed_readings}.get(extent, ())
 
     def read_states(self, buffers: Buffers) -> None:
         """Read the states that the instance holds."""

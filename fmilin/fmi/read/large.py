@@ -85,8 +85,8 @@ class Scanned(Variables):
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
         """Yield the variables of these causalities, none of which is ``local``, in order."""
-        every = self._rare if _COMMON.isdisjoint(causalities) else self._but_for(_COMMON - set(causalities))
-        return (v for v in every if v.causality in causalities)
+        variables = self._rare if _COMMON.isdisjoint(causalities) else self._but_for(_COMMON - set(causalities))
+        return (v for v in variables if v.causality in causalities)
 
     @cached_property
     def _rare(self) -> tuple[Variable, ...]:
@@ -95,8 +95,8 @@ class Scanned(Variables):
 
     def _but_for(self, unwanted: AbstractSet[str]) -> Iterator[Variable]:
         """Yield what is not plainly of these causalities: unusual ways of writing included."""
-        others = b"|".join(sorted(c.encode() for c in unwanted))
-        return self._containing(re.compile(rb'causality(?!="(?:' + others + rb')")'))
+        alternatives = b"|".join(sorted(c.encode() for c in unwanted))
+        return self._containing(re.compile(rb'causality(?!="(?:' + alternatives + rb')")'))
 
     def _containing(self, pattern: re.Pattern[bytes]) -> Iterator[Variable]:
         """Yield the variables in whose elements there is a match."""
@@ -133,14 +133,16 @@ class Scanned(Variables):
         plain = escape(name, quote=False)
         ways = plain, plain.replace("&gt;", ">"), plain.replace('"', "&quot;").replace("'", "&apos;")
         texts = [way.replace('"', "&quot;") for way in ways], [way.replace("'", "&apos;") for way in ways]
-        for text in dict.fromkeys(f"name={q}{way}{q}" for q, own in zip("\"'", texts, strict=True) for way in own):
-            wanted = text.encode("utf-8", "replace")
-            at = self._xml.find(wanted, self._begin, self._end)
+        for text in dict.fromkeys(
+            f"name={q}{way}{q}" for q, variants in zip("\"'", texts, strict=True) for way in variants
+        ):
+            encoded = text.encode("utf-8", "replace")
+            at = self._xml.find(encoded, self._begin, self._end)
             while at >= 0:
                 variable = self._variable(self._number_at(at))
                 if variable is not None and name in (variable.name, *variable.aliases):
                     return variable
-                at = self._xml.find(wanted, at + 1, self._end)
+                at = self._xml.find(encoded, at + 1, self._end)
         return None
 
     def names(self) -> list[str]:

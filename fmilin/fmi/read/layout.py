@@ -219,8 +219,8 @@ class ScalarLayout:
         return tuple(self._all(distinct.values()))
 
     def _left_out(self, causality: str) -> list[str]:
-        others = (v for v in self.description.variables.with_causality(causality) if not self.is_signal(v))
-        kinds = [f"{v.name} ({v.variability} {v.type})" for v in others]
+        variables = (v for v in self.description.variables.with_causality(causality) if not self.is_signal(v))
+        kinds = [f"{v.name} ({v.variability} {v.type})" for v in variables]
         text = f"{causality.capitalize()}s that are not continuous numbers were left out: {quote_first(kinds)}."
         return [text] if kinds else []
 
@@ -250,15 +250,15 @@ class ScalarLayout:
 def _declared_sizes(description: ModelDescription) -> dict[int, int]:
     """Return the structural parameters that hold dimensions, by value reference."""
     arrays = description.variables.with_dimensions()
-    held = {d.reference for v in arrays for d in v.dimensions if d.reference is not None}
-    if not held:
+    references = {d.reference for v in arrays for d in v.dimensions if d.reference is not None}
+    if not references:
         return {}
     sizes: dict[int, int] = {}
     # Against the standard, another kind of variable may hold one; it is looked for only when needed.
     for candidates in (description.variables.with_causality("structuralParameter"), description.variables):
-        if len(sizes) < len(held):
+        if len(sizes) < len(references):
             for v in candidates:
-                size = integer(v.start) if v.reference in held else None
+                size = integer(v.start) if v.reference in references else None
                 if size is not None:
                     sizes.setdefault(v.reference, size)
     return sizes

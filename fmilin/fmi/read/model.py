@@ -110,8 +110,8 @@ class FmuModel(
         session = cls.session_class(fmu, parameters or {}, time, settings or {})
         session.notes += notes
         try:
-            every = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
-            hidden, layout = {e.names[0] for e in every if e.is_variable}, session.layout
+            expressions = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
+            hidden, layout = {e.names[0] for e in expressions if e.is_variable}, session.layout
             inputs = tuple((s.name, s) for s in layout.inputs)
             every_output = [*layout.outputs, *layout.negative_outputs]
             outputs = tuple((s.name, s) for s in every_output if s.name not in hidden)
@@ -127,9 +127,9 @@ class FmuModel(
         self._interface = interface
         self._closed = False
         self._release = weakref.finalize(self, session.release, session.lease())
-        layout, own = session.layout, len(session.layout.inputs)
+        layout, count = session.layout, len(session.layout.inputs)
         self._tuned = tuple(s for _, s in interface.inputs if is_parameter(layout, s))
-        positions = {s.key: own + i for i, s in enumerate(self._tuned)}
+        positions = {s.key: count + i for i, s in enumerate(self._tuned)}
         chosen = [positions[s.key] if s.key in positions else _index(layout, s) for _, s in interface.inputs]
         self._input_positions: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
         self._base_inputs = np.concatenate((session.start_inputs, [session.number(s) for s in self._tuned]))
@@ -535,7 +535,7 @@ class FmuModel(
         if not self._all_inputs:
             buffers.u[:] = self._base_inputs
         buffers.values[self._input_rows] = u
-        if self._tuned or self._session.tuning.held:
+        if self._tuned or self._session.tuning.changed:
             self._session.tune(self._tuned, buffers.u[len(buffers.u) - len(self._tuned) :])
         return buffers
 

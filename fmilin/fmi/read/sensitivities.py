@@ -205,7 +205,7 @@ class Sensitivities:
         self._shares_calls = False  # whether columns are asked for in groups there
         self._many: _ManyPoints | None = None
         self._after = Buffers(session.layout, session.arena, most=len(buffers.rows))
-        self._held = buffers.values[1:first], self._after.values[1:first]  # states and inputs, before and after them
+        self._states_and_inputs = buffers.values[1:first], self._after.values[1:first]  # before and after them
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
         self._rows: NDArray[np.intp] = np.empty(0, dtype=np.intp)
         self._take: NDArray[np.intp] = np.empty(0, dtype=np.intp)
@@ -220,12 +220,12 @@ class Sensitivities:
         content = directions.tobytes() if len(directions) <= MAX_REMEMBERED_KNOWNS else b""
         if not content or content != self._directions:
             self._needed, self._directions = np.logical_or.reduce(directions, axis=1), content
-        needed, every = self._needed, b"\0" not in self._needed.tobytes()
-        if not (self._in_one_go and every and self._filled_in_one_go()) and not self._fill(needed):
+        needed, is_complete = self._needed, b"\0" not in self._needed.tobytes()
+        if not (self._in_one_go and is_complete and self._filled_in_one_go()) and not self._fill(needed):
             return None
-        if every and is_unit_matrix(directions):
+        if is_complete and is_unit_matrix(directions):
             changes[self._first :] = self._J
-        elif every:
+        elif is_complete:
             self._J.dot(directions, out=changes[self._first :])
         else:
             changes[self._first :] = self._J[:, needed] @ directions[needed]
@@ -355,7 +355,7 @@ class Sensitivities:
         """Ask for all columns together with the visit; False where something is not as it was, to begin carefully."""
         if self._is_known():
             return True
-        session, (before, after) = self._session, self._held
+        session, (before, after) = self._session, self._states_and_inputs
         try:
             session.visit(self._buffers, prepared=self._in_one_go)
             stayed = before.tobytes() == after.tobytes()
@@ -417,8 +417,8 @@ class Sensitivities:
             else:
                 element = column.values[scalar.offset : scalar.offset + 1]
                 self._columns.append((fill(arena, element, 1.0), call, fill(arena, element, 0.0)))
-        whole = len(self._columns) == len(self._answers)
-        self._together = self._grouped(list(variables), len(scalars)) if whole else None
+        is_complete = len(self._columns) == len(self._answers)
+        self._together = self._grouped(list(variables), len(scalars)) if is_complete else None
 
     def _grouped(self, unknowns: Sequence[Variable], count: int) -> Together | None:
         """Return the columns in groups by the declared structure; None where nothing shares calls, or for arrays."""

@@ -27,9 +27,9 @@ _LIVES_ALONE = (
 MAX_LOST_POINTS = 1000  # points at which the instance was lost, at most; the oldest are forgotten
 
 
-def _request(buffers: Buffers, point: FloatArray, wanted: str) -> tuple[str, tuple[int, ...], bytes]:
+def _request(buffers: Buffers, point: FloatArray, extent: str) -> tuple[str, tuple[int, ...], bytes]:
     numbers = point[: 1 + buffers.n + buffers.k].tobytes()
-    return wanted, tuple(v.reference for v in buffers.further), numbers
+    return extent, tuple(v.reference for v in buffers.further), numbers
 
 
 class Session:
@@ -46,12 +46,12 @@ class Session:
         if fmu.options.sampled:
             description = replace(description, with_samples=True)
         kind = class_of_instances(description)
-        given: dict[str, Value] = {**parameters, **settings}
+        values: dict[str, Value] = {**parameters, **settings}
         self.turns = fmu.turns
-        self.layout = ScalarLayout(description, structural_sizes(description, given))
-        given, settings = self.layout.without_negatives(given), self.layout.without_negatives(settings)
+        self.layout = ScalarLayout(description, structural_sizes(description, values))
+        values, settings = self.layout.without_negatives(values), self.layout.without_negatives(settings)
         parameters = self.layout.without_negatives(parameters)
-        self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(given, settings))
+        self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(values, settings))
         self.start_time = description.start_time if time is None else time
         self.notes = [*description.notes, *self.layout.notes]
         self.directional = description.directional_derivatives
@@ -83,49 +83,49 @@ class Session:
             if library := unexpected_library(fmu, description, kind):
                 self.note(f"The library '{library}' was used, although the description has another name.")
             instance.begin(self.start_time, self.settings)
-            self._complete(instance, given, settings)
+            self._complete(instance, values, settings)
             self._take_stock(instance)
         except BaseException:
             self.close()
             raise
 
-    def visit(self, buffers: Buffers, wanted: str = "everything", prepared: Visit | None = None) -> None:
+    def visit(self, buffers: Buffers, extent: str = "everything", prepared: Visit | None = None) -> None:
         """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
-        states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.held or prepared)
+        states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.changed or prepared)
         if at_start and self._refusals:
-            self._repeat_refusal(_request(buffers, buffers.values, wanted))
+            self._repeat_refusal(_request(buffers, buffers.values, extent))
         instance = self.instance
         try:
-            instance.visit(buffers, wanted, prepared)
+            instance.visit(buffers, extent, prepared)
         except ModelError as error:
             if at_start:
                 point = buffers.values.copy()
                 point[1 : 1 + buffers.n] = np.frombuffer(states)
-                self._remember_refusal(_request(buffers, point, wanted), instance, error)
+                self._remember_refusal(_request(buffers, point, extent), instance, error)
             raise
         if buffers.x.tobytes() != states:
             self._note_moved_state(np.frombuffer(states), buffers.x)
 
     def visit_points(
-        self, buffers: Buffers, count: int, wanted: str = "everything", prepared: Program | None = None
+        self, buffers: Buffers, count: int, extent: str = "everything", prepared: Program | None = None
     ) -> None:
         """Evaluate at the points of the first rows of the buffers, all in one message; maybe with further calls."""
         points = buffers.rows[:count, : 1 + buffers.n + buffers.k].copy()
-        at_start = not (self.left_start or self.tuning.held or prepared)
+        at_start = not (self.left_start or self.tuning.changed or prepared)
         if at_start and self._refusals:
             for point in points:
-                self._repeat_refusal(_request(buffers, point, wanted))
+                self._repeat_refusal(_request(buffers, point, extent))
         instance = self.instance
-        failure = instance.visit_points(buffers, count, wanted, prepared)
+        failure = instance.visit_points(buffers, count, extent, prepared)
         if failure is not None:
             error = instance.component.error_at_point(failure)
             if at_start and isinstance(error, ModelError) and failure.repetition < count:
-                request = _request(buffers, points[failure.repetition], wanted)
+                request = _request(buffers, points[failure.repetition], extent)
                 self._remember_refusal(request, instance, error)
             raise error
-        given, held = points[:, 1 : 1 + buffers.n], buffers.rows[:count, 1 : 1 + buffers.n]
-        if given.tobytes() != held.tobytes():
-            for requested, actual in zip(given, held, strict=True):
+        requested_points, actual_points = points[:, 1 : 1 + buffers.n], buffers.rows[:count, 1 : 1 + buffers.n]
+        if requested_points.tobytes() != actual_points.tobytes():
+            for requested, actual in zip(requested_points, actual_points, strict=True):
                 self._note_moved_state(requested, actual)
 
     def _repeat_refusal(self, request: tuple[str, tuple[int, ...], bytes]) -> None:
@@ -281,7 +281,7 @@ class Session:
         if self._instance is not None and self._instance.lives_alone and not self._declared_alone:
             self.note(_LIVES_ALONE)
 
-    def _beginning(self, given: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
+    def _beginning(self, values: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
         """Return what is set before initialization: of ``settings`` neither states nor inputs."""
         stepped = self.layout.description.interface == "CoSimulation"
 
@@ -293,9 +293,9 @@ class Session:
             # A co-simulation FMU may not let its states be set later, so it begins with them.
             return not (stepped and role.kind == "state" and scalar.variable.is_settable)
 
-        return {name: value for name, value in given.items() if not waits(name)}
+        return {name: value for name, value in values.items() if not waits(name)}
 
-    def _complete(self, instance: Instance, given: Mapping[str, Value], settings: Mapping[str, float]) -> None:
+    def _complete(self, instance: Instance, values: Mapping[str, Value], settings: Mapping[str, float]) -> None:
         """Lay everything out anew when the code knows more than the description: in FMI 1.0, which are the states."""
         description, before = instance.described(), instance.description.notes
         if description is not instance.description:
@@ -303,7 +303,7 @@ class Session:
             self.notes = [note for note in self.notes if note not in before or note in description.notes]
             self.layout = ScalarLayout(description)
             began_with = self.settings
-            self.settings = settings_of(self.layout, self._beginning(given, settings))
+            self.settings = settings_of(self.layout, self._beginning(values, settings))
             if self.settings != began_with:
                 instance.begin_again(self.start_time, self.settings)
 
@@ -344,19 +344,19 @@ class Session:
         v = setting.variable
         if not v.is_float:
             return
-        held = instance.values(v, self.layout.size(v))
-        for scalar, wanted, got in zip(self.layout.scalars(v), setting.values, held, strict=True):
-            exact = np.float32(wanted) == np.float32(got) if v.type == "Float32" else wanted == got
+        actual = instance.values(v, self.layout.size(v))
+        for scalar, requested, got in zip(self.layout.scalars(v), setting.values, actual, strict=True):
+            exact = np.float32(requested) == np.float32(got) if v.type == "Float32" else requested == got
             if not exact:
-                self.note(f"'{scalar.name}' was set to {wanted:g}, but after initialization the model has {got:g}.")
+                self.note(f"'{scalar.name}' was set to {requested:g}, but after initialization the model has {got:g}.")
 
-    def _note_moved_state(self, wanted: FloatArray, held: FloatArray) -> None:
-        moved = np.flatnonzero(~((wanted == held) | (np.isnan(wanted) & np.isnan(held))))
+    def _note_moved_state(self, requested: FloatArray, actual: FloatArray) -> None:
+        moved = np.flatnonzero(~((requested == actual) | (np.isnan(requested) & np.isnan(actual))))
         if moved.size:
             i = int(moved[0])
             name = self.layout.states[i].name
             if not any(note.startswith(f"The state '{name}' was set") for note in self.notes):
                 self.note(
-                    f"The state '{name}' was set to {wanted[i]:.17g}, but the model has {held[i]:.17g}: it changes "
-                    "given states."
+                    f"The state '{name}' was set to {requested[i]:.17g}, but the model has {actual[i]:.17g}: it "
+                    "changes given states."
                 )

@@ -117,18 +117,18 @@ def _truth(value: Any) -> bool:
 
 
 class Tuning:
-    """The parameters as views of a running FMU have set them: ``held`` are all ever changed, with present values."""
+    """The parameters as views of a running FMU have set them: ``changed`` are all ever changed, with present values."""
 
     def __init__(self) -> None:
-        self.held: Mapping[Variable, tuple[float, ...]] = {}
+        self.changed: Mapping[Variable, tuple[float, ...]] = {}
         self.live = True  # tunable ones may be moved while the FMU runs
         self._first: dict[Variable, tuple[float, ...]] = {}
         self._latest: tuple[Sequence[ScalarVariable], bytes] = ((), b"")
 
     def settings(self, base: Sequence[Assignment]) -> tuple[Assignment, ...]:
         """Return what a fresh instance is given: ``base``, but parameters as they stand."""
-        own = (s for s in base if s.variable not in self.held)
-        return (*own, *(Assignment(v, values) for v, values in self.held.items()))
+        unchanged = (s for s in base if s.variable not in self.changed)
+        return (*unchanged, *(Assignment(v, values) for v, values in self.changed.items()))
 
     def change(
         self,
@@ -145,12 +145,12 @@ class Tuning:
             v = scalar.variable
             if v not in self._first:
                 self._first[v] = tuple(present(v, layout.size(v)))
-        wanted = {v: list(numbers) for v, numbers in self._first.items()}
+        values = {v: list(numbers) for v, numbers in self._first.items()}
         for scalar, value in zip(parameters, values.tolist(), strict=True):
-            wanted[scalar.variable][scalar.offset] = value
-        before, self.held = self.held, {v: tuple(numbers) for v, numbers in wanted.items()}
+            values[scalar.variable][scalar.offset] = value
+        before, self.changed = self.changed, {v: tuple(numbers) for v, numbers in values.items()}
         self._latest = request
-        return [Assignment(v, x) for v, x in self.held.items() if before.get(v, self._first[v]) != x]
+        return [Assignment(v, x) for v, x in self.changed.items() if before.get(v, self._first[v]) != x]
 
 
 def is_parameter(layout: ScalarLayout, scalar: ScalarVariable) -> bool:
@@ -165,12 +165,12 @@ def require_tunable(description: ModelDescription, scalar: ScalarVariable, *, on
         what = "is calculated by the model" if v.is_float and not v.is_settable else "is not a continuous number"
         raise UsageError(f"The parameter '{scalar.name}' cannot be an input of a linear model: it {what}.")
     if only_tunable and (v.variability != "tunable" or v.dimensions):
-        every = description.variables.with_causality("parameter")
-        tunable = [p.name for p in every if p.variability == "tunable" and p.is_float and not p.dimensions]
-        others = f"Tunable are: {quote_first(tunable)}." if tunable else "It has no tunable ones."
+        parameters = description.variables.with_causality("parameter")
+        tunable = [p.name for p in parameters if p.variability == "tunable" and p.is_float and not p.dimensions]
+        available = f"Tunable are: {quote_first(tunable)}." if tunable else "It has no tunable ones."
         raise UsageError(
             f"The parameter '{scalar.name}' cannot be an input: a co-simulation FMU accepts parameters between two "
-            f"steps only if they are tunable and not arrays. {others} Through model exchange (interface='me') fixed "
+            f"steps only if they are tunable and not arrays. {available} Through model exchange (interface='me') fixed "
             "ones can be inputs; or compare models at two of its values: fl.load(source, "
             f"parameters={{{scalar.name!r}: VALUE}})."
         )

@@ -115,8 +115,8 @@ class EntryCalls:
         columns = pattern.tocsc()
         thin = pattern[~is_full].tocsc()
         in_thin_rows = np.diff(thin.indptr) > 0
-        for some in sparse_column_groups(thin):
-            group = [j for j in some if in_thin_rows[j]]
+        for columns in sparse_column_groups(thin):
+            group = [j for j in columns if in_thin_rows[j]]
             members = np.array(group, dtype=np.intp)
             part = columns[:, group].tocoo()
             chosen = ~is_full[part.row]
@@ -209,17 +209,17 @@ class SparseSensitivities:
         session.visit(buffers)
         instance = session.instance
         instance.read_back(buffers)
-        held = buffers.values[1 : 1 + buffers.n + buffers.k]
-        before = held.copy()
+        numbers = buffers.values[1 : 1 + buffers.n + buffers.k]
+        before = numbers.copy()
         instance.sink.forget()
         instance.forget_point()
         program = self._program if self._is_confirmed else self._program_with_test
         if instance.component.first_bad(program) is not None:
             return False  # it is asked again, column by column, and what it says then is noted
         instance.read_back(buffers)
-        if held.tobytes() == before.tobytes():
+        if numbers.tobytes() == before.tobytes():
             return True
-        held[:] = before
+        numbers[:] = before
         instance.forget_point()
         instance.visit(buffers, "")
         return False

@@ -156,7 +156,7 @@ class SteppedInstance(Instance):
         elif self.component.is_usable:
             self.component.run((self.component.bound(Operation.FREE_STATE, immediate=saved.number),))
 
-    def visit(self, buffers: Buffers, wanted: str, prepared: Visit | None = None) -> None:
+    def visit(self, buffers: Buffers, extent: str, prepared: Visit | None = None) -> None:
         """Set inputs, states only where changed (some FMUs reject), read them back, and what is wanted; go on."""
         self.sink.forget()
         if buffers.time != self._time:
@@ -174,8 +174,8 @@ class SteppedInstance(Instance):
             for group in buffers.states:
                 self.write(group)
             self.read_states(buffers)
-        further = self._wanted(buffers, wanted)
-        if wanted == "everything":
+        further = self._choose_readings(buffers, extent)
+        if extent == "everything":
             further = (*further, *buffers.derivatives, *further)
         self.component.run(self.calls(reading=further))
         if prepared is not None:

@@ -217,16 +217,16 @@ class SteppedFmu(FmuModel, Stepped):
     def _why_states_change(self, point: OperatingPoint) -> str:
         x, s = point.states, self.states.scales(point.states)
         for d in self._directions(len(x)):
-            wanted = x + d * s
+            target = x + d * s
             try:
-                self._aim(point.time, wanted, point.inputs)
+                self._aim(point.time, target, point.inputs)
                 self._session.begin_run(self._buffers, 0.0).read_states(self._buffers)
             except StatesRefusedError as error:
                 return str(error)
             except FmilinError as error:
                 return f"Its states cannot be set between two steps: {error}"
-            if not np.allclose(self._buffers.x, wanted, rtol=1e-7, atol=0):
-                i = int(np.argmax(np.abs(self._buffers.x - wanted) / s))
+            if not np.allclose(self._buffers.x, target, rtol=1e-7, atol=0):
+                i = int(np.argmax(np.abs(self._buffers.x - target) / s))
                 return f"Its state '{self.states.names[i]}' does not keep a value set between two steps."
         return ""
 

@@ -110,16 +110,16 @@ class SteppedSession(Session):
 
     def started_from(self, factor: float) -> AbstractContextManager[None]:
         """Let fresh instances begin with start values times ``factor``; afterwards all is as before."""
-        given = {s.variable: s.values for s in self.settings}
+        values_by_variable = {s.variable: s.values for s in self.settings}
         moved = {
-            v: tuple(factor * float(value) for value in given.get(v) or v.start.split())
+            v: tuple(factor * float(value) for value in values_by_variable.get(v) or v.start.split())
             for v in self.layout.description.looked_through()
             if v.is_float and v.causality in ("output", "local") and v.start and v.is_settable and not v.is_parameter
         }
         if not any(value for values in moved.values() for value in values):
             raise UsageError("No start value can be changed.")
-        others = (s for s in self.settings if s.variable not in moved)
-        settings = (*others, *(Assignment(v, values) for v, values in moved.items()))
+        unchanged = (s for s in self.settings if s.variable not in moved)
+        settings = (*unchanged, *(Assignment(v, values) for v, values in moved.items()))
         return self._fresh_with(self, "settings", settings)
 
     def come_back(self) -> SteppedInstance:
@@ -176,14 +176,14 @@ class SteppedSession(Session):
         self._forget_saved()
         self._away = True
 
-    def visit(self, buffers: Buffers, wanted: str = "everything", prepared: Visit | None = None) -> None:
+    def visit(self, buffers: Buffers, extent: str = "everything", prepared: Visit | None = None) -> None:
         """Evaluate at the anchor, with states and inputs of the buffers."""
-        self._with_states_set(buffers, lambda: self._visit(buffers, wanted, prepared))
+        self._with_states_set(buffers, lambda: self._visit(buffers, extent, prepared))
 
-    def _visit(self, buffers: Buffers, wanted: str, prepared: Visit | None) -> None:
+    def _visit(self, buffers: Buffers, extent: str, prepared: Visit | None) -> None:
         self.come_back()
         self._restart_at_states(buffers)
-        super().visit(buffers, wanted, prepared)
+        super().visit(buffers, extent, prepared)
 
     def _with_states_set(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
         """Try something at the states of the buffers; where the FMU fails them, with states as start values."""
@@ -284,19 +284,19 @@ class SteppedSession(Session):
             return
         instance = self._instance
         assert isinstance(instance, SteppedInstance)  # noqa: S101
-        wanted = buffers.x.copy()
+        target = buffers.x.copy()
         instance.read_states(buffers)
-        if np.array_equal(buffers.x, wanted):
+        if np.array_equal(buffers.x, target):
             return
         if instance.time != self.start_time:
-            buffers.x[:] = wanted
+            buffers.x[:] = target
             return  # the visit will say that they cannot be set
         states: dict[Variable, list[float]] = {}
-        for scalar, value in zip(self.layout.states, wanted.tolist(), strict=True):
+        for scalar, value in zip(self.layout.states, target.tolist(), strict=True):
             states.setdefault(scalar.variable, []).append(value)
-        own = [s for s in self.settings if s.variable not in states]
+        other_settings = [s for s in self.settings if s.variable not in states]
         self._forget_saved()
-        instance.begin_again(self.start_time, (*own, *(Assignment(v, tuple(x)) for v, x in states.items())))
+        instance.begin_again(self.start_time, (*other_settings, *(Assignment(v, tuple(x)) for v, x in states.items())))
         self.note_process_of_each()
         self.generation += 1
         instance.read_states(buffers)
