@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import ClassVar
 
-_MANY = 20_000  # names among which the nearest are looked for
+MAX_COMPARED_NAMES = 20_000  # names among which the nearest are looked for
 _CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: controls, directions, halves, line separators
 
 
@@ -157,13 +157,13 @@ def _resembling(name: str, names: list[str]) -> list[str]:
     """Return those that begin or end like ``name`` and are about as long: a million names take too long otherwise."""
     begin, end, shortest, longest = name[:4].lower(), name[-4:].lower(), 0.7 * len(name) - 1, 1.4 * len(name) + 1
     folded = ((k, k.lower()) for k in names if shortest <= len(k) <= longest)
-    return [k for k, low in folded if low.startswith(begin) or low.endswith(end)][:_MANY]
+    return [k for k, low in folded if low.startswith(begin) or low.endswith(end)][:MAX_COMPARED_NAMES]
 
 
 def nearest_names(name: str, names: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """Return the names out of ``names`` that look most like ``name``, best first."""
     names = list(names)
-    if len(names) > _MANY:
+    if len(names) > MAX_COMPARED_NAMES:
         names = _resembling(name, names)
     folded = {k.lower(): k for k in names}
     return tuple(folded[c] for c in difflib.get_close_matches(name.lower(), list(folded), n=count, cutoff=0.5))

@@ -178,8 +178,8 @@ def listed(holds: Holds, *, readable: bool = False, complete: bool = False) -> s
 def alternatives(holds: Holds, word: str = "or", *, readable: bool = False, complete: bool = False) -> str:
     """Return the suffixes as words: ``.mat, .npz or .json``."""
     endings = suffixes(holds, readable=readable, complete=complete)
-    *others, last = (suffix for suffix in endings if suffix.startswith("."))
-    return f"{', '.join(others)} {word} {last}"
+    *leading_endings, last = (suffix for suffix in endings if suffix.startswith("."))
+    return f"{', '.join(leading_endings)} {word} {last}"
 
 
 def kind_of(result: object) -> Holds:

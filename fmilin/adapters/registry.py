@@ -198,8 +198,10 @@ def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_
             "this file."
         )
     if unknown := [name for name in options if name not in reader.options]:
-        others = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
-        raise UsageError(f"The adapter '{adapter.name}' does not have the option '{unknown[0]}' ('{path}'). {others}")
+        known_options = f"It knows {', '.join(reader.options)}." if reader.options else "It knows none."
+        raise UsageError(
+            f"The adapter '{adapter.name}' does not have the option '{unknown[0]}' ('{path}'). {known_options}"
+        )
     try:
         if by_the_engine:
             model = reader.load_named(path, options)

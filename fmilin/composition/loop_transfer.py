@@ -459,8 +459,9 @@ def _add_wire_delays(model: ConnectedModel, delays: dict[tuple[str, str], WireDe
 
 def _name_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Give the outputs the names of their wires."""
-    first, others = linear.outputs[: len(names)], linear.outputs[len(names) :]
-    outputs = Signals([*(replace(s, name=name, aliases=()) for s, name in zip(first, names, strict=True)), *others])
+    first, remaining_outputs = linear.outputs[: len(names)], linear.outputs[len(names) :]
+    renamed = [replace(s, name=name, aliases=()) for s, name in zip(first, names, strict=True)]
+    outputs = Signals([*renamed, *remaining_outputs])
     values = {s.name: linear.point.outputs[old.name] for s, old in zip(outputs, linear.outputs, strict=True)}
     return replace(linear, outputs=outputs, point=replace(linear.point, outputs=values))
 

@@ -100,7 +100,7 @@ def reduce_members(
         names = ", ".join(sampled_members)
         text += f" Sampled members ({names}) stay as they are, and count in a continuous approximation."
     if len(closed.inputs) and len(closed.outputs):
-        peak, largest = error_bound(closed, reduced), peak_gain(in_sizes(closed, closed)).seen
+        peak, largest = error_bound(closed, reduced), peak_gain(in_sizes(closed, closed)).attained
         text += (
             f" No frequency response of the whole differs by more than {peak.bound:.3g} (largest gain {largest:.3g})."
         )

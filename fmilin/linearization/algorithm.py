@@ -203,8 +203,8 @@ def check(at: AssembledPoint, checks: LinearizationChecks = CHECKS) -> LinearMod
     first = [NOT_CHECKED]
     if is_checked:
         first = findings.list_remarks([one for one in in_order if one.is_reported_first])
-    others = findings.list_remarks([one for one in in_order if not one.is_reported_first])
-    return state_accuracy(at, (*first, *at.point.remarks, *others))
+    later_remarks = findings.list_remarks([one for one in in_order if not one.is_reported_first])
+    return state_accuracy(at, (*first, *at.point.remarks, *later_remarks))
 
 
 def check_batch(at: LinearizedBatch, checks: LinearizationChecks = CHECKS) -> BatchResult:

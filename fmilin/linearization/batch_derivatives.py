@@ -222,8 +222,8 @@ def differentiate_with_rounding(
     moved = replace(points[np.tile(samples, len(sides))], states=np.concatenate(sides))
     if tangents is not None:
         return tangents, RoundingSamples(samples, reference.differentiate(moved))
-    every = reference.differentiate(points.joined(moved))
-    return every[:count], RoundingSamples(samples, every[count:])
+    all_tangents = reference.differentiate(points.joined(moved))
+    return all_tangents[:count], RoundingSamples(samples, all_tangents[count:])
 
 
 def estimate_row_errors(

@@ -74,8 +74,8 @@ class RateSamples:
         x, f = self._samples(count, FAR_DISPLACEMENT_SIZE)
         self._f = f
         if len(point.inputs) and len(x):
-            held, excited = self._rates([(x[0], point.inputs), (x[0], self._inputs())])
-            self.reached = np.abs(excited - held) > ROUNDING_TOLERANCE * np.abs(held)
+            base_rates, excited = self._rates([(x[0], point.inputs), (x[0], self._inputs())])
+            self.reached = np.abs(excited - base_rates) > ROUNDING_TOLERANCE * np.abs(base_rates)
 
     def _inputs(self) -> FloatArray:
         u = self._point.inputs
@@ -152,9 +152,9 @@ class RateSamples:
         columns, s, _ = np.linalg.svd(bent[:, norms > 0] / norms[norms > 0], full_matrices=False)
         columns = columns[:, s > CURVATURE_RATIO * NEAR_DISPLACEMENT_SIZE * s[0]]
         rates = f @ candidates
-        left = rates - columns @ (columns.T @ rates)
+        remainder = rates - columns @ (columns.T @ rates)
         size = NEAR_DISPLACEMENT_SIZE * float(np.linalg.norm(f - f.mean(axis=0)))
-        _, s, vt = np.linalg.svd(left)
+        _, s, vt = np.linalg.svd(remainder)
         return np.asarray(candidates @ vt[s <= CURVATURE_RATIO * size].T)
 
 

@@ -25,9 +25,9 @@ from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, RANK, ROUNDING_TOLERANCE
 
 MAX_NAMED_STATES = 8
-LARGE = 200  # states from which the rank of [A B f0] is decided without singular values, where that can be done
+MIN_LARGE_STATES = 200  # from which the rank of [A B f0] is decided without singular values, where that can be done
 MANY_ROWS = 64  # from so many on, rows with one entry are eliminated before singular values are computed
-SPARSE = 0.1  # part of its entries up to which it is factorized as a sparse matrix
+MAX_SPARSE_FRACTION = 0.1  # part of its entries up to which it is factorized as a sparse matrix
 
 
 def find_unmovable(
@@ -57,7 +57,7 @@ def find_unmovable(
     rounding = ROUNDING_TOLERANCE * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
     visible = entries > np.maximum(error, rounding)
     rows = visible.any(axis=1)
-    chosen = list(columns) if len(sizes) < LARGE else []
+    chosen = list(columns) if len(sizes) < MIN_LARGE_STATES else []
     if chosen and rows.all() and visible[:, chosen].any(axis=0).all() and is_regular(both[:, chosen]):
         return np.zeros((len(sizes), 0))
     still = np.eye(len(sizes))[:, ~rows]
@@ -84,7 +84,7 @@ def find_null_combinations(matrix: FloatArray, visible: NDArray[np.bool_]) -> Fl
 
     A large matrix with few entries is factorized as a sparse one; singular values take the cube of its size.
     """
-    if len(matrix) >= LARGE and np.count_nonzero(matrix) <= SPARSE * matrix.size:
+    if len(matrix) >= MIN_LARGE_STATES and np.count_nonzero(matrix) <= MAX_SPARSE_FRACTION * matrix.size:
         from scipy import sparse
 
         combinations = find_left_null_space(sparse.csr_array(matrix), RANK)
@@ -96,7 +96,7 @@ def find_null_combinations(matrix: FloatArray, visible: NDArray[np.bool_]) -> Fl
         pivots, first = np.unique(visible[alone].argmax(axis=1), return_index=True)
         if 4 * len(pivots) >= m:
             return find_by_elimination(matrix, alone[first], pivots)
-    if m >= LARGE and matrix.shape[1] >= m and is_regular(matrix[:, :m]):
+    if m >= MIN_LARGE_STATES and matrix.shape[1] >= m and is_regular(matrix[:, :m]):
         return np.zeros((m, 0))
     return find_by_singular_values(matrix, 0.0)
 
@@ -106,11 +106,11 @@ def find_by_elimination(matrix: FloatArray, alone: NDArray[np.intp], pivots: NDA
 
     For what remains without them singular values take an eighth of the time.
     """
-    others = np.delete(np.arange(len(matrix)), alone)
-    null = find_by_singular_values(np.delete(matrix[others], pivots, axis=1), 1.0)
+    other_rows = np.delete(np.arange(len(matrix)), alone)
+    null = find_by_singular_values(np.delete(matrix[other_rows], pivots, axis=1), 1.0)
     combinations = np.zeros((len(matrix), null.shape[1]))
-    combinations[others] = null
-    combinations[alone] = -(matrix[np.ix_(others, pivots)].T @ null) / matrix[alone, pivots][:, None]
+    combinations[other_rows] = null
+    combinations[alone] = -(matrix[np.ix_(other_rows, pivots)].T @ null) / matrix[alone, pivots][:, None]
     return combinations
 
 

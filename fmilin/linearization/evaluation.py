@@ -36,11 +36,11 @@ def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
             continue
         bad = [name for name, fine in zip(signals.names, usable, strict=True) if not fine]
         value = float(values[~usable][0])
-        shown = f"{value:.3g}, too large for computation," if np.isfinite(value) else f"{value}".replace("nan", "NaN")
+        size = f"{value:.3g}, too large for computation," if np.isfinite(value) else f"{value}".replace("nan", "NaN")
         remaining = count_omitted(len(bad), 1)
         more = f" ({remaining})" if remaining else ""
         raise NumericalError(
-            f"The model returns {shown} for the {what} '{bad[0]}' at the point{more}. The point may be outside the "
+            f"The model returns {size} for the {what} '{bad[0]}' at the point{more}. The point may be outside the "
             "model's domain. Choose another: fl.operating_point(model, {'NAME': VALUE}).",
             variable=bad[0],
         )

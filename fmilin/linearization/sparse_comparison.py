@@ -45,9 +45,9 @@ def compare_sparsely(
     None where a difference contradicts the derivatives, or bends: each column is to be looked at with care then.
     """
     if facts.precision is not None:
-        seen = _compare_along_one_direction(nearby, derivatives, errors, facts.precision, facts.solving)
-        if seen is not None:
-            return seen, facts
+        directional_error = _compare_along_one_direction(nearby, derivatives, errors, facts.precision, facts.solving)
+        if directional_error is not None:
+            return directional_error, facts
     return _compare_groups(nearby, derivatives, errors, facts)
 
 
@@ -80,8 +80,8 @@ def _compare_groups(
     rows = np.repeat(np.arange(J.shape[0]), np.diff(J.indptr))
     errors = np.maximum(errors, visible[rows, group_of[J.indices]] / scales[J.indices])
     largest = measured_errors.max(axis=1, initial=0.0)
-    whole = sizes + np.abs(nearby.base)
-    precision = np.where(whole > 0, largest / np.where(whole > 0, whole, 1.0), 0.0)
+    row_sizes = sizes + np.abs(nearby.base)
+    precision = np.where(row_sizes > 0, largest / np.where(row_sizes > 0, row_sizes, 1.0), 0.0)
     is_precise = bool((precision <= NOISE_FREE_ERROR).all())
     facts = replace(facts, precision=np.maximum(precision, EPS / SMALL_STEP) if is_precise else None)
     require_no_joint_kink(nearby, sizes)
@@ -140,5 +140,5 @@ def _compare_along_one_direction(
     is_straight = bend <= KINK_TOLERANCE / 4 * sizes.max(initial=0.0) * members
     if not ((gap <= allowed) & is_straight).all():
         return None
-    shown = np.where(gap > visible, gap, 0.0)
-    return np.maximum(errors, np.repeat(shown, np.diff(J.indptr)) / scales[J.indices])
+    visible_gap = np.where(gap > visible, gap, 0.0)
+    return np.maximum(errors, np.repeat(visible_gap, np.diff(J.indptr)) / scales[J.indices])

@@ -186,10 +186,10 @@ def _residuals(model: Model, equations: SparseEquations, point: OperatingPoint) 
     """Return by name what is left of the constraints and of their rates, the largest first."""
     values = equations.residuals(point.time, point.states, point.inputs)
     names = model.constraints.names
-    every = (*names, *(f"hidden rate of {name}" for name in names))
+    all_names = (*names, *(f"hidden rate of {name}" for name in names))
     order = np.argsort(-np.abs(values), kind="stable")
     least = MANIFOLD_DISTANCE_TOLERANCE * float(np.max(np.abs(values), initial=0.0))
-    return {every[i]: float(values[i]) for i in order if not abs(values[i]) <= least}
+    return {all_names[i]: float(values[i]) for i in order if not abs(values[i]) <= least}
 
 
 def _null_space(G: Any, independent: Sequence[int], model: Model) -> Any:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 
 GROWTH_STEPS = 32  # of the power method, over the second half of which the growth is averaged
-TINY = 1e-300
+MIN_DIVISOR = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ class SparseMotion:
         if not self._depends_on_time(COMPARISON_TIME / (fastest or 1.0)):
             return nothing
         factors = factorize(self.A.tocsc())
-        slowest = 0.0 if factors is None else 1.0 / max(estimate_growth(factors.solve, self.count), TINY)
+        slowest = 0.0 if factors is None else 1.0 / max(estimate_growth(factors.solve, self.count), MIN_DIVISOR)
         slowest = max(slowest, SLOWEST_RATE * fastest) if fastest else 1.0
         still = replace(self, rates=np.zeros(self.count))
         vars(still).update(fastest_rate=fastest or 1.0, A=self.A, accelerations=np.zeros(self.count))

@@ -37,14 +37,14 @@ def require_suitable_model(model: Model, request: Request) -> None:
 MAX_DENSE_STATES = 5_000
 """States beyond which the general algorithm is not begun: it holds forty matrices with a row and a column for each of
 them, and works a minute for 3,000."""
-MATRICES = 40
+MAX_MATRICES = 40
 
 
 def require_dense_size(model: Model) -> None:
     """Raise NumericalError if the dense matrices of the general algorithm would be too large."""
     count = len(model.states)
     if count > MAX_DENSE_STATES:
-        memory = MATRICES * 8 * count**2 / 1e9
+        memory = MAX_MATRICES * 8 * count**2 / 1e9
         raise NumericalError(
             f"'{model.info.name}' is too large for a linear model of dense matrices: {count:,} states would take "
             f"{memory:.0f} GB and more than five minutes, and {MAX_DENSE_STATES:,} is the limit. Leave out parts that "

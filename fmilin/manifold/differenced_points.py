@@ -51,9 +51,9 @@ class ModelDifferencing:
         width = scales.shape[1]
         steps = QUICK_STEP_SIZE * scales
         displacements = np.zeros((count, 1 + 2 * width, width))
-        every = np.arange(width)
-        displacements[:, 1 + every, every] = steps
-        displacements[:, 1 + width + every, every] = -steps
+        columns = np.arange(width)
+        displacements[:, 1 + columns, columns] = steps
+        displacements[:, 1 + width + columns, columns] = -steps
         rows = displacements.shape[1]
         numbers = np.repeat(np.arange(count), rows)
         values = self._evaluate(evaluator, points, numbers, displacements.reshape(-1, width)).reshape(count, rows, -1)

@@ -225,10 +225,10 @@ def kept_besides(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[in
 
     free, unchanged = np.ones(Hs.shape[1], dtype=bool), []
     free[list(pinned)] = False
-    whole = rank(free)
+    full_rank = rank(free)
     for name in _states_to_keep(model, pinned):
         free[i := model.states.positions[name]] = False
-        if rank(free) == whole:
+        if rank(free) == full_rank:
             unchanged.append(i)
         else:
             free[i] = True

@@ -169,7 +169,7 @@ class SparseEquations(Protocol):
     def distance(self, x: FloatArray, u: FloatArray, t: float) -> float:
         """Return the distance to the manifold to first order, in sizes of the states."""
 
-    def projected(self, t: float, x: FloatArray, u: FloatArray, held: Sequence[int]) -> FloatArray:
+    def projected(self, t: float, x: FloatArray, u: FloatArray, pinned: Sequence[int]) -> FloatArray:
         """Return the nearest states with g = 0 and G v = 0, some of them held."""
 
 

@@ -273,16 +273,16 @@ def takes_linearization(function: F) -> F:
     The function has the parameters ``linearization`` and ``**options``, and describes the first of them.
     """
     signature = inspect.signature(function)
-    *others, last = signature.parameters.values()
+    *leading_parameters, last = signature.parameters.values()
     if last.kind is not inspect.Parameter.VAR_KEYWORD:
         raise TypeError(f"{function.__name__}() has no **options.")
-    taken = {p.name for p in others} | WITHOUT_MEANING[function.__name__].keys()
+    taken = {p.name for p in leading_parameters} | WITHOUT_MEANING[function.__name__].keys()
     options = [
         inspect.Parameter(d.keyword, inspect.Parameter.KEYWORD_ONLY, default=d.default, annotation=d.type)
         for d in describe(Linearization)
         if d.keyword not in taken
     ]
-    function.__signature__ = signature.replace(parameters=[*others, *options])  # type: ignore[attr-defined]
+    function.__signature__ = signature.replace(parameters=[*leading_parameters, *options])  # type: ignore[attr-defined]
     function.__doc__ = _describe_keywords(function.__doc__ or "", [parameter.name for parameter in options])
     return function
 

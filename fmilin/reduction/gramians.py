@@ -35,7 +35,7 @@ _NEAR_AXIS = 1e-6
 class Peak:
     """The largest gain in a range."""
 
-    seen: float  # found at ``frequency``
+    attained: float  # found at ``frequency``
     bound: float  # no frequency of the range has more
     frequency: float  # in rad/s
 
@@ -143,10 +143,10 @@ def _sentence(linear: LinearModel, stable: StateSpace, projection: tuple[FloatAr
     if linear.sample_time == 0 and len(stable.A) <= _MAX_MEASURED_STATES:
         V, W = projection
         projected = StateSpace(W @ stable.A @ V, W @ stable.B, stable.C @ V, stable.D)
-        peak, largest = peak_gain(stable.minus(projected)), peak_gain(stable).seen
-        if peak.seen > bound:  # rounding has made small singular values too small
+        peak, largest = peak_gain(stable.minus(projected)), peak_gain(stable).attained
+        if peak.attained > bound:  # rounding has made small singular values too small
             bound = peak.bound
-        measured = f" (found: {peak.seen:.3g}; largest gain of the decaying part {largest:.3g})"
+        measured = f" (found: {peak.attained:.3g}; largest gain of the decaying part {largest:.3g})"
     text = f"no frequency response differs by more than {bound:.3g}{measured}"
     return f"{text}, in nominal values of outputs per nominal value of an input."
 

@@ -37,7 +37,7 @@ def test_hankel_singular_values_and_norms(model: LinearModel, tmp_path: Path) ->
     if found["stable"]:
         found = run(f"{LOAD} [gain, where] = norm(sys, inf, 1e-8);", tmp_path, "gain", "where")
         peak = peak_gain(StateSpace(model.A, model.B, model.C, model.D))
-        assert peak.seen <= found["gain"] * (1 + 1e-7)
+        assert peak.attained <= found["gain"] * (1 + 1e-7)
         assert peak.bound >= found["gain"]
         assert peak.frequency == pytest.approx(found["where"].item(), rel=0.01)
 

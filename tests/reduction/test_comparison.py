@@ -74,8 +74,8 @@ def test_no_frequency_of_the_band_exceeds_the_bound(band: tuple[float, float]) -
     ):
         peak = error_bound(chain, small, *band)
         sampled = np.abs(response(chain, w) - response(small, w)).max()
-        assert sampled <= peak.bound <= 1.01 * max(peak.seen, sampled)
-        np.testing.assert_allclose(peak.seen, sampled, rtol=0.02)
+        assert sampled <= peak.bound <= 1.01 * max(peak.attained, sampled)
+        np.testing.assert_allclose(peak.attained, sampled, rtol=0.02)
 
 
 def test_an_undamped_mode_that_stays_has_no_part_in_it() -> None:
@@ -92,7 +92,7 @@ def test_a_closed_form() -> None:
     """1/(s + 1) beside 0.5/(s + 2): the difference (0.5 s + 1.5)/((s + 1)(s + 2)) is largest at rest, 3/4."""
     one, two = from_matrices([[-1.0]], [[1.0]], [[1.0]]), from_matrices([[-2.0]], [[1.0]], [[0.5]])
     peak = error_bound(one, two)
-    assert peak.seen == pytest.approx(0.75)
+    assert peak.attained == pytest.approx(0.75)
     assert peak.frequency == 0.0
 
 

@@ -84,9 +84,9 @@ class PointRows:
 class Buffers:
     """``values``: t, x, u, x', z of one point (1 + N + nu + N + nz,), z the further variables that a view needs.
 
-    ``further_scalars`` make up z; those of them ``observed`` by constraints can be read alone. In u, ``tuned`` parameters stand
-    behind the FMU's own inputs. ``inputs`` may be set at any time, discrete-time ``sampled_inputs`` in event mode.
-    ``rows`` are such values of up to ``most`` points, of which ``values`` are the first.
+    ``further_scalars`` make up z; those of them ``observed`` by constraints can be read alone. In u, ``tuned``
+    parameters stand behind the FMU's own inputs. ``inputs`` may be set at any time, discrete-time ``sampled_inputs`` in
+    event mode. ``rows`` are such values of up to ``most`` points, of which ``values`` are the first.
     """
 
     def __init__(

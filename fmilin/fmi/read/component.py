@@ -66,15 +66,15 @@ class LogSink:
 
     def last_words(self) -> str:
         """Return a sentence with what the FMU said since :meth:`forget`, warnings and errors first."""
-        said = [(status, text) for status, text in self.recent if status >= 0 and text]
-        serious = [text for status, text in said if status not in (0, 5)]
-        texts = (serious or [text for _, text in said])[-3:]
+        messages = [(status, text) for status, text in self.recent if status >= 0 and text]
+        serious = [text for status, text in messages if status not in (0, 5)]
+        texts = (serious or [text for _, text in messages])[-3:]
         if not texts:
             return "The FMU itself reported no reason."
-        shown = " / ".join(
+        text = " / ".join(
             text if len(text) <= _MAX_TEXT_CHARACTERS else text[:_MAX_TEXT_CHARACTERS] + "..." for text in texts
         )
-        return f'The FMU reported: "{shown}".'
+        return f'The FMU reported: "{text}".'
 
     def forget(self) -> None:
         """Forget the messages so far."""

@@ -217,9 +217,9 @@ class Scanned(Variables):
         try:
             element = etree.fromstring(text, parser)
         except etree.XMLSyntaxError as error:
-            shown = text[:120].decode("utf-8", "replace")
+            excerpt = text[:120].decode("utf-8", "replace")
             raise ModelError(
-                f"modelDescription.xml is malformed in '{shown}...': {error}. Export the FMU again, or correct it."
+                f"modelDescription.xml is malformed in '{excerpt}...': {error}. Export the FMU again, or correct it."
             ) from None
         element.sourceline = 0  # counting lines would cost more than everything else
         return self._read(element)

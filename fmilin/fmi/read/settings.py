@@ -145,10 +145,10 @@ class Tuning:
             v = scalar.variable
             if v not in self._first:
                 self._first[v] = tuple(present(v, layout.size(v)))
-        values = {v: list(numbers) for v, numbers in self._first.items()}
+        numbers_by_variable = {v: list(numbers) for v, numbers in self._first.items()}
         for scalar, value in zip(parameters, values.tolist(), strict=True):
-            values[scalar.variable][scalar.offset] = value
-        before, self.changed = self.changed, {v: tuple(numbers) for v, numbers in values.items()}
+            numbers_by_variable[scalar.variable][scalar.offset] = value
+        before, self.changed = self.changed, {v: tuple(numbers) for v, numbers in numbers_by_variable.items()}
         self._latest = request
         return [Assignment(v, x) for v, x in self.changed.items() if before.get(v, self._first[v]) != x]
 

@@ -36,7 +36,7 @@ Numbers = NDArray[np.intp]
 MAX_DENSITY = 0.1
 """Part of the entries that may be declared. Of fuller matrices dense arrays take less time."""
 
-IS_UNKNOWN = -1  # in the place of the state or input that a variable is
+UNKNOWN_INDEX = -1  # in the place of the state or input that a variable is
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def find_declared_rows(session: Session, buffers: Buffers) -> DeclaredRows | Non
             numbers[variable.reference] = len(unknowns)
             unknowns.append(variable)
             members.append(row)
-        known_of_row.append(IS_UNKNOWN)
+        known_of_row.append(UNKNOWN_INDEX)
         unknown_of_row.append(numbers[variable.reference])
     indptr = np.concatenate(([0], np.cumsum([len(row) for row in members]))).astype(np.intp)
     indices = np.array([j for row in members for j in row], dtype=np.intp)
@@ -243,7 +243,7 @@ class SparseSensitivities:
         numbers = np.arange(1, count + 1)
         entries = sparse.csr_array((numbers, (calls.rows, calls.columns)), shape=declared.pattern.shape)
         width, n = declared.pattern.shape[1], buffers.n
-        is_known = declared.known_of_row != IS_UNKNOWN
+        is_known = declared.known_of_row != UNKNOWN_INDEX
         written = np.flatnonzero(is_known)
         shape = len(is_known), width
         constants = sparse.csr_array(

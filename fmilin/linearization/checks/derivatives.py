@@ -69,8 +69,13 @@ class DerivativesAgree(ResultCheck):
         comparison = at.differentiated.comparison if isinstance(at, LinearizedPoint) else None
         if comparison is None or comparison.facts is at.facts:
             return facts
-        shown = comparison.facts
-        return replace(facts, precision=shown.precision, solving=shown.solving, procedure=shown.procedure)
+        comparison_facts = comparison.facts
+        return replace(
+            facts,
+            precision=comparison_facts.precision,
+            solving=comparison_facts.solving,
+            procedure=comparison_facts.procedure,
+        )
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
         """Return where a difference along one direction contradicts derivatives: their errors are infinite there."""

@@ -79,9 +79,9 @@ class MotionRemarks(PointRemarks):
         self._motion = motion
         self._state_names = reference.model.states.names
         self._coordinate_names = reference.kept_names
-        every, fastest = np.arange(len(at)), np.maximum(motion.fastest, 0)
+        points, fastest = np.arange(len(at)), np.maximum(motion.fastest, 0)
         if self._state_names:
-            self._rates, self._sizes = at.tangents.rates[every, fastest], at.geometry.sizes[every, fastest]
+            self._rates, self._sizes = at.tangents.rates[points, fastest], at.geometry.sizes[points, fastest]
 
     def write(self, k: int) -> Sequence[Remark]:
         """Return the diagnostics on point ``k``."""
@@ -141,10 +141,10 @@ def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
     """Return a diagnostic on a motion with what is to be said of A along it, at point ``k``."""
     if not change.is_compared[k]:
         return [motion]
-    part, seen = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
-    changes = f"A changes by {100 * part:.2g} % along the motion, {seen}"
+    part, when = float(change.part[k]), f"as seen {change.later[k]:.3g} s further on"
+    changes = f"A changes by {100 * part:.2g} % along the motion, {when}"
     if part <= CONSTANT_JACOBIAN_TOLERANCE:
-        return [replace(motion, message=f"{motion.message} A is the same along it, {seen}.")]
+        return [replace(motion, message=f"{motion.message} A is the same along it, {when}.")]
     if change.turning[k]:
         return [replace(motion, message=f"{motion.message} {changes}, and its eigenvalues do not: {TURNING}")]
     instant = "these are the eigenvalues of an instant, and do not determine stability. For a periodic motion use"
