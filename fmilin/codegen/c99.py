@@ -50,7 +50,7 @@ class GeneratedModel:
 
 def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives: bool = True) -> GeneratedModel:
     """Return C99 code for a system, its outputs and what is watched, a third as large without derivatives."""
-    equations = _Equations(system, watched)
+    equations = _CodeEquations(system, watched)
     statements, tables = equations.statements(derivatives=derivatives)
     sizes = equations.sizes() | _table_sizes(tables)
     sizes |= {"NV": statements.stored, "HAS_DERIVATIVES": int(derivatives)}
@@ -67,7 +67,7 @@ def generate(system: ImplicitSystem, watched: Sequence[SX] = (), *, derivatives:
 _Table = list[tuple[int, int]]
 
 
-class _Equations:
+class _CodeEquations:
     """The computed quantities, and the places of the results."""
 
     def __init__(self, system: ImplicitSystem, watched: Sequence[SX]) -> None:

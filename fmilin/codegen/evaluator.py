@@ -87,7 +87,7 @@ OUT void run(const double *s, double *z, long count)
 """
 
 
-class _Memory(NamedTuple):
+class _WorkMemory(NamedTuple):
     """Room for one call: s, z, and what computes z from s."""
 
     s: FloatArray
@@ -116,7 +116,7 @@ class Evaluator:
         nonzeros = ca.vertcat(ca.SX(0, 1), *(node for r in results for node in r.nonzeros()))
         self.function = ca.Function("f", [ca.vertcat(ca.SX(0, 1), *arguments)], [nonzeros], cse_option(nonzeros))
         self._budget = CompilationBudget.of_graph(self.function.n_instructions())
-        self._free: list[_Memory] = []
+        self._free: list[_WorkMemory] = []
         self._native: Native | None = None
         if self._backend.kind == "c":
             self._native = Native(self.function, self._backend.compiler)
@@ -177,7 +177,7 @@ class Evaluator:
             except (ModelError, OSError) as error:  # no compiler, or a folder from which nothing may be loaded
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
 
-    def _memory(self) -> _Memory:
+    def _memory(self) -> _WorkMemory:
         """Return room that no other thread uses; it is given back to ``_free``."""
         try:
             return self._free.pop()
@@ -185,14 +185,14 @@ class Evaluator:
             pass
         s, z = np.zeros(self.function.nnz_in(0)), np.zeros(self.function.nnz_out(0))
         if self._native is not None:
-            return _Memory(s, z, self._native.bound(s[None], z[None]), self._native)
+            return _WorkMemory(s, z, self._native.bound(s[None], z[None]), self._native)
         function: Any = self.function
         buffer, run = function.buffer()
         if s.size:  # an empty array has no address to hand over
             buffer.set_arg(0, s.data)
         if z.size:
             buffer.set_res(0, z.data)
-        return _Memory(s, z, run, buffer)
+        return _WorkMemory(s, z, run, buffer)
 
     def _interpret(self, s: FloatArray, z: FloatArray) -> None:
         """Fill z (k, nz) for points s (k, ns)."""

@@ -64,7 +64,7 @@ _OPERATIONS: Mapping[int, str] = {
 }  # fmt: skip
 
 
-class _Constant(str):
+class _ConstantText(str):
     """The C text of a number."""
 
     __slots__ = ()
@@ -161,7 +161,7 @@ class Statements:
             k = i.number
             text = _OPERATIONS[i.operation].format(*(self._operand(o, texts) for o in i.operands))
             if i.target:
-                is_integer = isinstance(i.operands[0], _Constant) and self._number != "double"
+                is_integer = isinstance(i.operands[0], _ConstantText) and self._number != "double"
                 lines.append(f"{i.target} = {f'ALL({text})' if is_integer else _bare(text)};")
             elif self._uses[k] == 1 and k not in self._stored_at and len(text) <= MAX_INLINE_CHARACTERS:
                 texts[k] = text
@@ -190,7 +190,7 @@ def _instructions(
     for k in range(function.n_instructions()):
         operation, into = function.instruction_id(k), function.instruction_output(k)
         if operation == ca.OP_CONST:
-            register_contents[into[0]] = _Constant(_write_c_number(function.instruction_constant(k)))
+            register_contents[into[0]] = _ConstantText(_write_c_number(function.instruction_constant(k)))
         elif operation == ca.OP_INPUT:
             argument, entry = function.instruction_input(k)
             register_contents[into[0]] = inputs[argument][entry]

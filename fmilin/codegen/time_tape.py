@@ -53,7 +53,7 @@ _PULSING = {ca.OP_EXP, ca.OP_TANH, ca.OP_ATAN, ca.OP_INV, ca.OP_DIV, ca.OP_COSH,
 
 
 @dataclass(frozen=True)
-class _Instruction:
+class _TapeInstruction:
     operation: int
     inputs: tuple[int, ...]
     output: int
@@ -98,7 +98,7 @@ class TimeTape:
                 of_time[step.output] = value is not None and (is_time or any(timed))
         return switches, arguments, quantities
 
-    def _value(self, step: _Instruction, inputs: list[FloatArray | None], times: FloatArray) -> FloatArray | None:
+    def _value(self, step: _TapeInstruction, inputs: list[FloatArray | None], times: FloatArray) -> FloatArray | None:
         if step.operation == ca.OP_CONST:
             return np.full(len(times), step.constant)
         if step.operation == ca.OP_INPUT:
@@ -222,15 +222,15 @@ def merge_close_times(times: FloatArray, start: float, end: float) -> FloatArray
     return np.asarray(inside[np.append(np.diff(inside) > close, True)])
 
 
-def _read(function: Any, k: int) -> _Instruction:
+def _read(function: Any, k: int) -> _TapeInstruction:
     operation, inputs = int(function.instruction_id(k)), list(function.instruction_input(k))
     outputs = list(function.instruction_output(k))
     constant = float(function.instruction_constant(k)) if operation == ca.OP_CONST else 0.0
     if operation == ca.OP_INPUT:
-        return _Instruction(operation, (), outputs[0], constant, (inputs[0], inputs[1]))
+        return _TapeInstruction(operation, (), outputs[0], constant, (inputs[0], inputs[1]))
     output = 0 if operation == ca.OP_OUTPUT else outputs[0]
     read = inputs[:1] if operation == ca.OP_OUTPUT else inputs
-    return _Instruction(operation, tuple(read), output, constant, (0, 0))
+    return _TapeInstruction(operation, tuple(read), output, constant, (0, 0))
 
 
 def _note(

@@ -64,7 +64,7 @@ class VectorizedSource:
     def __init__(self, system: ImplicitSystem, quantities: SX, compiler: Compiler, invariants: int = 0) -> None:
         self.size = quantities.numel(), system.motion.numel()
         self.arguments = sum(a.numel() for a in system.arguments)
-        problem = _Problem.of(system, quantities, invariants)
+        problem = _CompiledProblem.of(system, quantities, invariants)
         self.solves_invariants = problem.invariants is not None
         self.template = problem.template
         self._sources, flags = _generate_code(problem)
@@ -99,7 +99,7 @@ class _Nonzeros(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Problem:
+class _CompiledProblem:
     """The quantities to compute, with their system and elimination order."""
 
     system: ImplicitSystem
@@ -114,7 +114,7 @@ class _Problem:
     invariants: SX | None  # the last quantities, where they need no unknowns
 
     @classmethod
-    def of(cls, system: ImplicitSystem, quantities: SX, invariants: int) -> _Problem:
+    def of(cls, system: ImplicitSystem, quantities: SX, invariants: int) -> _CompiledProblem:
         order = _find_order(system)
         if order is None and system.unknowns.numel() > MAX_DENSE_UNKNOWNS:
             raise ModelError(
@@ -227,7 +227,7 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     return True
 
 
-def _generate_code(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
+def _generate_code(problem: _CompiledProblem) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the sources, and the compiler's flags for the width of their vectors."""
     results = problem.results()
     nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *column)) for column, _ in results.values()]
@@ -267,7 +267,7 @@ def _generate_code(problem: _Problem) -> tuple[dict[str, str], tuple[str, ...]]:
     return sources, flags
 
 
-def _print_invariants(problem: _Problem, inputs: list[list[str]]) -> tuple[str, dict[str, int]]:
+def _print_invariants(problem: _CompiledProblem, inputs: list[list[str]]) -> tuple[str, dict[str, int]]:
     """Return the C code of the invariants and their gradient alone, and its sizes."""
     h, system = problem.invariants, problem.system
     if h is None:

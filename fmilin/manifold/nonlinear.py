@@ -179,7 +179,9 @@ def charts(
     turns: Sequence[Turn], names: Sequence[str], pairs: Mapping[int, int], x: FloatArray, f: FloatArray, f2: FloatArray
 ) -> Iterator[tuple[list[str], set[int]]]:
     """Yield coordinates for bodies that turn at a point, as texts, and the states in whose place they are."""
-    bodies = [_Body(turn, names, pairs, x) for turn in turns if turn.may_be_steady(x[None], f[None], f2[None])[0]]
+    bodies = [
+        _TurningBody(turn, names, pairs, x) for turn in turns if turn.may_be_steady(x[None], f[None], f2[None])[0]
+    ]
     listed: list[list[str]] = []
     # In free flight a velocity keeps its axes, on a wheel it turns with them.
     for of_body, moved in product((True, False), (False, True)):
@@ -191,7 +193,7 @@ def charts(
             yield texts, {*moving, *(i for chart in chosen for i in chart.replaced)}
 
 
-class _Body:
+class _TurningBody:
     """One body that turns, as texts."""
 
     def __init__(self, turn: Turn, names: Sequence[str], pairs: Mapping[int, int], x: FloatArray) -> None:

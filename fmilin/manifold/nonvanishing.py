@@ -18,7 +18,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import CANCELLATION_TOLERANCE, ROUNDING_TOLERANCE
 
 
-class _Sized(NamedTuple):
+class _SizedRows(NamedTuple):
     """A number and the size of the terms that it was summed from."""
 
     value: float
@@ -28,31 +28,31 @@ class _Sized(NamedTuple):
 class _Sizes:
     """Floating-point numbers that remember what they were summed from."""
 
-    def number(self, value: float) -> _Sized:
-        return _Sized(float(value), abs(float(value)))
+    def number(self, value: float) -> _SizedRows:
+        return _SizedRows(float(value), abs(float(value)))
 
-    def operation(self, name: str, operands: Sequence[_Sized]) -> _Sized:
+    def operation(self, name: str, operands: Sequence[_SizedRows]) -> _SizedRows:
         values, sizes = [o.value for o in operands], [o.size for o in operands]
         try:
             value = float(_OPERATIONS[name](*values) if name in _OPERATIONS else getattr(math, name)(*values))
             size = _size(name, value, values, sizes)
         except OverflowError:  # exp(1000)
-            return _Sized(math.inf, math.inf)
+            return _SizedRows(math.inf, math.inf)
         except (ArithmeticError, ValueError, TypeError):  # 1/0, sqrt(-1), (-1)^0.5
-            return _Sized(math.nan, math.nan)
-        return _Sized(value, size)
+            return _SizedRows(math.nan, math.nan)
+        return _SizedRows(value, size)
 
-    def sympy(self, expression: Any, values: Mapping[Any, _Sized]) -> _Sized:
+    def sympy(self, expression: Any, values: Mapping[Any, _SizedRows]) -> _SizedRows:
         terms = expression.as_ordered_terms() if expression.is_Add else [expression]
         numbers = {symbol: number.value for symbol, number in values.items()}
         try:
             parts = [float(term.evalf(subs=numbers)) for term in terms]
         except (ArithmeticError, TypeError, ValueError):
-            return _Sized(math.nan, math.nan)
-        return _Sized(math.fsum(parts), math.fsum(map(abs, parts)))
+            return _SizedRows(math.nan, math.nan)
+        return _SizedRows(math.fsum(parts), math.fsum(map(abs, parts)))
 
-    def rate(self, value: _Sized, rates: Sequence[tuple[_Sized, _Sized]]) -> _Sized:
-        return _Sized(math.nan, math.nan)  # the derivative of an expression that is tested itself
+    def rate(self, value: _SizedRows, rates: Sequence[tuple[_SizedRows, _SizedRows]]) -> _SizedRows:
+        return _SizedRows(math.nan, math.nan)  # the derivative of an expression that is tested itself
 
 
 _OPERATIONS: Mapping[str, Callable[..., float]] = {
@@ -73,7 +73,7 @@ def _size(name: str, value: float, values: Sequence[float], sizes: Sequence[floa
 
 def vanishes(expression: Expression, points: Sequence[Mapping[str, float]]) -> bool:
     """Return whether an expression is zero up to rounding at all random points where it is defined, two at least."""
-    numbers = [expression.built(_Sizes(), {n: _Sized(v, abs(v)) for n, v in point.items()}) for point in points]
+    numbers = [expression.built(_Sizes(), {n: _SizedRows(v, abs(v)) for n, v in point.items()}) for point in points]
     defined = [x for x in numbers if not (math.isnan(x.value) or math.isnan(x.size))]
     return len(defined) > 1 and all(abs(x.value) <= CANCELLATION_TOLERANCE * x.size < math.inf for x in defined)
 

@@ -45,7 +45,7 @@ def _fade(ratios: list[float]) -> bool:
     return len(ratios) >= MIN_FADING_COUNT and min(ratios[-MIN_FADING_COUNT:]) > FADING_STEP_RATIO
 
 
-class _Slopes:
+class _JacobianAtPoint:
     """A Jacobian (m, n), measured in the ``entry_sizes`` nearby, and its pseudo-inverses."""
 
     def __init__(self, J: FloatArray, entry_sizes: FloatArray, z: FloatArray, limit: float) -> None:
@@ -157,13 +157,13 @@ class _ZeroSearch:
             return CertifiedZero(self.z, np.full(len(d), np.inf), d, self.entry_sizes, runs_away=True)
         return self._judge_point(d)
 
-    def _slopes(self) -> _Slopes:
+    def _slopes(self) -> _JacobianAtPoint:
         unknowns = self.equations.unknowns
         inside = (self.z > unknowns.low) & (self.z < unknowns.high)
         self.entry_sizes = self._entry_sizes()
         self.entry_sizes[self.empty_rows] = 0.0
         self.J = np.where(self.empty_rows[:, None], 0.0, self.J)
-        return _Slopes(np.where(inside, self.J, 0.0), self.entry_sizes, self.z, self.limit)
+        return _JacobianAtPoint(np.where(inside, self.J, 0.0), self.entry_sizes, self.z, self.limit)
 
     def _entry_sizes(self) -> FloatArray:
         """Return the largest modulus of each entry of the Jacobian (m, n), here or nearby."""
@@ -303,7 +303,7 @@ class _ZeroSearch:
         directions = doubtful.T / np.max(np.abs(doubtful) / sizes[:, None], axis=0, initial=1e-300)[:, None]
         Q = np.linalg.qr(doubtful / sizes[:, None])[0]
         apart = np.eye(n) - (sizes[:, None] * Q) @ (Q.T / sizes)
-        rest = apart @ _Slopes(self.slopes.J @ apart, self.entry_sizes, self.z, self.limit).P
+        rest = apart @ _JacobianAtPoint(self.slopes.J @ apart, self.entry_sizes, self.z, self.limit).P
         distance = 2 * np.abs(rest @ self.r) + np.abs(rest) @ noise
         multiple: set[int] = set()
         determined = 0

@@ -121,7 +121,7 @@ PUSH_SIZE = 1e-2  # along what grows, away from an unstable equilibrium
 
 
 @dataclass(frozen=True, eq=False)
-class _Motion:
+class _DampedMotion:
     """The rates f (n,) at z and their derivatives J (n, n), a basis V (n, p) of the free motions; in sizes."""
 
     V: FloatArray
@@ -201,7 +201,7 @@ def _push(equations: Equations, z: FloatArray, keep: FloatArray, *, exact: bool)
 
 
 def _step_ahead(
-    equations: Equations, z: FloatArray, motion: _Motion, keep: FloatArray, h: float
+    equations: Equations, z: FloatArray, motion: _DampedMotion, keep: FloatArray, h: float
 ) -> tuple[FloatArray, float]:
     """Return where a step ends, and how long the next one may be; 0 where even the shortest one does not hold."""
     columns = equations.unknowns.state_columns
@@ -222,7 +222,7 @@ def _step_ahead(
     return z, 0.0
 
 
-def _linearize_motion(equations: Equations, z: FloatArray, *, exact: bool) -> _Motion | None:
+def _linearize_motion(equations: Equations, z: FloatArray, *, exact: bool) -> _DampedMotion | None:
     J = equations.jacobian(z, exact=exact, quick=True)[0]
     f = _compute_rates(equations, z)
     if not (np.isfinite(J).all() and np.isfinite(f).all()):
@@ -230,7 +230,7 @@ def _linearize_motion(equations: Equations, z: FloatArray, *, exact: bool) -> _M
     columns, n = equations.unknowns.state_columns, len(f)
     H = J[equations.kinds("constraint")][:, columns]
     V = null_space(H, RANK if exact else RANK_MEASURED) if len(H) else np.eye(n)
-    return _Motion(V, J[equations.kinds("rate")][np.ix_(equations.unknowns.states, columns)], f)
+    return _DampedMotion(V, J[equations.kinds("rate")][np.ix_(equations.unknowns.states, columns)], f)
 
 
 def _compute_rates(equations: Equations, z: FloatArray) -> FloatArray:

@@ -68,7 +68,7 @@ def description_of(model: Any, start: Start, name: str, remarks: tuple[str, ...]
 
 
 @dataclass
-class _Part:
+class _NativePart:
     """A body that joints are being added to: where the next joint starts from."""
 
     parent: str
@@ -89,14 +89,14 @@ class _Tree:
     def _add(self, i: int) -> None:
         m = self.model
         position, R = self._placed(i)
-        part = _Part(self.names[int(m.body_parentid[i])], (position, R))
+        part = _NativePart(self.names[int(m.body_parentid[i])], (position, R))
         first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
         for k in range(count):
             child = self.names[i] if k == count - 1 else f"{self.names[i]}/{k + 1}"
             if child != self.names[i]:
                 self.bodies.append(Body(child, None))
             self.joints.append(self._joint(first + k, part, child))
-            part = _Part(child, (np.zeros(3), np.eye(3)))
+            part = _NativePart(child, (np.zeros(3), np.eye(3)))
         if not count:
             placement = Placement(tuple(position), R)
             self.joints.append(Joint(f"{self.names[i]}/fixed", "fixed", part.parent, self.names[i], placement))
@@ -118,7 +118,7 @@ class _Tree:
         carried = float(m.body_gravcomp[i])
         return Body(self.names[i], mass, tuple(m.body_ipos[i]), J, any_inertia=True, gravity_compensation=carried)
 
-    def _joint(self, j: int, part: _Part, child: str) -> Joint:
+    def _joint(self, j: int, part: _NativePart, child: str) -> Joint:
         m = self.model
         kind = mujoco.mjtJoint(m.jnt_type[j])
         position, R = part.placement

@@ -72,7 +72,7 @@ _NAME = "kf"
 
 
 @dataclass
-class _Part:
+class _CodePart:
     """C functions for some quantities and their derivatives along directions of (x, u)."""
 
     name: str
@@ -104,7 +104,7 @@ class FilterParts:
     step: str
     tables: list[Constant]
     sizes: dict[str, Any]
-    quantities: list[_Part]
+    quantities: list[_CodePart]
 
 
 # Outputs of the filter's code in addition to the estimate, by their place in the C text.
@@ -245,7 +245,7 @@ def _equations(plan: FilterPlan, *, in_process: bool) -> tuple[ImplicitSystem, S
     return replace(numbers, parameters=ca.SX(0, 1), parameter_signals=Signals(())), h
 
 
-def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Precision) -> _Part:
+def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Precision) -> _CodePart:
     """Print ``NAME(t, x, u, X, z, dz)``: z, and its derivatives along the columns of X (N + nu, along)."""
     s, w = system, system.unknowns
     implicit = bool(w.numel()) and ca.depends_on(z, w)
@@ -288,7 +288,7 @@ def _part(name: str, system: ImplicitSystem, z: SX, along: int, precision: Preci
     filled["DZ"] = _products([(z_s, at["z_s"], "X"), (z_w, at["z_w"], "dw")], along, "dz")
     functions.append(_text("newton" if newton else "implicit" if implicit else "explicit", filled))
     room = at["v"] + printed.stored + w.numel() * (1 + s.motion.numel() + 8)
-    return _Part(name, functions, printed.instructions, e.nnz() + z_s.nnz() + z_w.nnz(), room)
+    return _CodePart(name, functions, printed.instructions, e.nnz() + z_s.nnz() + z_w.nnz(), room)
 
 
 def _print_copy_loop(count: int, first: int, values: str) -> str:
@@ -319,7 +319,7 @@ def _products(matrices: Sequence[tuple[SX, int, str]], columns: int, result: str
     return text.rstrip("\n")
 
 
-def _surface(system: ImplicitSystem, h: SX, precision: Precision) -> _Part:
+def _surface(system: ImplicitSystem, h: SX, precision: Precision) -> _CodePart:
     """Print ``surface(t, x, u, h, H)``: the invariants and their gradient (m, N)."""
     N, m = system.states.numel(), h.numel()
     if ca.depends_on(h, system.unknowns):  # a hidden constraint on rates: their gradient goes through W w = r
@@ -347,7 +347,7 @@ def _surface(system: ImplicitSystem, h: SX, precision: Precision) -> _Part:
     size = first + printed.stored
     filled = {"SIZE": size, "N": N, "H": m, "AT_H": at["h"], "PARAMETERS": _print_copy_loop(NP, at["p"], "@parameters")}
     functions.append(_text("surface", filled | {"INPUTS": _print_copy_loop(NU, at["u"], "u")}))
-    return _Part("surface", functions, printed.instructions, H.nnz(), size)
+    return _CodePart("surface", functions, printed.instructions, H.nnz(), size)
 
 
 def _entries(matrix: SX) -> list[tuple[int, int]]:
@@ -377,7 +377,7 @@ def _apply_precision(text: str, precision: Precision) -> str:
     return _NUMBER.sub(r"\1f", _FUNCTIONS.sub(r"\1f(", text))
 
 
-def count_operations(parts: list[_Part], sizes: dict[str, Any]) -> int:
+def count_operations(parts: list[_CodePart], sizes: dict[str, Any]) -> int:
     """Return a bound for the operations of a step."""
     N, P, M, H, NY, W, K, terms = (int(sizes[key]) for key in ("N", "P", "M", "H", "NY", "W", "K", "TERMS"))
     cost = {p.name: p.instructions + 2 * p.entries * W + p.room for p in parts}
@@ -408,7 +408,7 @@ def count_operations(parts: list[_Part], sizes: dict[str, Any]) -> int:
     return int(advance + added + correct + NY**3 + 4 * chosen)
 
 
-def count_locals(parts: list[_Part], sizes: dict[str, Any]) -> int:
+def count_locals(parts: list[_CodePart], sizes: dict[str, Any]) -> int:
     """Return a bound for the numbers on the stack at once."""
     N, P, M, H, D, W, K, terms, NY = (int(sizes[key]) for key in ("N", "P", "M", "H", "D", "W", "K", "TERMS", "NY"))
     surface = max((p.room for p in parts if p.name == "surface"), default=0)

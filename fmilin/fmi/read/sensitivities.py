@@ -160,7 +160,7 @@ def is_unit_matrix(directions: FloatArray) -> bool:
     )
 
 
-class _ManyPoints(NamedTuple):
+class _ColumnsAtPoints(NamedTuple):
     """The calls for all columns at many points, and their answers with a row for each point."""
 
     program: Program
@@ -203,7 +203,7 @@ class Sensitivities:
         self._in_order = False  # whether the rows of J are the unknowns, one by one
         self._in_one_go: Visit | None = None  # all columns between two looks at states and inputs, once these stay
         self._shares_calls = False  # whether columns are asked for in groups there
-        self._many: _ManyPoints | None = None
+        self._many: _ColumnsAtPoints | None = None
         self._after = Buffers(session.layout, session.arena, most=len(buffers.rows))
         self._states_and_inputs = buffers.values[1:first], self._after.values[1:first]  # before and after them
         self._answers = np.zeros((columns, 0))  # a row per column of J, in the order of the unknowns
@@ -264,7 +264,7 @@ class Sensitivities:
             self._many = self._prepare_many(self._in_one_go)
         return self._many.most
 
-    def _prepare_many(self, in_one_go: Visit) -> _ManyPoints:
+    def _prepare_many(self, in_one_go: Visit) -> _ColumnsAtPoints:
         arena = self._session.arena
         written: tuple[FloatArray, ...] = (self._answers,)
         if self._shares_calls and self._together is not None:
@@ -275,7 +275,7 @@ class Sensitivities:
             Instruction(arena, Operation.COPY, answers.reshape(-1), Repeated(to), name="the copy of its answers")
             for answers, to in zip(written, rows, strict=True)
         ]
-        return _ManyPoints(Program((*in_one_go.anew.instructions, *copies)), rows)
+        return _ColumnsAtPoints(Program((*in_one_go.anew.instructions, *copies)), rows)
 
     def differentiate_points(self, count: int) -> FloatArray | None:
         """Return J (count, rows, columns) at the points of the buffers' first rows, up to :attr:`most_points`.

@@ -107,7 +107,7 @@ def _block(constraint: DeclaredConstraint) -> str:
 
 
 @dataclass(frozen=True)
-class _Native:
+class _NativeLibrary:
     """The parts from which an FMU is made."""
 
     system: ImplicitSystem
@@ -192,9 +192,9 @@ def _find_fixed_turns(system: ImplicitSystem) -> dict[str, float]:
     return {name: turn for name, turn in zip(system.output_signals.names, turns, strict=True) if turn}
 
 
-def _native(model: Model | SymbolicSystem) -> _Native:
+def _native(model: Model | SymbolicSystem) -> _NativeLibrary:
     if isinstance(model, SymbolicSystem):
-        return _Native(model.in_graph(), model.constraints, model.independent, 0.0)
+        return _NativeLibrary(model.in_graph(), model.constraints, model.independent, 0.0)
     system = read_graph(model) if isinstance(model, Model) else None
     if system is None:
         name = model.info.name if isinstance(model, Model) else type(model).__name__
@@ -202,7 +202,7 @@ def _native(model: Model | SymbolicSystem) -> _Native:
             f"An FMU can be built from a native description only, and '{name}' has no symbolic equations. Use a model "
             "of fmilin.models or fmilin.systems, or wrap it with fmilin.wrapping.wrap_as_fmu."
         )
-    return _Native(system, model.constraints.declared, model.independent, model.start.time)
+    return _NativeLibrary(system, model.constraints.declared, model.independent, model.start.time)
 
 
 def _dependencies(interface: FmuInterface, code: GeneratedModel) -> dict[int, tuple[int, ...]]:

@@ -55,7 +55,7 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
     visible_names = {*linear.states.names, *linear.outputs.names}
     dependent = [i for i, s in enumerate(linear.full_states) if s.name not in visible_names]
     hidden = {i: names.take(linear.full_states[i].name, "state") for i in dependent}
-    rows = _Rows(linear, names, point)
+    rows = _OrderedVariables(linear, names, point)
     for i, copy in copies.items():
         rows.mark_as_output(copy, linear.outputs[i])
     computed = [rows.add(linear.outputs[i], renamed[i], "output") for i in computed_outputs]
@@ -77,7 +77,7 @@ def lay_out_linear(linear: LinearModel, *, deviation: bool) -> LinearLayout:
 
 
 @dataclass(frozen=True)
-class _Point:
+class _PointNumbers:
     """The operating point in numbers; all zero for deviations."""
 
     x: FloatArray
@@ -86,7 +86,7 @@ class _Point:
     full: FloatArray
 
 
-def _point(linear: LinearModel, *, deviation: bool) -> _Point:
+def _point(linear: LinearModel, *, deviation: bool) -> _PointNumbers:
     for name in ("A", "B", "C", "D", "T", "T_u", "f0", "y0"):
         if not np.isfinite(getattr(linear, name)).all():
             raise UsageError(
@@ -95,9 +95,9 @@ def _point(linear: LinearModel, *, deviation: bool) -> _Point:
             )
     point, sizes = linear.point, [len(s) for s in (linear.states, linear.inputs, linear.outputs, linear.full_states)]
     if deviation:
-        return _Point(*(np.zeros(size) for size in sizes))
+        return _PointNumbers(*(np.zeros(size) for size in sizes))
     u, g = collect_values(linear.inputs, point.inputs, "input"), collect_values(linear.outputs, point.outputs, "output")
-    return _Point(linear.y0, u, g, full=collect_values(linear.full_states, point.states, "state"))
+    return _PointNumbers(linear.y0, u, g, full=collect_values(linear.full_states, point.states, "state"))
 
 
 def collect_values(
@@ -149,7 +149,7 @@ def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
     return rates
 
 
-def _copies(linear: LinearModel, point: _Point) -> dict[int, int]:
+def _copies(linear: LinearModel, point: _PointNumbers) -> dict[int, int]:
     """Return the outputs that are states or derivatives, with the references of these."""
     n = len(linear.states)
     copies = {}
@@ -162,10 +162,10 @@ def _copies(linear: LinearModel, point: _Point) -> dict[int, int]:
     return copies | {k: 1 + n + i for i, k in _rates_among_outputs(linear).items()}
 
 
-class _Rows:
+class _OrderedVariables:
     """The variables in their order, with growing references."""
 
-    def __init__(self, linear: LinearModel, names: _FmuNames, point: _Point) -> None:
+    def __init__(self, linear: LinearModel, names: _FmuNames, point: _PointNumbers) -> None:
         self.linear = linear
         self.variables: list[FmuVariable] = []
         self._add(Signal(names.time, "s", description="Time"), "independent")
