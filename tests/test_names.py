@@ -12,9 +12,9 @@ from tests.names import Names, add_names, collect_names, ends_in_preposition, is
 MAX_PARTICIPLES_PERCENT = 2.5  # target 3
 MIN_VERBS_PERCENT = 52.5
 MAX_TRAILING_PREPOSITIONS_PERCENT = 1.2  # target 0.2
-MAX_PRONOUNS = 197  # target 0
-MAX_CONSTANTS_WITHOUT_QUANTITY = 9
-MAX_REPEATED_CLASSES = 14  # target 5
+MAX_PRONOUNS = 11  # target 0
+MAX_CONSTANTS_WITHOUT_QUANTITY = 0
+MAX_REPEATED_CLASSES = 0
 MAX_REPEATED_MODULES = 65  # target 20
 
 OFFENDING = """
