@@ -170,7 +170,7 @@ def difference_batch(evaluator: PointEvaluator, reference: Reference, points: Po
     )
     derivatives = TangentDerivatives.of_batch(tangents, geometry, "differences")
     errors = (measured.errors * geometry.scales[:, None]).max(axis=2, initial=0.0)
-    if geometry.others:
+    if geometry.dependent_states:
         errors = errors + (measured.along_states @ geometry.T_errors).max(axis=2, initial=0.0)
     errors[measured.is_doubtful] = np.inf
     return DifferentiatedBatch(tangents, geometry, derivatives.with_row_errors(errors), None)

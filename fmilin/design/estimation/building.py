@@ -230,7 +230,7 @@ def _motion(
     further, renewed, turns = last
     augmenting = range(further, len(model.states))
     frame = frame_at(model, point)
-    coordinates = sorted(frame.selection.kept or ())
+    coordinates = sorted(frame.selection.independent or ())
     dependent = [i for i in range(len(model.states)) if i not in coordinates]
     chart = CoordinateSplit(coordinates, dependent, list(frame.parametrization.rows))
     evaluator, scales = make_evaluator(model, frame.invariants, turns), frame.invariants.scales

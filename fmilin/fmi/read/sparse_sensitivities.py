@@ -115,8 +115,8 @@ class EntryCalls:
         columns = pattern.tocsc()
         thin = pattern[~is_full].tocsc()
         in_thin_rows = np.diff(thin.indptr) > 0
-        for columns in sparse_column_groups(thin):
-            group = [j for j in columns if in_thin_rows[j]]
+        for group_columns in sparse_column_groups(thin):
+            group = [j for j in group_columns if in_thin_rows[j]]
             members = np.array(group, dtype=np.intp)
             part = columns[:, group].tocoo()
             chosen = ~is_full[part.row]
