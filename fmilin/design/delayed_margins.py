@@ -35,6 +35,7 @@ UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is 
 MIN_POLE_WIDTH = 1e-9  # relative to its modulus, of a pole on the axis
 POLE_OFFSETS = np.sinh(np.linspace(-8.0, 8.0, 161))  # of grid points around a pole, in widths
 REFINED_PEAK_COUNT = 12
+MAX_ROOT_COUNT = 200
 MAX_GAP_CONDITION_NUMBER = 1e12  # of 1 - D: more is singular
 TESTED_COUNT = 4  # gains, and delays, between the middle and an end
 FARTHEST_GAIN = 1e3  # up to which an end at infinity is tested, down to its inverse where the end is 0
@@ -101,6 +102,7 @@ def compute_delayed_margins(form: DelayForm, errors: FloatArray | None = None) -
     if errors is not None and errors.shape == closed.errors.shape:
         closed = replace(closed, errors=errors)
     stable, texts, modes = _judge_closed(closed)
+    form = form.close_undelayed()
     if not stable:
         return DelayedMargins(stable=False, warnings=tuple(texts))
     grid = _make_grid(form, modes)
@@ -212,7 +214,9 @@ def _find_gains(
 ) -> tuple[End, End, list[str]]:
     """Return both ends of the gains around 1, and what contradicts them."""
     imaginary = np.where(np.abs(L.imag) <= REAL_AXIS_TOLERANCE * np.abs(L), 0.0, L.imag)
-    real_points = _find_roots(lambda x: evaluate(x).imag, w, imaginary)
+    # of many crossings only those near 1 can be ends
+    distances = np.abs(np.log(np.where(L.real > 0, L.real, np.inf)))
+    real_points = _find_roots(lambda x: evaluate(x).imag, w, imaginary, distances)
     values = [(evaluate(x).real, x) for x in real_points]
     if all(pole != 0 for pole in np.abs(np.linalg.eigvals(form.A))):
         values.append((evaluate(0.0).real, 0.0))
@@ -299,11 +303,20 @@ def _bound_loop(form: DelayForm, frequency: float, size: float) -> float:
     return float(np.linalg.norm(bound(form.C1, form.B1, np.zeros_like(form.D11)) + through, 2))
 
 
-def _find_roots(function: Callable[[float], float], w: FloatArray, values: FloatArray) -> list[float]:
-    """Return the zeros that sign changes on the grid bracket, and touching zeros between them."""
+def _find_roots(
+    function: Callable[[float], float], w: FloatArray, values: FloatArray, distances: FloatArray | None = None
+) -> list[float]:
+    """Return the zeros that sign changes on the grid bracket, and touching zeros between them.
+
+    Of more than ``MAX_ROOT_COUNT`` brackets those of the smallest ``distances``.
+    """
     signs = np.sign(values)
     roots = [float(x) for x in w[signs == 0]]
-    brackets = [(w[k], w[k + 1]) for k in np.flatnonzero(signs[:-1] * signs[1:] < 0)]
+    changes = np.flatnonzero(signs[:-1] * signs[1:] < 0)
+    if distances is not None and len(changes) > MAX_ROOT_COUNT:
+        nearest = np.minimum(distances[changes], distances[changes + 1])
+        changes = np.sort(changes[np.argsort(nearest)[:MAX_ROOT_COUNT]])
+    brackets = [(w[k], w[k + 1]) for k in changes]
     sizes = np.abs(values)
     dips = np.flatnonzero((sizes[1:-1] < sizes[:-2]) & (sizes[1:-1] < sizes[2:]) & (sizes[1:-1] < 0.05)) + 1
     for k in dips.tolist():

@@ -126,7 +126,7 @@ def _compute_margins_between_delays(loop: DelayedLinearModel) -> Margins:
     form = loop.form.close_undelayed()
     if not len(form.delays):
         return replace(compute_margins(StateSpace(form.A, form.B1, form.C1, form.D11)), loop=loop)
-    late = compute_delayed_margins(form, bound_closed_errors(loop))
+    late = compute_delayed_margins(loop.form, bound_closed_errors(loop))
     return Margins(
         stable=late.stable,
         gain=late.gain,

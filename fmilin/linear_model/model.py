@@ -652,7 +652,8 @@ class DelayedLinearModel(LinearModel):
     def count_eigenvalues_right_of(self, abscissa: float) -> int | None:
         """Return how many eigenvalues have a real part above ``abscissa`` in 1/s, by the argument principle.
 
-        None where the contour around all of them would be too long. UsageError for neutral systems.
+        None where the contour around all of them would be too long, and of a neutral system left of the line near
+        which infinitely many of its eigenvalues lie.
         """
         ...
 

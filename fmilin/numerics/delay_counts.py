@@ -28,7 +28,7 @@ SEARCH_ITERATIONS = 25
 SEARCH_TOLERANCE = 1e-6  # of Newton's last step, relative to the eigenvalue
 MAX_SEARCH_POINTS = 20_000
 POLE_OFFSETS = np.sinh(np.linspace(-6.0, 6.0, 13))  # of points around a pole, relative to its distance from the line
-SMALL_LOOP_RADIUS = 0.9  # the spectral radius of P22 E that ends the grid
+SMALL_LOOP_RADIUS = 0.9  # the spectral radius of P22 E that ends the grid, from its limit (0) to 1 (1)
 MAX_FREQUENCY_DOUBLINGS = 120
 MAX_COUNT_ERROR = 0.1  # between the number of turns and a whole number: more is rounding
 
@@ -153,6 +153,11 @@ def bound_frequency(form: DelayForm, abscissa: float) -> float:
     except np.linalg.LinAlgError:
         residues = np.full((len(growth), n, len(growth)), np.inf)
 
+    passing = float(np.abs(np.linalg.eigvals(np.abs(form.D22) * growth)).max(initial=0.0))  # 0 of retarded systems
+    if not passing < 1:
+        return math.inf
+    limit = passing + SMALL_LOOP_RADIUS * (1.0 - passing)
+
     def is_small(frequency: float) -> bool:
         nearest = np.hypot(abscissa - poles.real, np.maximum(frequency - np.abs(poles.imag), 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -162,7 +167,7 @@ def bound_frequency(form: DelayForm, abscissa: float) -> float:
         P22 = (np.abs(form.D22) + bound) * growth
         if not np.isfinite(P22).all():
             return False
-        return float(np.abs(np.linalg.eigvals(P22)).max(initial=0.0)) < SMALL_LOOP_RADIUS
+        return float(np.abs(np.linalg.eigvals(P22)).max(initial=0.0)) < limit
 
     frequency = 1.0 / float(form.delays.sum())
     for _ in range(MAX_FREQUENCY_DOUBLINGS):

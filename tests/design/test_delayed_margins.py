@@ -142,6 +142,7 @@ def test_a_direct_gain_behind_the_delay_is_a_neutral_loop_that_has_margins() -> 
     assert margins.phase == pytest.approx(abs(np.angle(L)), rel=1e-9)
     assert margins.delay == pytest.approx(np.angle(L) % (2 * math.pi) / w, rel=1e-9)
     assert 1 < margins.gain[1] <= 2.0
+    assert not margins.warnings
     with pytest.raises(fl.UsageError, match="The system is neutral"):
         compute_delayed_margins(make_single(-1.0, 1.0, -0.9, 0.1, d=-1.5))
 

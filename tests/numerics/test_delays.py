@@ -159,6 +159,9 @@ def test_neutral_systems_are_rejected() -> None:
     form = DelayForm(-one, one, one, one, one, zero, zero, zero, 0.5 * one, np.array([0.3]))
     with pytest.raises(UsageError, match=r"The system is neutral: the delays of 0\.3 s lie on a loop without a state"):
         find_rightmost_eigenvalues(form, 5)
+    # (s + 1)(1 - E/2) = E has one solution to the right of 0, which is real: -1/2 at s = 0 and s at infinity
+    assert count_eigenvalues_right_of(form, 0.0) == 1
+    assert count_eigenvalues_right_of(form, -10.0) is None  # left of log(1/2)/0.3
     s = np.array([0.7j])
     E = np.exp(-0.3 * s)
     exact = 1 / (s + 1 - E / (1 - 0.5 * E))
