@@ -200,8 +200,8 @@ def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> A
         codecs = list_codecs(holds, readable=action == "read")
         if holds == "delayed linear model":
             raise UsageError(
-                f"Cannot {action} '{path}': no file format of fmilin holds a linear model with delays. Save "
-                "lin.pade(order), which has none, or lin.core and lin.delays."
+                f"Cannot {action} '{path}': of a linear model with delays there is a function of MATLAB only, a .m "
+                "file. Save that, or lin.pade(order), which has no delays."
             )
         listing = ", ".join(f"{codec.suffix} ({codec.audience})" for codec in codecs)
         raise UsageError(

@@ -17,7 +17,7 @@ from fmilin.errors import UnknownNameError, UsageError, join_first
 from fmilin.export.for_people import by_name
 from fmilin.export.linear_record import POINT_PARTS, require_writable
 from fmilin.formats import Writing
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.signals import FloatArray, Signals
 from fmilin.version import __version__
 
@@ -136,6 +136,18 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content: a function called like the file."""
     return dumps_array(gather_models([linear]), writing)
+
+
+def dumps_delayed(linear: DelayedLinearModel, writing: Writing) -> bytes:
+    """Return a function file that closes the model between the delays with them; Octave has no such models."""
+    delays = ", ".join(f"{_number(seconds)}" for seconds in linear.delays.values())
+    last = [
+        f"sys = setDelayModel(sys, [{delays}]);  % its last inputs and outputs, in seconds",
+        "sys.UserData = points;",
+        f"offsets.u = offsets.u(1:{len(linear.inputs)});",
+        f"offsets.y = offsets.y(1:{len(linear.outputs)});",
+    ]
+    return dumps_array(gather_models([linear.core]), writing, last)
 
 
 def dumps_uncertain(u: Uncertain, writing: Writing) -> bytes:

@@ -9,6 +9,7 @@ import control
 import numpy as np
 import pytest
 
+import fmilin as fl
 from fmilin import LinearModel
 from fmilin.adapters import ModelInfo
 from fmilin.export.m_file import dumps_array, gather_models
@@ -48,6 +49,29 @@ def test_designs_agree_with_python_control(suffix: str, load: str, tmp_path: Pat
     assert np.allclose(found["observer"], observer, rtol=1e-9, atol=1e-12)
     expected = control.step_response(system, found["t"][:, 0])
     assert np.allclose(np.moveaxis(found["response"], 0, -1), expected.outputs, rtol=1e-9, atol=1e-11)
+
+
+def test_the_function_of_a_model_with_delays_hands_its_core_and_delays_to_matlab(tmp_path: Path) -> None:
+    A = [[-1.0, 2.0, 0.0], [-2.0, -1.0, 0.3], [0.1, 0.0, -0.4]]
+    plant = control.ss(A, [[1, 0], [0, 1], [1, 1]], [[1, 0, 2], [0, 1, 0]], [[0, 0.5], [0, 0]])
+    plain = fl.linearize(fl.connect({"plant": control.ss(plant, inputs=["u", "v"], outputs=["y", "z"])}, []))
+    late = plain.with_delays(inputs={"plant.u": 0.5}, outputs={"plant.z": 0.25})
+    late.save(tmp_path / "plant.m")
+    # Octave has no internal delays: what MATLAB's setDelayModel gets is closed by its definition
+    (tmp_path / "setDelayModel.m").write_text(
+        "function sys = setDelayModel(H, tau), sys.H = H; sys.tau = tau; end", encoding="utf-8"
+    )
+    script = """
+    [sys, offsets] = plant();
+    [A, B, C, D] = ssdata(sys.H); tau = sys.tau; counts = [numel(offsets.u), numel(offsets.y)];
+    s = 0.7i; P = D + C * ((s * eye(rows(A)) - A) \\ B); m = numel(tau); E = diag(exp(-s * tau));
+    u = 1:columns(P) - m; w = columns(P) - m + 1:columns(P); y = 1:rows(P) - m; z = rows(P) - m + 1:rows(P);
+    G = P(y, u) + P(y, w) * E * ((eye(m) - P(z, w) * E) \\ P(z, u));
+    """
+    results = run(script, tmp_path, "G", "tau", "counts")
+    assert np.allclose(results["G"], late.frequency_response(np.array([0.7]))[:, :, 0], rtol=1e-12, atol=1e-14)
+    assert results["tau"].ravel().tolist() == [0.5, 0.25]
+    assert results["counts"].ravel().tolist() == [len(late.inputs), len(late.outputs)]
 
 
 def test_the_function_file_keeps_every_bit_and_every_name(tmp_path: Path) -> None:

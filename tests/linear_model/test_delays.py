@@ -50,7 +50,7 @@ def test_code_without_delays_is_stopped_with_a_sentence(lag: fl.LinearModel) -> 
             use()
     with pytest.raises(fl.UsageError, match="so there is no matrix A of the whole"):
         late.zeros()
-    with pytest.raises(fl.UsageError, match="no file format of fmilin holds a linear model with delays"):
+    with pytest.raises(fl.UsageError, match="of a linear model with delays there is a function of MATLAB only"):
         late.save("late.mat")
     with pytest.raises(fl.UsageError, match="a delay is finite and not negative"):
         lag.with_delays(inputs={"lag.u": -1.0})

@@ -8,7 +8,7 @@ from fmilin.formats import Codec, Writing, register
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
-    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.model import DelayedLinearModel, LinearModel
     from fmilin.trimming.uncertainty import Uncertain
 
 
@@ -26,6 +26,22 @@ class LinearModelFunction(Codec["LinearModel"]):
         from fmilin.export.m_file import dumps
 
         return dumps(result, writing)
+
+
+@register
+class DelayedModelFunction(Codec["DelayedLinearModel"]):
+    holds = "delayed linear model"
+    suffix = ".m"
+    audience = "a function of MATLAB"
+    content = "returns `ss` with internal delays (`setDelayModel`), with names, units, point and offsets"
+    position = 10
+    description = "a program"
+    choices = ("name",)
+
+    def dumps(self, result: DelayedLinearModel, writing: Writing) -> bytes:
+        from fmilin.export.m_file import dumps_delayed
+
+        return dumps_delayed(result, writing)
 
 
 @register
