@@ -316,7 +316,7 @@ KEYWORD = re.compile(
 TOKEN = re.compile(
     r'\"\"\"(?:.|\n)*?\"\"\"|#.*|(?P<f>[rf]*)(?P<text>"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')'
 )  # documentation, comments, and texts
-XML_ATTRIBUTES = {"active", "link"}  # which messages of MJCF and URDF files name
+XML_ATTRIBUTES = {"active", "auto", "link", "rotation_format"}  # which messages of MJCF, URDF and SDF files name
 FIELD = re.compile(r"(?<!\{)\{(?!\{)[^{}]*\}")
 
 
