@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from fmilin.design.stability_ends import End, confirm_end
+from fmilin.design.stability_ends import End, confirm_end, confirm_gain_ends
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import DelayedLinearModel
 from fmilin.linear_model.stability import SAFETY_FACTOR
@@ -114,7 +114,7 @@ def compute_delayed_margins(form: DelayForm, errors: FloatArray | None = None) -
         )
     L: Complex = form.evaluate(np.asarray(1j * w, dtype=np.complex128))
     peak, disk_frequency = _find_peak(
-        lambda x: float(_measure_disk(_evaluate_at(form, x)[None])[0]), w, _measure_disk(L)
+        lambda x: float(_measure_disk(_evaluate_loop(form, x)[None])[0]), w, _measure_disk(L)
     )
     if not grid.late_gain:
         limit = float(_measure_disk(form.D11[None].astype(np.complex128))[0])
@@ -124,7 +124,7 @@ def compute_delayed_margins(form: DelayForm, errors: FloatArray | None = None) -
     single = L[:, 0, 0]
 
     def evaluate(frequency: float) -> complex:
-        return complex(_evaluate_at(form, frequency)[0, 0])
+        return complex(_evaluate_loop(form, frequency)[0, 0])
 
     crossovers = _find_roots(lambda x: abs(evaluate(x)) - 1.0, w, np.abs(single) - 1.0)
     angles = [(float(np.angle(evaluate(x))), x) for x in crossovers]
@@ -168,7 +168,7 @@ def delay_input(form: DelayForm, seconds: float) -> DelayForm:
     )
 
 
-def _evaluate_at(form: DelayForm, frequency: float) -> Complex:
+def _evaluate_loop(form: DelayForm, frequency: float) -> Complex:
     return np.asarray(form.evaluate(np.array([1j * frequency]))[0])
 
 
@@ -223,16 +223,7 @@ def _find_gains(
     if not late_gain:
         values.append((float(form.D11[0, 0]), math.inf))
     factors = [End(1.0 / value, x) for value, x in values if value > 0]
-    low = max((end for end in factors if end.value < 1), default=End(0.0, math.nan))
-    high = min((end for end in factors if end.value > 1), default=End(math.inf, math.nan))
-    ends, texts = [], []
-    for end, name in ((low, "lower"), (high, "upper")):
-        farthest = min(max(end.value, 1 / FARTHEST_GAIN), FARTHEST_GAIN)
-        gains = np.geomspace(1.0, farthest, TESTED_COUNT + 2)[1:-1]
-        confirmed, doubts = confirm_end(f"{name} gain", end, gains, lambda gain: _decide(form, gain))
-        ends.append(confirmed)
-        texts += doubts
-    return ends[0], ends[1], texts
+    return confirm_gain_ends(factors, TESTED_COUNT, FARTHEST_GAIN, lambda gain: _decide(form, gain))
 
 
 class _FrequencyGrid(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.delayed_margins import bound_closed_errors, compute_delayed_margins
-from fmilin.design.stability_ends import TEST_DISTANCES, End, confirm_end
+from fmilin.design.stability_ends import TEST_DISTANCES, End, confirm_end, confirm_gain_ends
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
@@ -227,17 +227,7 @@ def decide_for_factor(loop: StateSpace, factor: complex) -> bool | None:
 def _find_gains(loop: StateSpace, curve: SensitivityCurve) -> tuple[End, End, list[str]]:
     """Return both ends of the gains around 1 for which the closed loop is stable, and what contradicts them."""
     factors = [end for end in map(_compute_factor, curve.find_real_points()) if end is not None]
-    low = max((end for end in factors if end.value < 1), default=End(0.0, math.nan))
-    high = min((end for end in factors if end.value > 1), default=End(math.inf, math.nan))
-    doubts: list[str] = []
-    ends = []
-    for end, name in ((low, "lower"), (high, "upper")):
-        farthest = min(max(end.value, 1 / FARTHEST_GAIN), FARTHEST_GAIN)
-        gains = np.geomspace(1.0, farthest, TESTED_GAIN_COUNT + 2)[1:-1]
-        confirmed, texts = confirm_end(f"{name} gain", end, gains, lambda gain: decide_for_factor(loop, gain))
-        ends.append(confirmed)
-        doubts += texts
-    return ends[0], ends[1], doubts
+    return confirm_gain_ends(factors, TESTED_GAIN_COUNT, FARTHEST_GAIN, lambda gain: decide_for_factor(loop, gain))
 
 
 def _compute_factor(crossing: CurveCrossing) -> End | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from fmilin.signals import FloatArray
 
@@ -69,3 +71,24 @@ def _bisect(stable: float, unstable: float, decide: Callable[[float], bool | Non
         else:
             stable = middle
     return stable
+
+
+def confirm_gain_ends(
+    factors: Sequence[End], tested_count: int, farthest_gain: float, decide: Callable[[float], bool | None]
+) -> tuple[End, End, list[str]]:
+    """Return the ends of the gains around 1 among ``factors``, and what contradicts them at gains in between.
+
+    ``decide`` says whether the loop with a gain is stable, from its eigenvalues; ``tested_count`` gains are tried,
+    up to ``farthest_gain`` where an end is at infinity.
+    """
+    low = max((end for end in factors if end.value < 1), default=End(0.0, math.nan))
+    high = min((end for end in factors if end.value > 1), default=End(math.inf, math.nan))
+    doubts: list[str] = []
+    ends = []
+    for end, name in ((low, "lower"), (high, "upper")):
+        farthest = min(max(end.value, 1 / farthest_gain), farthest_gain)
+        gains = np.geomspace(1.0, farthest, tested_count + 2)[1:-1]
+        confirmed, texts = confirm_end(f"{name} gain", end, gains, decide)
+        ends.append(confirmed)
+        doubts += texts
+    return ends[0], ends[1], doubts

@@ -1,4 +1,7 @@
-"""The model near a point: rates and outputs at displacements along the manifold and of the inputs."""
+"""The model near a point: rates and outputs at displacements along the manifold and of the inputs.
+
+The file is longer than others because all measurements near a point share its evaluations, noise and failures.
+"""
 
 from __future__ import annotations
 
