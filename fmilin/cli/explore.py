@@ -56,7 +56,7 @@ class Opening:
 @take("opening", Opening)
 @model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
-@linearization_options()
+@linearization_options("explore")
 def command(model: str, opening: Opening, **request_options: Any) -> int:
     """Open a page on which sliders move the point and the parameters, and the linear model follows.
 

@@ -196,6 +196,19 @@ def linear_model(
     return linearize_as(model, point, request.how), point
 
 
+def _print_table(linear: LinearModel, point: OperatingPoint, runner: JobRunner) -> None:
+    from fmilin.linear_model.model import DelayedLinearModel
+
+    if isinstance(linear, DelayedLinearModel):
+        from fmilin.report.delays import show_delayed_model
+
+        runner.print_shown(show_delayed_model, linear)
+    else:
+        from fmilin.report.table import show_linear
+
+        runner.print_shown(show_linear, linear, adjusted=point.adjusted)
+
+
 def deliver(
     linear: LinearModel,
     point: OperatingPoint,
@@ -211,9 +224,7 @@ def deliver(
     if as_json:
         runner.results.write(dumps(linear, "results.json").decode("ascii"))
     elif not files:
-        from fmilin.report.table import show_linear
-
-        runner.print_shown(show_linear, linear, adjusted=point.adjusted)
+        _print_table(linear, point, runner)
     if files and not as_json:
         runner.say_remarks(linear.warnings)
         order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"

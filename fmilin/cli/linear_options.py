@@ -153,6 +153,16 @@ def decorate_with_rejections(name: str) -> Decorator:
     return decorate
 
 
+def decorate_with_delay_rejection(because: str) -> Decorator:
+    """Return a decorator by which a command without a linearization rejects delays with a reason."""
+
+    def decorate(command: Command) -> Command:
+        command.__dict__["reasons"] = explain_flags({"delays": because})
+        return command
+
+    return decorate
+
+
 def explain_rejections(function: str) -> dict[str, str]:
     """Return why options of a linearization have no meaning in a function, by option."""
     return explain_flags(WITHOUT_MEANING[function])

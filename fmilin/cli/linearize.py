@@ -18,6 +18,8 @@ from fmilin.loading.request import is_fmu
 from fmilin.options import Stepping
 from fmilin.options.groups import POINT
 
+DELAYS_OF_ONE = {"--delay": "Formulations are compared by eigenvalues of matrices, without delays."}
+
 
 @options_of_commands
 class Snapshots:
@@ -108,6 +110,10 @@ def command(
     descriptor = shows_equations and (as_json or any(require_codec(path, "linear model").is_complete for path in files))
     request = replace(request, how=replace(request.how, descriptor=descriptor))
     how = coupled.request(stepping, order)
+    if times:
+        linear_options.reject_options(linear_options.explain_rejections("linearize_along"), "--snapshots")
+    if formulation == "all":
+        linear_options.reject_options(DELAYS_OF_ONE, "--formulation all")
     _reject_options_without_meaning(cut, is_cosimulated=coupled.as_cosimulated, is_on_tangent=request.tangent_only)
     if times:
         linear_models.check_files(files, times)

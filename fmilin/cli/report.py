@@ -56,7 +56,7 @@ class ReportOptions:
 @model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
 @take("carrying", model_options.Carrying)
-@linearization_options()
+@linearization_options("report")
 def command(model: str, page: ReportOptions, comparison: VerificationOptions, **request_options: Any) -> int:
     """Write everything about a linear model, a family or a motion that repeats as one HTML file.
 

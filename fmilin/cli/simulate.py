@@ -14,6 +14,7 @@ from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, OPTIONS, command_option, new_file, options_of_commands, take
 from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.linear_options import decorate_with_delay_rejection
 from fmilin.cli.request import at_point, build_request
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, listed, require_codec, suffixes
@@ -72,6 +73,7 @@ def stabilization(run: Simulation) -> Stabilization:
     ],
 )
 @MODEL
+@decorate_with_delay_rejection("The integrators take models without delays. The linear model has exact time responses.")
 @take("run", Simulation)
 @model_options.model_options(model_options.DiscoveryOptions)
 @take("point", PointRequest, omit=("time", "guess"))

@@ -106,7 +106,7 @@ class Delivery:
 @take("point", PointRequest, omit=("saved",), apart=("guess",), readings={"guess": model_options.GUESSES})
 @take("trimming", model_options.Trimming)
 @model_options.TRIM_OPTIONS
-@linearization_options()
+@linearization_options("sweep")
 @take("delivery", Delivery)
 def command(model: str, points: Sweep, delivery: Delivery, **request_options: Any) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.

@@ -13,6 +13,7 @@ from fmilin.cli import model_options
 from fmilin.cli.command import Command
 from fmilin.cli.derive import FILES, MODEL, ValueReader, command_option, json_switch, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.linear_options import decorate_with_delay_rejection
 from fmilin.cli.options import NewFile
 from fmilin.cli.request import build_request, open_model
 from fmilin.errors import UsageError
@@ -45,6 +46,7 @@ class TrimOptions:
     examples=["fmilin trim four_bar.fmu -o point.json", "fmilin trim four_bar.fmu --fix phi=1.0 --free torque"],
 )
 @MODEL
+@decorate_with_delay_rejection("Equilibria do not depend on delays.")
 @model_options.TRIM_OPTIONS
 @model_options.model_options(model_options.DiscoveryOptions)
 @take("point", PointRequest, omit=("saved",), apart=("guess",), readings={"guess": model_options.GUESSES})

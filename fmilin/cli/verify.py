@@ -10,6 +10,7 @@ import click
 from fmilin.cli.command import Command
 from fmilin.cli.derive import MODEL, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.linear_options import decorate_with_delay_rejection
 from fmilin.cli.model_options import model_options
 from fmilin.cli.request import build_request, open_compared_model, verify_linear_model
 from fmilin.errors import NumericalError, join_first
@@ -30,6 +31,7 @@ class VerifyOptions:
 
 @click.command(cls=Command, examples=["fmilin verify four_bar.fmu plant.mat"])
 @MODEL
+@decorate_with_delay_rejection("The nonlinear model is integrated without delays. Verify the model without them.")
 @click.argument("linear", type=click.Path(path_type=Path))
 @model_options()
 @take("comparison", VerificationOptions)

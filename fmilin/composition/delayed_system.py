@@ -26,7 +26,7 @@ from fmilin.composition.system import ConnectedModel
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError, quote_first
 from fmilin.linear_model.delay_channels import name_ends
-from fmilin.model.capabilities import CutDelays, HasDelays
+from fmilin.model.capabilities import CutDelays, HasDelays, HasMembers
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.signals import FloatArray, Signal
 from fmilin.support.kinds import kinds_checked
@@ -42,7 +42,7 @@ class WireDelay:
     seconds: float
 
 
-class DelayedSystem(Model, HasDelays):
+class DelayedSystem(Model, HasDelays, HasMembers):
     """A connected system with delays, which ``fl.connect(..., delays={"plant.u": 0.02})`` returns.
 
     ``fl.trim``, ``fl.operating_point``, ``fl.linearize``, ``fl.loop_transfer``, ``fl.sensitivity`` and ``fl.opened``
@@ -100,6 +100,15 @@ class DelayedSystem(Model, HasDelays):
     def with_parameters(self, values: Mapping[str, float]) -> Self:
         """Return the same system with other parameters of its members, ``member.name``."""
         return type(self)(self.system.with_parameters(values), self.wire_delays)
+
+    def is_member_input(self, name: str) -> bool:
+        """Return whether a name denotes inputs of a member."""
+        return self.system.is_member_input(name)
+
+    @kinds_checked
+    def with_wire_delays(self, delays: Mapping[str, float]) -> DelayedSystem:
+        """Return the system with other or further ``delays``, in seconds, by the names of inputs of members."""
+        return delay_system(self.system, delays, self.wire_delays)
 
     def close(self) -> None:
         """Close the members."""

@@ -30,13 +30,13 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel, relative_error
 from fmilin.linear_model.sparse import change_fields
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import delay_wires, linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import CoordinateOptions, LoopOptions, OpenedOptions, takes_linearization
+from fmilin.options.functions import ClosedLoopOptions, LoopOptions, OpenedOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals
 
 
@@ -249,7 +249,7 @@ def sensitivity(
     opened: Sequence[str] = (),
     continuous: bool = False,
     linearization: Linearization | None = None,
-    **options: Unpack[CoordinateOptions],
+    **options: Unpack[ClosedLoopOptions],
 ) -> LinearModel:
     """Return S = 1/(1 - L), from what is added on a wire of the closed loop to what the wire then carries.
 
@@ -274,7 +274,7 @@ def complementary_sensitivity(
     opened: Sequence[str] = (),
     continuous: bool = False,
     linearization: Linearization | None = None,
-    **options: Unpack[CoordinateOptions],
+    **options: Unpack[ClosedLoopOptions],
 ) -> LinearModel:
     """Return T = 1 - S = -L/(1 - L): minus what comes back at a wire, in the closed loop, for what is added there.
 
@@ -304,6 +304,7 @@ def opened(
     are those of the system by default.
     """
     request = Request.of("opened", linearization, options)
+    system, request = _delay_system(system, request)
     model, point, names = _system(system, wires, point)
     cut = cut_wires(model, point, names)
     outside, _ = _split_delays(system, model, names, ())
@@ -319,6 +320,19 @@ def require_wires(system: Model, names: Sequence[str]) -> None:
             find_wire(system, name)
         else:
             _system(system, name, None)
+
+
+def _delay_system(system: Model, request: Request) -> tuple[Model, Request]:
+    """Return a system with the delays of a request on its wires, and the request without them."""
+    if not request.delays:
+        return system, request
+    system, others = delay_wires(system, request.delays)
+    for name in others:
+        raise UsageError(
+            f"'{name}' is not an input of a member of '{system.info.name}': delays of loops are on wires, which are "
+            "named by the inputs of members at which they end."
+        )
+    return system, replace(request, delays={})
 
 
 def _system(
@@ -350,6 +364,7 @@ def _linear(
     continuous: bool = False,
 ) -> tuple[str, LinearModel]:
     """Return the wires in words, and L there; ``closed``: to be closed again."""
+    system, request = _delay_system(system, request)
     model, point, names = _system(system, wires, point)
     uncut = model
     if isinstance(system, DelayedSystem) and not continuous:

@@ -26,6 +26,7 @@ from fmilin.composition.declaration import (
     parameters_by_member,
     qualify,
     require_rates_of_prescribed_motions,
+    resolve_delays,
     resolve_outputs,
     split,
     with_parameter_feeds,
@@ -41,10 +42,12 @@ from fmilin.model.capabilities import (
     HasDerivativeErrors,
     HasDirectionalDerivatives,
     HasGraph,
+    HasMembers,
     has_graph,
 )
 from fmilin.model.interface import Copy, Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ class ConnectedModel(
     HasDerivativeErrors,
     HasDirectionalDerivatives,
     HasGraph,
+    HasMembers,
 ):
     """A model made of members and connections, which :func:`fmilin.connect` and ``fl.load("system.ssp")`` return.
 
@@ -427,6 +431,18 @@ class ConnectedModel(
             with in_member(name):
                 members[name] = members[name].with_parameters(member_values)
         return self._replace_declaration(members=members)
+
+    def is_member_input(self, name: str) -> bool:
+        """Return whether a name denotes inputs of a member, as ``plant.u``."""
+        try:
+            return bool(resolve_delays(self.members, name))
+        except UnknownNameError:
+            return False
+
+    @implemented_in("fmilin.composition.delayed_system:delay_system")
+    def with_wire_delays(self, delays: Mapping[str, float]) -> Model:
+        """Return the system with delays in seconds of what reaches inputs of members, by their names."""
+        ...
 
     def _replace_declaration(self, **changes: Any) -> Self:
         return type(self)(replace(self.declaration, **changes), owner=False)

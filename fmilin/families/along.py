@@ -28,8 +28,8 @@ from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
-from fmilin.options import Linearization, LinearizationOptions
-from fmilin.options.functions import takes_linearization
+from fmilin.options import Linearization
+from fmilin.options.functions import FamilyOptions, takes_linearization
 
 WORTH_A_BATCH = 3  # points that are left: fewer are linearized one by one
 
@@ -41,7 +41,7 @@ def linearize_along(
     points: Iterable[OperatingPoint],
     *,
     linearization: Linearization | None = None,
-    **options: Unpack[LinearizationOptions],
+    **options: Unpack[FamilyOptions],
 ) -> LinearFamily:
     """Return one linear model per point of a path, over time or the number of the point, in coordinates without jumps.
 

@@ -21,8 +21,8 @@ from fmilin.linearization.request import Request
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
 from fmilin.model.locks import no_model
-from fmilin.options import Linearization, LinearizationOptions, Loading
-from fmilin.options.functions import takes_linearization
+from fmilin.options import Linearization, Loading
+from fmilin.options.functions import FamilyOptions, takes_linearization
 from fmilin.signals import RealArray
 from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.request import PointRequest, TrimRequest
@@ -173,7 +173,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     limits: Limits | None = None,
     progress: Callable[[int, int], None] | None = None,
     linearization: Linearization | None = None,
-    **options: Unpack[LinearizationOptions],
+    **options: Unpack[FamilyOptions],
 ) -> LinearFamily:
     """Return linear models at all points of a grid, or at points that are listed; some or all of them may fail.
 

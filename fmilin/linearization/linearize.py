@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Unpack
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import FmilinError, UsageError
+from fmilin.errors import FmilinError, UnknownNameError, UsageError
 from fmilin.linear_model.builder import find_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linear_model.delay_channels import add_shared_inputs
 from fmilin.linear_model.model import DelayedLinearModel, LinearModel
@@ -21,13 +22,21 @@ from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
-from fmilin.model.capabilities import HasDelays, model_at_input_limits
+from fmilin.model.capabilities import HasDelays, HasMembers, model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
 from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.functions import takes_linearization
 from fmilin.support.implemented_in import implemented_in
+
+DELAYED_DERIVATIVES = (
+    "Derivatives by parameters are not computed of models with delays. Leave parameters= or the delays out."
+)
+CONSTANT_PAST = (
+    "The point is not an equilibrium: delayed signals count as constant before it, which they are not where the motion "
+    "reaches them."
+)
 
 
 @one_at_a_time
@@ -90,12 +99,11 @@ def linearize(
 
 def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model that a request describes; see :func:`linearize`."""
+    if request.delays:
+        return linearize_with_dead_time(model, point, request)
     inputs, outputs = request.inputs, request.outputs
     if request.parameters and isinstance(model, HasDelays):
-        raise UsageError(
-            "Derivatives by parameters are not computed of systems with delays. Leave parameters= out, or linearize "
-            "the system without delays (system.system)."
-        )
+        raise UsageError(DELAYED_DERIVATIVES)
     if request.parameters:
         linear = linearize_as(model, point, replace(request, parameters=()))
         return add_parameter_derivatives(model, point, linear, request)
@@ -109,6 +117,47 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     model = model if outputs is None else with_outputs(model, outputs)
     linear, _ = linearize_by_method(model, point, request)
     return linear if chosen is None else with_inputs(linear, chosen)
+
+
+def linearize_with_dead_time(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
+    """Return the linear model with the delays of a request: on wires of a system, of inputs, and of outputs."""
+    if request.parameters:
+        raise UsageError(DELAYED_DERIVATIVES)
+    delayed, others = delay_wires(model, request.delays)
+    linear = linearize_as(delayed, point, replace(request, delays={}))
+    inputs: dict[str, float] = {}
+    outputs: dict[str, float] = {}
+    for name, seconds in others.items():
+        is_input, is_output = linear.inputs.has(name), linear.outputs.has(name)
+        if is_input and is_output:
+            raise UsageError(
+                f"'{name}' is an input and an output of the linear model: lin.with_delays(inputs={{...}}, "
+                "outputs={...}) says which of them has the delay."
+            )
+        if not is_input and not is_output:
+            names = (*linear.inputs.names, *linear.outputs.names)
+            raise UnknownNameError.among(name, names, "an input or output of the linear model, to be delayed")
+        (inputs if is_input else outputs)[name] = seconds
+    if not others:
+        return linear
+    late = linear.with_delays(inputs=inputs, outputs=outputs)
+    return late if not outputs else add_note_of_constant_past(late)
+
+
+def delay_wires(model: Model, delays: Mapping[str, float]) -> tuple[Model, dict[str, float]]:
+    """Return a model with those of the delays that are of inputs of its members, and the other delays."""
+    if not isinstance(model, HasMembers):
+        return model, dict(delays)
+    on_wires = {name: seconds for name, seconds in delays.items() if model.is_member_input(name)}
+    others = {name: seconds for name, seconds in delays.items() if name not in on_wires}
+    return (model.with_wire_delays(on_wires) if on_wires else model), others
+
+
+def add_note_of_constant_past(linear: DelayedLinearModel) -> DelayedLinearModel:
+    """Return a linear model of a point that moves with a warning about the past of its delayed signals."""
+    if linear.is_equilibrium is not False or any(warning.kind == "delays" for warning in linear.warnings):
+        return linear
+    return linear.with_fields(warnings=(*linear.warnings, Remark("delays", CONSTANT_PAST)))
 
 
 def linearize_between_delays(model: HasDelays, point: OperatingPoint, request: Request) -> DelayedLinearModel:
@@ -126,15 +175,11 @@ def linearize_between_delays(model: HasDelays, point: OperatingPoint, request: R
         outputs=[*chosen_outputs, *outputs[count_y:]],
     )
     core = linearize_as(cut.model, cut.point, between)
-    if core.is_equilibrium is False:
-        text = (
-            "The point is not an equilibrium: delayed signals count as constant before it, which they are not where "
-            "the motion reaches them."
-        )
-        core = replace(core, warnings=(*core.warnings, Remark("delays", text)))
     core, channels = add_shared_inputs(core, cut.channels, cut.shared_inputs)
     seconds = dict(zip(cut.channels, cut.seconds, strict=True))
-    linear = DelayedLinearModel.of_core(core, channels, [seconds[channel] for channel in channels])
+    linear = add_note_of_constant_past(
+        DelayedLinearModel.of_core(core, channels, [seconds[channel] for channel in channels])
+    )
     late = {name: seconds for name, seconds in cut.of_inputs.items() if linear.inputs.has(name)}
     return linear.with_delays(inputs=late) if late else linear
 

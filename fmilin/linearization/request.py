@@ -31,6 +31,7 @@ class Request(Linearization):
             values = getattr(self, name)
             if values is not None:
                 object.__setattr__(self, name, tuple(values))
+        object.__setattr__(self, "delays", dict(self.delays))
         if self.one_sided is None:
             return
         from fmilin.numerics.differences.differences import Differences

@@ -70,6 +70,19 @@ class HasDelays(Protocol, metaclass=_CapabilityType):
         """Return the model between the delays at a point."""
 
 
+@runtime_checkable
+class HasMembers(Protocol, metaclass=_CapabilityType):
+    """A model of members that are wired together: what reaches the inputs of members may be delayed."""
+
+    @abstractmethod
+    def is_member_input(self, name: str) -> bool:
+        """Return whether a name denotes inputs of a member, as ``plant.u``."""
+
+    @abstractmethod
+    def with_wire_delays(self, delays: Mapping[str, float]) -> Model:
+        """Return the model with delays in seconds of what reaches inputs of members, by their names."""
+
+
 def remove_delays(model: Model) -> Model:
     """Return a model with the same equilibria and constraints that has no delays."""
     return model.without_delays() if isinstance(model, HasDelays) else model

@@ -66,7 +66,23 @@ class TangentOptions(BoxOptions, total=False):
     stepping: Stepping | None
 
 
-class LoopOptions(CoordinateOptions, total=False):
+class FamilyOptions(PeriodicOptions, total=False):
+    """The options of families of linear models."""
+
+    stepping: Stepping | None
+    descriptor: bool
+    parameters: Sequence[str]
+    at_singularity: bool
+    formulation: str | Formulation | None
+
+
+class ClosedLoopOptions(CoordinateOptions, total=False):
+    """The options of sensitivities."""
+
+    delays: Mapping[str, float]
+
+
+class LoopOptions(ClosedLoopOptions, total=False):
     """The options of linear models of loops."""
 
     stepping: Stepping | None
@@ -104,6 +120,14 @@ _MEMBERS = "Members are linearized each in its own coordinates and signals."
 _ZERO_IN_EVERY = "Whether a channel is zero does not depend on this option."
 _ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
+_NO_DELAYS_IN_FAMILIES = (
+    "Families hold matrices, which models with delays do not have. Linearize one point with delays=, and compute its "
+    "eigenvalues for other delays by with_delay_values()."
+)
+_NO_DELAYS_ALONG = "Periodic motions are followed without delays, which would change them."
+_NO_DELAYS_OF_NUMBERS = "Derivatives by parameters and boxes of parameters are of models without delays."
+_DELAYS_CHANGE_NO_ZERO = "A channel that is zero without a delay is zero with it."
+
 _LOOP = {
     "inputs": _SIGNALS_ARE_WIRES,
     "outputs": _SIGNALS_ARE_WIRES,
@@ -122,6 +146,7 @@ _PERIODIC = {
     "formulation": _NO_FORMULATION_ALONG,
     "descriptor": _NO_MATRICES_OF_POINTS,
     "parameters": _ORBIT_MOVES,
+    "delays": _NO_DELAYS_ALONG,
 }
 _BOX = {
     "coordinates": _OWN_STATES,
@@ -130,6 +155,7 @@ _BOX = {
     "formulation": _OWN_STATES,
     "descriptor": "Linear models between those of the box have no equations as written.",
     "parameters": _BOX_NAMES_PARAMETERS,
+    "delays": _NO_DELAYS_OF_NUMBERS,
 }
 _OF_MEMBERS = {
     "independent": _MEMBERS,
@@ -141,6 +167,7 @@ _OF_MEMBERS = {
     "formulation": _NOT_LAGRANGE,
     "descriptor": _MEMBERS,
     "parameters": _MEMBERS,
+    "delays": "Members are linearized without delays: a co-simulation has those of its steps.",
 }
 _SAMPLED_LOOP = {
     "inputs": "The inputs are those of the system.",
@@ -150,6 +177,7 @@ _SAMPLED_LOOP = {
     "formulation": _NOT_LAGRANGE,
     "descriptor": "A sampled loop is a discrete model.",
     "parameters": "Derivatives by parameters are of continuous models.",
+    "delays": "A sampled loop takes delays of whole samples only, which are states of the regulator.",
 }
 _TANGENT = {
     "coordinates": "Coordinates on a tangent space that is found from numbers are states of the model.",
@@ -157,6 +185,7 @@ _TANGENT = {
     "formulation": "A formulation takes the constraints of the model, which are left out.",
     "descriptor": "A descriptor system has the constraints of the model, which are left out.",
     "parameters": "How directions of motion change with parameters does not follow from numbers at one point.",
+    "delays": "The linear model takes them: with_delays() of the result.",
 }
 _EXPLANATION = {
     "independent": _ZERO_IN_EVERY,
@@ -170,12 +199,13 @@ _EXPLANATION = {
     "keep_inaccurate": _ALWAYS,
     "hold_modes": _ALWAYS,
     "parameters": _ZERO_IN_EVERY,
+    "delays": _DELAYS_CHANGE_NO_ZERO,
 }
 
 WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
     "linearize": {},
-    "sweep": {},
-    "linearize_along": {},
+    "sweep": {"delays": _NO_DELAYS_IN_FAMILIES},
+    "linearize_along": {"delays": _NO_DELAYS_IN_FAMILIES},
     "linearize_periodic": _PERIODIC,
     "floquet_chart": {
         **_PERIODIC,
@@ -202,7 +232,12 @@ _WITHOUT_A_LINEAR_MODEL = "The eigenvalues are those of the equations as they ar
 _FROM_RATES = "Constraints are found from rates of the model, without a linear model."
 
 WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "audit": {"one_sided": "The second way of an audit takes derivatives on both sides of the point."},
+    "audit": {
+        "one_sided": "The second way of an audit takes derivatives on both sides of the point.",
+        "delays": "An audit compares matrices, which models with delays do not have.",
+    },
+    "explore": {"delays": "The page shows matrices, which models with delays do not have."},
+    "report": {"delays": "A report shows matrices, which models with delays do not have."},
     "spectrum": {
         "inputs": "Eigenvalues do not depend on the choice of inputs.",
         "outputs": "Eigenvalues do not depend on the choice of outputs.",
@@ -217,6 +252,7 @@ WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
                 "keep_inaccurate",
                 "hold_modes",
                 "parameters",
+                "delays",
             ),
             _WITHOUT_A_LINEAR_MODEL,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar
 from typing import TYPE_CHECKING, Literal
 
@@ -240,6 +240,16 @@ class Linearization:
                 "coordinates", "Derivatives by parameters are along states of the model.", resolved_by="independent"
             ),
         ),
+    )
+
+    delays: Mapping[str, float] = option(
+        default={},
+        help="Dead time in seconds before an input, behind an output, or on a wire of a system, which is named by the "
+        "input of a member at which it ends. The linear model is exact in the delays.",
+        group=LINEARIZATION,
+        kind="assignments",
+        flag="--delay",
+        metavar="NAME=SECONDS",
     )
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import control
 import numpy as np
@@ -10,7 +11,11 @@ import pytest
 from scipy.special import lambertw
 
 import fmilin as fl
+from fmilin.cli.main import main
+from fmilin.composition.delayed_system import DelayedSystem
 from fmilin.models import OdeModel
+from tests.composition.plants import oscillator, oscillator_fmu
+from tests.composition.ssp_files import component, connection, connector, ssp, system
 
 W = np.geomspace(0.02, 50.0, 40)
 
@@ -162,3 +167,56 @@ def test_a_sampled_member_takes_no_delays() -> None:
         fl.linearize(system)
     with pytest.raises(fl.UsageError, match=message):
         fl.loop_transfer(system, "plant.u")
+
+
+def test_linearize_delays_wires_inputs_and_outputs_by_name() -> None:
+    named = {"plant.u": 0.75, "law.e": 0.25}
+    system = make_loop(plant_u=0.75, law_e=0.25)
+    assert isinstance(system, DelayedSystem)
+    closed, loop = linearize(system), system.without_delays()
+    lin = fl.linearize(loop, delays=named)
+    assert isinstance(lin, fl.DelayedLinearModel)
+    assert lin.delays == closed.delays
+    assert np.abs(lin.eigenvalues(6) - closed.eigenvalues(6)).max() < 1e-13
+    L = fl.loop_transfer(loop, "plant.u", delays=named).frequency_response(W)[0, 0]
+    assert np.abs(L + 2 * np.exp(-1j * W) / (1 + 1j * W)).max() < 1e-14
+    S = fl.sensitivity(loop, "plant.u", delays=named).frequency_response(W)[0, 0]
+    assert np.abs(S - 1 / (1 - L)).max() < 1e-13
+    plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+    response = fl.linearize(plant, delays={"u": 0.5, "y": 0.25}).frequency_response(W)[0, 0]
+    assert np.abs(response - np.exp(-0.75j * W) / (1 + 1j * W)).max() < 1e-14
+    with pytest.raises(fl.UnknownNameError, match="'v' is not an input or output of the linear model, to be delayed"):
+        fl.linearize(plant, delays={"v": 0.5})
+    with pytest.raises(
+        fl.UsageError, match="'y' is not an input of a member of 'system': delays of loops are on wires"
+    ):
+        fl.loop_transfer(loop, "plant.u", delays={"y": 0.5})
+    with pytest.raises(fl.UsageError, match="Derivatives by parameters are not computed of models with delays"):
+        fl.linearize(loop, delays=named, parameters=["plant.k"])
+    moving = fl.operating_point(plant, {"x": 0.5})
+    warnings = fl.linearize(plant, moving, delays={"y": 0.5}).warnings
+    assert any("delayed signals count as constant before it" in warning.message for warning in warnings)
+
+
+def test_connections_of_ssp_files_and_inputs_of_fmus_have_delays(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    alone = fl.linearize(oscillator(), outputs=["px"]).frequency_response(W)[0, 0]
+    ends = [connector("F", "input"), connector("px", "output")]
+    elements = [component(name, "resources/osc.fmu", ends) for name in ("one", "two")]
+    wires = [connection("one.px", "two.F"), connection("F", "one.F"), connection("two.px", "px")]
+    file = oscillator_fmu()
+    path = ssp(tmp_path / "two.ssp", system("root", elements, wires, ends), {"resources/osc.fmu": file})
+    with fl.load(path) as model:
+        lin = fl.linearize(model, delays={"two.F": 0.25, "F": 0.5, "px": 0.125})
+    assert np.abs(lin.frequency_response(W)[0, 0] - np.exp(-0.875j * W) * alone**2).max() < 1e-9
+    with fl.load(file) as model:
+        late = fl.linearize(model, delays={"F": 0.5}, outputs=["px"])
+    assert np.abs(late.frequency_response(W)[0, 0] - np.exp(-0.5j * W) * alone).max() < 1e-9
+    program = tmp_path / "late.m"
+    assert main(["linearize", str(path), "--delay", "two.F=0.25", "-o", str(program)]) == 0
+    assert "setDelayModel(sys, [0.25])" in program.read_text(encoding="utf-8")
+    assert main(["linearize", str(file), "--delay", "F=0.5"]) == 0
+    assert "Delays       F by 0.5 s" in capfd.readouterr().out
+    assert main(["linearize", str(file), "--delay", "F=0.5", "--snapshots", "1,2"]) == 2
+    assert "--delay has no meaning with --snapshots" in capfd.readouterr().err

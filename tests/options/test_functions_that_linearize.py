@@ -33,14 +33,14 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 KEYWORD_CLASSES = {
     "linearize": "LinearizationOptions",
-    "sweep": "LinearizationOptions",
-    "linearize_along": "LinearizationOptions",
+    "sweep": "FamilyOptions",
+    "linearize_along": "FamilyOptions",
     "linearize_periodic": "PeriodicOptions",
     "floquet_chart": "CoordinateOptions",
     "linearize_on_tangent": "TangentOptions",
     "loop_transfer": "LoopOptions",
-    "sensitivity": "CoordinateOptions",
-    "complementary_sensitivity": "CoordinateOptions",
+    "sensitivity": "ClosedLoopOptions",
+    "complementary_sensitivity": "ClosedLoopOptions",
     "opened": "OpenedOptions",
     "sampled_loop": "CoordinateOptions",
     "cosimulated": "AccuracyOptions",
@@ -109,6 +109,7 @@ EXAMPLES: Mapping[str, Any] = {
     "keep_inaccurate": True,
     "hold_modes": True,
     "parameters": ["k"],
+    "delays": {"F": 0.1},
 }
 
 
