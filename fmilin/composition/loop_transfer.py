@@ -326,8 +326,8 @@ def _delay_system(system: Model, request: Request) -> tuple[Model, Request]:
     """Return a system with the delays of a request on its wires, and the request without them."""
     if not request.delays:
         return system, request
-    system, others = delay_wires(system, request.delays)
-    for name in others:
+    system, signal_delays = delay_wires(system, request.delays)
+    for name in signal_delays:
         raise UsageError(
             f"'{name}' is not an input of a member of '{system.info.name}': delays of loops are on wires, which are "
             "named by the inputs of members at which they end."

@@ -66,7 +66,7 @@ def linearize(
     Notes
     -----
     A second call with the same model object is several times faster, also at another point: that states are the rates
-    of others, that the motion keeps the constraints beside a point, and that all exact products agree with differences
+    of signal_delays, that the motion keeps the constraints beside a point, and that all exact products agree with differences
     is remembered. Rank, conditioning, consistency, H f and H f_u at the point, and one direction of products against a
     difference are checked at every call; where one leaves doubt, everything is. The matrices are the same to the last
     bit until compiled code takes the place of slower code, which changes their rounding: from then on, and of FMUs from
@@ -123,11 +123,11 @@ def linearize_with_dead_time(model: Model, point: OperatingPoint, request: Reque
     """Return the linear model with the delays of a request: on wires of a system, of inputs, and of outputs."""
     if request.parameters:
         raise UsageError(DELAYED_DERIVATIVES)
-    delayed, others = delay_wires(model, request.delays)
+    delayed, signal_delays = delay_wires(model, request.delays)
     linear = linearize_as(delayed, point, replace(request, delays={}))
     inputs: dict[str, float] = {}
     outputs: dict[str, float] = {}
-    for name, seconds in others.items():
+    for name, seconds in signal_delays.items():
         is_input, is_output = linear.inputs.has(name), linear.outputs.has(name)
         if is_input and is_output:
             raise UsageError(
@@ -138,7 +138,7 @@ def linearize_with_dead_time(model: Model, point: OperatingPoint, request: Reque
             names = (*linear.inputs.names, *linear.outputs.names)
             raise UnknownNameError.among(name, names, "an input or output of the linear model, to be delayed")
         (inputs if is_input else outputs)[name] = seconds
-    if not others:
+    if not signal_delays:
         return linear
     late = linear.with_delays(inputs=inputs, outputs=outputs)
     return late if not outputs else add_note_of_constant_past(late)
@@ -149,8 +149,8 @@ def delay_wires(model: Model, delays: Mapping[str, float]) -> tuple[Model, dict[
     if not isinstance(model, HasMembers):
         return model, dict(delays)
     on_wires = {name: seconds for name, seconds in delays.items() if model.is_member_input(name)}
-    others = {name: seconds for name, seconds in delays.items() if name not in on_wires}
-    return (model.with_wire_delays(on_wires) if on_wires else model), others
+    signal_delays = {name: seconds for name, seconds in delays.items() if name not in on_wires}
+    return (model.with_wire_delays(on_wires) if on_wires else model), signal_delays
 
 
 def add_note_of_constant_past(linear: DelayedLinearModel) -> DelayedLinearModel:
