@@ -66,7 +66,7 @@ def linearize(
     Notes
     -----
     A second call with the same model object is several times faster, also at another point: that states are the rates
-    of signal_delays, that the motion keeps the constraints beside a point, and that all exact products agree with differences
+    of others, that the motion keeps the constraints beside a point, and that all exact products agree with differences
     is remembered. Rank, conditioning, consistency, H f and H f_u at the point, and one direction of products against a
     difference are checked at every call; where one leaves doubt, everything is. The matrices are the same to the last
     bit until compiled code takes the place of slower code, which changes their rounding: from then on, and of FMUs from
