@@ -32,6 +32,7 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import (
     CutDelays,
+    HasDelays,
     HasDiscreteStates,
     HasEvents,
     read_discrete_states,
@@ -40,6 +41,7 @@ from fmilin.model.capabilities import (
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Passage, Stepped
+from fmilin.models.delayed_model import DelayedModel
 from fmilin.options import Linearization
 from fmilin.options.functions import (
     CoordinateOptions,
@@ -377,9 +379,14 @@ def cut_member(source: object) -> CutDelays | None:
     if isinstance(source, DelayedLinearModel):
         core = from_linear(source.core)
         return CutDelays(core, core.start, list(source.delays), list(source.delays.values()), {})
-    if not isinstance(source, DelayedSystem):
+    if not isinstance(source, HasDelays):
         return None
-    cut = source.cut_delays(source.start)
+    if isinstance(source, DelayedModel) and source.delays_follow_parameters:
+        raise UsageError(
+            f"Times of delays of '{source.info.name}' contain parameters: as a member of a system it takes numbers, "
+            "delay(x, 0.1)."
+        )
+    cut = source.cut_delays(source.start)  # type: ignore[attr-defined]
     own_inputs = dict.fromkeys((*cut.of_inputs, *cut.shared_inputs.values()))
     if own_inputs:
         raise UsageError(
@@ -397,7 +404,7 @@ def build_member(name: str, source: Any) -> Model:
         from fmilin.linearization.linearize import linearize
 
         return from_linear(linearize(source))  # type: ignore[arg-type]
-    if isinstance(source, DelayedSystem):
+    if isinstance(source, (DelayedSystem, DelayedModel)):
         source.evaluate(0.0, source.start.states, source.start.inputs)  # raises: connect(..., delays={}) keeps delays
     if isinstance(source, Model):
         return source

@@ -289,6 +289,10 @@ def _with_placeholders(text: str) -> tuple[str, list[str]]:
             source.append((token.lstrip("0") or "0") if token.isdigit() else token)
         elif kind == "name" and (token in FUNCTIONS or token in CONSTANTS):
             source.append(token)
+        elif token == "delay" and text[match.end() :].lstrip().startswith("("):
+            raise _expression_error(
+                text, position, "delay(x, T) stands in equations of OdeModel, DaeModel and LagrangeModel only"
+            )
         elif kind in ("name", "quoted", "derivative"):
             names.append(_unquote(token))
             source.append(f"_{len(names) - 1}")

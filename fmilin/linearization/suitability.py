@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linearization.request import Request
+from fmilin.model.capabilities import HasDelays
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 
@@ -19,6 +20,11 @@ def require_suitable_model(model: Model, request: Request) -> None:
 
     A sweep checks this before its first point: otherwise every point would fail for the same reason.
     """
+    if isinstance(model, HasDelays):
+        raise UsageError(
+            f"'{model.info.name}' has delays, and families hold matrices, which linear models with delays do not have. "
+            "Linearize single points (fl.linearize)."
+        )
     is_lifted = request.stepping is not None and request.stepping.lifted
     if request.formulation is not None:
         _require_equations_of_formulations(model)

@@ -2,6 +2,7 @@ from .dae.graph import DaeGraph as DaeGraph
 from .dae.model import DaeModel as DaeModel
 from .declaration import SymbolicConstraint as SymbolicConstraint
 from .declaration import der as der
+from .delayed_model import DelayedModel as DelayedModel
 from .function import FunctionModel as FunctionModel
 from .kane import KaneEquations as KaneEquations
 from .kane import KaneModel as KaneModel

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import sympy
 
@@ -31,6 +31,7 @@ from fmilin.models.declaration import (
     build_named_constraint,
     der,
 )
+from fmilin.models.delayed_equations import build_delayed_model, has_delay
 from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.symbolic import SymbolicModel, SystemEngine
 from fmilin.signals import rate_unit
@@ -73,6 +74,22 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
     labels : Labels
         The unit of a velocity follows from that of its coordinate.
     """
+
+    def __new__(
+        cls,
+        name: str = "",
+        coordinates: Mapping[Name, Name] | None = None,
+        mass_matrix: Matrix | Sequence[Sequence[Expr]] = (),
+        forces: Sequence[Expr] = (),
+        **options: Any,
+    ) -> Self:
+        """Return a model of this class, or a DelayedModel where forces or outputs contain ``delay(x, T)``."""
+        written = {"forces": forces, "outputs": options.get("outputs")}
+        if not any(map(has_delay, written.values())):
+            return super().__new__(cls)
+        fixed = {**options, "coordinates": coordinates, "mass_matrix": mass_matrix}
+        delayed: Any = build_delayed_model(name, written, fixed, lambda arguments: cls(name, **arguments))
+        return cast("Self", delayed)
 
     @containers_checked
     def __init__(

@@ -31,6 +31,7 @@ from fmilin.models.declaration import (
     differentiate_in_time,
     vanishes,
 )
+from fmilin.models.delayed_equations import build_delayed_model, has_delay
 from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.symbolic import SymbolicModel
 from fmilin.support.kinds import containers_checked, require_containers
@@ -39,6 +40,7 @@ from fmilin.tolerances import COEFFICIENT_ROUNDING_FACTOR, EPS, RANK
 if TYPE_CHECKING:
     from sympy import Matrix
 
+    from fmilin.model.interface import Model
     from fmilin.models.dae.model import DaeModel
 
 
@@ -46,7 +48,8 @@ class OdeModel(SymbolicModel):
     """x' = f(t, x, u, p), or E(t, x, u, p) x' = F(t, x, u, p), with constraints g(t, x, p) = 0.
 
     With algebraic variables, or with a mass matrix that is singular at the start, it is a
-    :class:`fmilin.models.DaeModel` of the same equations.
+    :class:`fmilin.models.DaeModel` of the same equations. With ``delay(x, T)`` in texts, T of numbers and parameters, it
+    is a :class:`fmilin.models.DelayedModel`.
 
     Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.constraints.expressions`;
     names are symbols or text. The symbol named ``time`` is time. Outputs and constraints may contain derivatives of
@@ -82,16 +85,25 @@ class OdeModel(SymbolicModel):
     """
 
     def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **options: Any) -> Self:
-        """Return a model of this class, or a DaeModel where there are algebraic variables.
+        """Return a model of this class, a DaeModel with algebraic variables, or a DelayedModel with delays.
 
         Type checkers are told of this class alone: of a method that may return another one, pyright takes the arguments
         to be unknown, and checks none of them.
         """
         require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **options})
+        written = {"equations": equations or {}, **{key: options.get(key) for key in ("outputs", "algebraic")}}
+        if any(map(has_delay, (*written.values(), options.get("mass_matrix")))):
+            return cast("Self", cls._build_with_delays(name, written, options))
         if not options.get("algebraic") and options.get("mass_matrix") is None:
             return super().__new__(cls)
         dae: Any = as_dae(name, equations or {}, options)
         return super().__new__(cls) if dae is None else cast("Self", dae)
+
+    @classmethod
+    def _build_with_delays(cls, name: str, written: Mapping[str, Any], options: Mapping[str, Any]) -> Model:
+        if has_delay(options.get("mass_matrix")):
+            raise UsageError(f"The mass matrix of '{name}' contains a delay: delays stand in equations and outputs.")
+        return build_delayed_model(name, written, options, lambda arguments: cls(name, **arguments))
 
     @containers_checked
     def __init__(

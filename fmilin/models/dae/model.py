@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import casadi as ca
 import numpy as np
@@ -22,6 +22,7 @@ from fmilin.models.dae.engine import DaeEngine
 from fmilin.models.dae.graph import DaeGraph
 from fmilin.models.dae.rows import REGULAR_POINT_ERROR
 from fmilin.models.dae.start import certify_start
+from fmilin.models.delayed_equations import build_delayed_model, has_delay
 from fmilin.models.engine import Quantity
 from fmilin.models.labels import Expr, Labels, Name
 from fmilin.models.native_model import NativeModel
@@ -79,6 +80,14 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
     """
 
     engine: DaeEngine
+
+    def __new__(cls, name: str = "", equations: Sequence[Expr] = (), **options: Any) -> Self:
+        """Return a model of this class, or a DelayedModel where texts contain ``delay(x, T)``."""
+        written = {"equations": equations, "outputs": options.get("outputs")}
+        if not any(map(has_delay, written.values())):
+            return super().__new__(cls)
+        delayed: Any = build_delayed_model(name, written, options, lambda arguments: cls(name, **arguments))
+        return cast("Self", delayed)
 
     @containers_checked
     def __init__(

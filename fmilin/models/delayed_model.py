@@ -1,0 +1,171 @@
+"""Native models with delays in their equations: linearized exactly, and trimmed without the delays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import NoReturn, Self
+
+import numpy as np
+
+from fmilin.constraints.declared import Constraint
+from fmilin.errors import UsageError, quote_first
+from fmilin.linear_model.delay_channels import name_ends
+from fmilin.manifold.operating_points import model_at
+from fmilin.model.capabilities import CutDelays, HasDelays
+from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.signals import FloatArray
+from fmilin.support.kinds import kinds_checked
+
+
+class DelayedModel(Model, HasDelays):
+    """A model with ``delay(x, T)`` in its equations, which ``OdeModel``, ``DaeModel`` and ``LagrangeModel`` return.
+
+    ``fl.trim``, ``fl.operating_point`` and ``fl.linearize`` take it; linear models of it have the delays exactly. Other
+    functions raise a UsageError: the derivatives depend on the past. ``without_delays()`` is the model in which
+    everything arrives at once, with the same equilibria.
+
+    >>> import fmilin as fl
+    >>> hayes = fl.models.OdeModel("Hayes", {"x": "-x - 2*delay(x, tau)"}, parameters={"tau": 1.0})
+    >>> lin = fl.linearize(hayes)
+    >>> lin.delays, [complex(value) for value in lin.eigenvalues(2).round(6)]
+    ({'x': 1.0}, [(-0.092484-1.997283j), (-0.092484+1.997283j)])
+    """
+
+    _made_by = "delay(x, T) in equations of fl.models.OdeModel, DaeModel and LagrangeModel makes one"
+
+    def __init__(
+        self,
+        undelayed: Model,
+        cut: Model,
+        channels: Sequence[str],
+        compute_seconds: Callable[[Mapping[str, float]], Sequence[float]],
+        *,
+        delays_follow_parameters: bool = False,
+    ) -> None:
+        """Take a model without delays and one with delayed signals as inputs.
+
+        Parameters
+        ----------
+        undelayed : Model
+            Its last outputs are the signals before the delays, by the names of :func:`name_ends`.
+        cut : Model
+            The same with the delayed signals as its last inputs.
+        channels : sequence of str
+            The names of the delayed signals.
+        compute_seconds : callable
+            Returns the delays in seconds for values of the parameters.
+        delays_follow_parameters : bool
+            Whether they depend on them.
+        """
+        self._undelayed, self._cut = undelayed, cut
+        self._channels, self._compute_seconds = tuple(channels), compute_seconds
+        self.delays_follow_parameters = delays_follow_parameters
+        count = len(undelayed.outputs) - len(channels)
+        self.info, self.states, self.inputs = undelayed.info, undelayed.states, undelayed.inputs
+        self.outputs = undelayed.outputs[:count]
+        self.constraints, self.start = undelayed.constraints, undelayed.start
+        self.parameters, self.moves_parameters = undelayed.parameters, undelayed.moves_parameters
+        self.independent, self.independent_by_default = undelayed.independent, undelayed.independent_by_default
+        added = [name_ends(name)[0] for name in channels]
+        if list(cut.inputs.names) != [*self.inputs.names, *added]:
+            raise UsageError(
+                f"A delayed signal of '{self.info.name}' ({quote_first(list(channels), 4)}) stands in an equation that "
+                "has to be differentiated, as constraints have: the rate of the delayed signal would be needed. Write "
+                "delays into equations of motion only."
+            )
+        self._seconds(self.start.parameters)
+
+    @property
+    def delays(self) -> Mapping[str, float]:
+        """The delays in seconds, by the delayed expressions."""
+        return dict(zip(self._channels, self._seconds(self.start.parameters), strict=True))
+
+    def _seconds(self, parameters: Mapping[str, float]) -> list[float]:
+        seconds = [float(value) for value in self._compute_seconds({**self._parameter_values(), **parameters})]
+        for name, value in zip(self._channels, seconds, strict=True):
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"The delay of '{name}' is {value:g} s: a delay is finite and not negative.")
+        return seconds
+
+    def _parameter_values(self) -> Mapping[str, float]:
+        return {name: float(value) for name, value in self.parameters.items()}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Those of the model without delays."""
+        return self._undelayed.notes
+
+    @property
+    def used_alone(self) -> tuple[object, ...]:
+        """The resources of both models."""
+        return (*self._undelayed.used_alone, *self._cut.used_alone)
+
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
+        """Raise UsageError: derivatives depend on the past, too."""
+        self._reject()
+
+    def _reject(self) -> NoReturn:
+        raise UsageError(
+            f"'{self.info.name}' has delays ({quote_first(list(self.delays), 4)}), and this is not made for delays: it "
+            "would ignore them. Linearize the model (fl.linearize) and use the linear model; model.without_delays() is "
+            "the same without delays."
+        )
+
+    @kinds_checked
+    def with_interface(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Self:
+        """Return the model with chosen inputs and outputs, as :meth:`fmilin.Model.with_interface`."""
+        behind, before = self._ends()
+        chosen_inputs = None if inputs is None else [*inputs, *behind]
+        chosen_outputs = [*(self.outputs.names if outputs is None else outputs), *before]
+        return self._replace_models(
+            self._undelayed.with_interface(inputs, chosen_outputs),
+            self._cut.with_interface(chosen_inputs, chosen_outputs),
+        )
+
+    def _replace_models(self, undelayed: Model, cut: Model) -> Self:
+        return type(self)(
+            undelayed,
+            cut,
+            self._channels,
+            self._compute_seconds,
+            delays_follow_parameters=self.delays_follow_parameters,
+        )
+
+    def _ends(self) -> tuple[list[str], list[str]]:
+        ends = [name_ends(name) for name in self._channels]
+        return [behind for behind, _ in ends], [before for _, before in ends]
+
+    @kinds_checked
+    def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
+        """Return the same model with these constraints declared instead of its own."""
+        return self._replace_models(
+            self._undelayed.with_constraints(constraints), self._cut.with_constraints(constraints)
+        )
+
+    @kinds_checked
+    def with_parameters(self, values: Mapping[str, float]) -> Self:
+        """Return the same model with other parameter values; delays follow the parameters in them."""
+        return self._replace_models(self._undelayed.with_parameters(values), self._cut.with_parameters(values))
+
+    def close(self) -> None:
+        """Close both models."""
+        self._undelayed.close()
+        self._cut.close()
+
+    def without_delays(self) -> Model:
+        """Return the model in which everything arrives at once."""
+        return self._undelayed.with_interface(None, self.outputs.names)
+
+    def cut_delays(self, point: OperatingPoint) -> CutDelays:
+        """Return the model with the delayed signals as inputs; they have the values that they would have at rest."""
+        undelayed = model_at(self._undelayed, point)
+        values = undelayed.evaluate(point.time, point.states, point.inputs).outputs[len(self.outputs) :]
+        return CutDelays(
+            model=self._cut,
+            point=replace(point, inputs=np.concatenate((point.inputs, values)), names=((), ())),
+            channels=self._channels,
+            seconds=self._seconds(point.parameters),
+            of_inputs={},
+        )
