@@ -32,7 +32,6 @@ from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import (
     CutDelays,
-    HasDelays,
     HasDiscreteStates,
     HasEvents,
     read_discrete_states,
@@ -379,14 +378,14 @@ def cut_member(source: object) -> CutDelays | None:
     if isinstance(source, DelayedLinearModel):
         core = from_linear(source.core)
         return CutDelays(core, core.start, list(source.delays), list(source.delays.values()), {})
-    if not isinstance(source, HasDelays):
+    if not isinstance(source, (DelayedModel, DelayedSystem)):
         return None
     if isinstance(source, DelayedModel) and source.delays_follow_parameters:
         raise UsageError(
             f"Times of delays of '{source.info.name}' contain parameters: as a member of a system it takes numbers, "
             "delay(x, 0.1)."
         )
-    cut = source.cut_delays(source.start)  # type: ignore[attr-defined]
+    cut = source.cut_delays(source.start)
     own_inputs = dict.fromkeys((*cut.of_inputs, *cut.shared_inputs.values()))
     if own_inputs:
         raise UsageError(

@@ -78,7 +78,8 @@ class DelayTable:
 
     def _read_arguments(self, text: str, start: int) -> tuple[list[str], int]:
         """Return the arguments of a call that begins behind its parenthesis, and where it ends."""
-        arguments, depth, first, quoted = [], 0, start, False
+        arguments: list[str] = []
+        depth, first, quoted = 0, start, False
         for position in range(start, len(text)):
             character = text[position]
             quoted ^= character == "`"

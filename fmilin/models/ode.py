@@ -48,8 +48,8 @@ class OdeModel(SymbolicModel):
     """x' = f(t, x, u, p), or E(t, x, u, p) x' = F(t, x, u, p), with constraints g(t, x, p) = 0.
 
     With algebraic variables, or with a mass matrix that is singular at the start, it is a
-    :class:`fmilin.models.DaeModel` of the same equations. With ``delay(x, T)`` in texts, T of numbers and parameters, it
-    is a :class:`fmilin.models.DelayedModel`.
+    :class:`fmilin.models.DaeModel` of the same equations. With ``delay(x, T)`` in texts, T of numbers and parameters,
+    it is a :class:`fmilin.models.DelayedModel`.
 
     Expressions are sympy expressions, numbers, or text in the grammar of :mod:`fmilin.constraints.expressions`;
     names are symbols or text. The symbol named ``time`` is time. Outputs and constraints may contain derivatives of
