@@ -16,8 +16,8 @@ from benchmarks.tables import show
 from fmilin.errors import FmilinError
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.process import HostProcess
-from fmilin.fmi.client.report import sandbox_report
 from fmilin.fmi.client.restrictions import Limits
+from fmilin.fmi.client.sandbox_report import sandbox_report
 from tests.attacks import Attacks, sandbox_holds
 from tests.fuzz.seeds import SEEDS
 from tests.fuzz.targets import TARGETS

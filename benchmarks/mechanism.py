@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.tables import show
 from fmilin.manifold.frame import kept_states
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.linear import Choice, LocalFormMatrices
+from fmilin.models.mechanism.local_form import Choice, LocalFormMatrices
 from fmilin.models.mechanism.recursions import coordinate_rates
 from fmilin.signals import FloatArray
 from tests.models.mechanism.recursion import articulated_body

@@ -22,10 +22,10 @@ import numpy as np
 
 from benchmarks.mechanism import BLOCK, kept, moving, quickest
 from benchmarks.tables import show
-from fmilin.codegen.c99 import generate
+from fmilin.codegen.c_source_export import generate
 from fmilin.codegen.compiler import Compiler, compile_library, library_suffix
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.linear import LocalFormMatrices
+from fmilin.models.mechanism.local_form import LocalFormMatrices
 from fmilin.signals import FloatArray
 
 POINTS = 10_000

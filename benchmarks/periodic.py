@@ -19,7 +19,7 @@ from fmilin.cli.main import main as main_of
 from fmilin.fmi.read import FmuModel
 from fmilin.models import OdeModel
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, Placement
-from fmilin.models.mechanism.elements import JointForce
+from fmilin.models.mechanism.mechanism_elements import JointForce
 from fmilin.periodic.floquet import mismatch
 from fmilin.periodic.fourier import derivative
 from fmilin.systems import slider_crank

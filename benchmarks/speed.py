@@ -31,7 +31,7 @@ from fmilin import design, systems
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import has_compiled_derivatives, read_tangents
 from fmilin.models.batch_graph import batch_graph, stack_points
-from fmilin.models.compiled_visits import CompiledEvaluations
+from fmilin.models.compiled_evaluations import CompiledEvaluations
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from tests.counts import TABLE, counts_of, works
 from tests.fmus.make import build

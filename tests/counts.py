@@ -22,7 +22,7 @@ from benchmarks.leg_robot import leg_robot
 from fmilin.adapters import NativeModel
 from fmilin.codegen.compiler import CompilationBudget
 from fmilin.models import KaneModel
-from fmilin.models.compiled_visits import CompiledEvaluations
+from fmilin.models.compiled_evaluations import CompiledEvaluations
 from fmilin.models.mechanism import Mechanism
 from fmilin.systems import double_wishbone, four_bar, furuta_pendulum, rolling_disk, slider_crank
 from tests.by_hand import FunctionModel, Parts

@@ -8,30 +8,30 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+from fmilin.model.model_files import read_constraints
 from scipy import sparse
 
 from fmilin.adapters import Foot, unknown_foot
 from fmilin.cli.linear_models import name_file
 from fmilin.cli.options import names
 from fmilin.cli.sweep import read_axes
-from fmilin.codegen.evaluator import Evaluator
-from fmilin.composition.declaration import qualify, split
+from fmilin.codegen.graph_evaluator import Evaluator
+from fmilin.composition.system_declaration import qualify, split
 from fmilin.constraints.expressions import parse
 from fmilin.errors import nearest_names
 from fmilin.export.for_people import short
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.read.stepped_model import base_period
 from fmilin.fmi.write import variables
-from fmilin.fmi.write.description import base_unit
-from fmilin.fmi.write.fmu import compute_token, to_identifier
+from fmilin.fmi.write.description_writer import base_unit
+from fmilin.fmi.write.symbolic_fmu import compute_token, to_identifier
 from fmilin.formats import listed
 from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.formulations.sparse.nearest import Around, eigenvalues_near
 from fmilin.manifold.invariants import STEP, derivative_along
-from fmilin.model.files import read_constraints
 from fmilin.models.contacts import parse_feet
-from fmilin.models.mechanism.sources import find_lines
-from fmilin.models.sparse.equations import Pattern
+from fmilin.models.mechanism.source_lines import find_lines
+from fmilin.models.sparse.numeric_equations import Pattern
 from fmilin.report.formulations import factor_structure
 from fmilin.report.numbers import rough, round_digits, value_with_unit
 from fmilin.signals import legal_name, original_name, rate_unit

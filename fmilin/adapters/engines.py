@@ -11,7 +11,7 @@ from fmilin.model.capabilities import (
 )
 from fmilin.model.interface import ExactSlopes, ModelInfo
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot_error
-from fmilin.models.engine import (
+from fmilin.models.native_engine import (
     AdjustableEngine,
     Engine,
     InterfaceChoice,

@@ -3,6 +3,6 @@
 from fmilin.codegen.compiler import cache_folder, cache_library, cached_library
 from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.model.ranges import TableRange
-from fmilin.models.dae.engine import DaeEngine
+from fmilin.models.dae.dae_engine import DaeEngine
 
 __all__ = ["DaeEngine", "ImplicitSystem", "TableRange", "cache_folder", "cache_library", "cached_library"]

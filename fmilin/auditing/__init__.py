@@ -5,7 +5,7 @@ Returns: `Audit`: for each quantity what is stated, what the second way gives, a
 Does not depend on: the command line.
 """
 
-from fmilin.auditing.procedure import audit
-from fmilin.auditing.result import Audit, AuditRow
+from fmilin.auditing.audit_procedure import audit
+from fmilin.auditing.audit_result import Audit, AuditRow
 
 __all__ = ["Audit", "AuditRow", "audit"]

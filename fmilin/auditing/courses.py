@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst
+from fmilin.auditing.audit_result import Audit, AuditRow, compare, keep_worst
 from fmilin.errors import ModelError
 from fmilin.model.stepping import Hybrid
 from fmilin.signals import FloatArray

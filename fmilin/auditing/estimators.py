@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.auditing.result import (
+from fmilin.auditing.audit_result import (
     Audit,
     AuditRow,
     compare,
@@ -30,7 +30,7 @@ from fmilin.tolerances import AUDIT_COVARIANCE_TOLERANCE, AUDIT_SAMPLE_TOLERANCE
 if TYPE_CHECKING:
     from fmilin.design.estimation.corrections import Filter, Measured
     from fmilin.design.estimation.estimator import Estimator
-    from fmilin.design.estimation.motion import ManifoldStepper
+    from fmilin.design.estimation.filter_motion import ManifoldStepper
     from fmilin.design.kalman import KalmanFilter
     from fmilin.linear_model.model import LinearModel
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.auditing.linear import audit_linear_model
-from fmilin.auditing.result import Audit, AuditRow, compare, keep_worst, select_worst
+from fmilin.auditing.audit_result import Audit, AuditRow, compare, keep_worst, select_worst
+from fmilin.auditing.linear_model_audit import audit_linear_model
 from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model

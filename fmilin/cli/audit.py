@@ -15,7 +15,7 @@ from fmilin.cli.request import CommandRequest, at_point, build_request, open_com
 from fmilin.errors import NumericalError, UsageError, join_first
 
 if TYPE_CHECKING:
-    from fmilin.auditing.result import Audit
+    from fmilin.auditing.audit_result import Audit
 
 
 @options_of_commands
@@ -65,13 +65,13 @@ def command(model: str, options: AuditOptions, **request_options: Any) -> int:
 
 def _audit_source(source: str, request: CommandRequest, runner: JobRunner, against: str | None) -> list[Audit]:
     """Return the audits of what a file holds, or of the point and the linear model of a model."""
-    from fmilin.auditing.files import audit_stored_spectra
-    from fmilin.auditing.procedure import audit
+    from fmilin.auditing.audit_procedure import audit
+    from fmilin.auditing.file_audit import audit_stored_spectra
     from fmilin.export.files import load_result
     from fmilin.export.periodic_record import load_any
     from fmilin.families.family import LinearFamily
     from fmilin.linearization.linearize import linearize_as
-    from fmilin.trimming.report import TrimmedPoint
+    from fmilin.trimming.trim_report import TrimmedPoint
 
     if (periodic := load_any(source)) is not None:
         refuse_points(source, request, against)
@@ -96,8 +96,8 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
 
 def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
     """Print the audit, and fail where a number disagrees."""
-    from fmilin.auditing.result import Audit
-    from fmilin.auditing.table import show_audit
+    from fmilin.auditing.audit_result import Audit
+    from fmilin.auditing.audit_table import show_audit
 
     last = audits[-1]
     rows = tuple(row for each in audits for row in each.rows)

@@ -12,7 +12,7 @@ from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.linear_options import FmuWriting
 from fmilin.cli.model_options import DEBUG, SOURCE_OPTIONS, Debugging, source_options
 from fmilin.errors import UsageError
-from fmilin.loading.request import is_fmu
+from fmilin.loading.source_kind import is_fmu
 from fmilin.options import SourceOptions
 
 

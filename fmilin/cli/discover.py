@@ -18,10 +18,10 @@ from fmilin.cli.request import at_point, build_request
 from fmilin.errors import UsageError
 from fmilin.options import Loading
 from fmilin.support.interrupts import stoppable
-from fmilin.trimming.request import PointRequest
+from fmilin.trimming.trim_request import PointRequest
 
 if TYPE_CHECKING:
-    from fmilin.discovery.result import Discovery
+    from fmilin.discovery.discovery_result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
 MAX_LINES, MAX_LINE_CHARACTERS = 60, 300  # of what is told on the way
@@ -85,7 +85,7 @@ def command(model: str, search: DiscoverOptions, loading: Loading, **request_opt
 
 def _discover(model: Model, point: OperatingPoint, *, excite: float) -> Discovery:
     """Return what is found; each find is on standard error at once, as the model may crash later; long lists end."""
-    from fmilin.discovery.procedure import discover
+    from fmilin.discovery.constraint_discovery import discover
 
     lines = 0
 

@@ -23,7 +23,7 @@ from fmilin.cli.streams import ResultStream
 from fmilin.errors import ModelCrashError, UsageError
 from fmilin.fmi.client.restrictions import apply_limits
 from fmilin.formats import is_named_as
-from fmilin.loading.request import is_fmu, is_system
+from fmilin.loading.source_kind import is_fmu, is_system
 
 if TYPE_CHECKING:
     from fmilin.explore.page import ExploredModel, PageChoice, Slider
@@ -144,7 +144,7 @@ def _read_parameters(request: CommandRequest) -> dict[str, float]:
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
     from fmilin.linearization.linearize import linearize_as
-    from fmilin.trimming.points import find_point
+    from fmilin.trimming.request_point import find_point
 
     moved = choice.values
     parameters = {name: value for name, value in moved.items() if name in model.parameters}

@@ -30,15 +30,15 @@ from fmilin.export.files import check_output, dumps
 from fmilin.formats import suffixes
 from fmilin.options import Orbit
 from fmilin.options.groups import MOTION, POINT
-from fmilin.trimming.request import PointRequest
+from fmilin.trimming.trim_request import PointRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fmilin.model.interface import Model, OperatingPoint
     from fmilin.periodic.chart import FloquetChart
-    from fmilin.periodic.model import PeriodicModel
     from fmilin.periodic.orbit import OrbitRequest, PeriodicOrbit
+    from fmilin.periodic.periodic_model import PeriodicModel
 
 MAX_POINTS = 512  # phases that are taken without being asked for
 FINE_EXPONENT_ERROR = 1e-8  # error of the exponents, times the period, at which no more phases are taken
@@ -139,9 +139,9 @@ def _compute_orbit(
     model: Model, request: CommandRequest, search: _OrbitSearch, points: int | None
 ) -> tuple[PeriodicOrbit, PeriodicModel]:
     """Return the orbit and the linear models along it, at as many phases as the multipliers need."""
-    from fmilin.periodic.linearize import linearize_orbit
+    from fmilin.periodic.periodic_linearization import linearize_orbit
     from fmilin.periodic.search import find_orbit
-    from fmilin.trimming.points import find_point
+    from fmilin.trimming.request_point import find_point
 
     closed = find_orbit(model, search.request(find_point(model, request.point.complete()), request.point.time))
     count = points or 64
@@ -159,7 +159,7 @@ def _compute_chart(
     model: Model, request: CommandRequest, search: _OrbitSearch, vary: dict[str, list[float]], points: int | None
 ) -> FloquetChart:
     from fmilin.periodic.chart import compute_chart
-    from fmilin.trimming.points import find_point
+    from fmilin.trimming.request_point import find_point
 
     start = find_point(model, request.point.complete())
     with progress_bar(model.info.name, 0.0, 1.0) as progress:

@@ -12,7 +12,7 @@ from fmilin.cli.derive import MODEL, OPTIONS, json_switch, options_of_commands, 
 from fmilin.cli.job_runner import JobRunner, work
 from fmilin.cli.model_options import SOURCE_OPTIONS, UNPACK_LIMIT, Running, source_options
 from fmilin.errors import UsageError
-from fmilin.loading.request import is_fmu, is_system
+from fmilin.loading.source_kind import is_fmu, is_system
 from fmilin.options import FmuOptions, SourceOptions
 
 

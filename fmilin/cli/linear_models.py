@@ -18,8 +18,8 @@ from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
 from fmilin.formats import is_named_as
 from fmilin.options import Linearization, Stepping, describe
-from fmilin.options.functions import WITHOUT_MEANING
-from fmilin.options.functions import given_options as given_keywords
+from fmilin.options.function_options import WITHOUT_MEANING
+from fmilin.options.function_options import given_options as given_keywords
 
 if TYPE_CHECKING:
     from fmilin.cli.request import CommandRequest
@@ -63,7 +63,7 @@ def linearize_cosimulation(
 def _deliver(
     cosimulation: Any, cosimulated: CosimulationRequest, files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    from fmilin.report.cosimulation import cosimulation_figure, show_cosimulation
+    from fmilin.report.cosimulation_report import cosimulation_figure, show_cosimulation
     from fmilin.report.figures import encode_picture
 
     runner.restore_directory()

@@ -27,7 +27,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, suffixes
 from fmilin.options import Linearization, OptionDescription, Stepping, describe
-from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
+from fmilin.options.function_options import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LOOPS
 from fmilin.support.dataclass import dataclass
 

@@ -14,7 +14,7 @@ from fmilin.cli.derive import MODEL, ValueReader, command_option, json_switch, n
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.request import build_request
 from fmilin.formats import listed, require_codec
-from fmilin.loading.request import is_fmu
+from fmilin.loading.source_kind import is_fmu
 from fmilin.options import Stepping
 from fmilin.options.groups import POINT
 

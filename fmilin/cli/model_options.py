@@ -24,7 +24,7 @@ from fmilin.errors import UsageError
 from fmilin.fmi.client.restrictions import DEFAULT_SECONDS, MAX_PROCESSES, Limits
 from fmilin.options import FmuOptions, Loading, SourceOptions
 from fmilin.options.groups import FMU_PROCESS, MODEL, POINT
-from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.trim_request import PointRequest, TrimRequest
 
 BYTES_PER_GIB = 2**30
 NO_CONSTRAINTS = "Treat all states as independent, as other tools do."

@@ -26,7 +26,7 @@ from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, at_point, build_request, open_compared_model, refuse_points
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, is_named_as, require_codec, suffixes
-from fmilin.loading.request import is_fmu, is_system
+from fmilin.loading.source_kind import is_fmu, is_system
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
     from fmilin.periodic.chart import FloquetChart
-    from fmilin.periodic.model import PeriodicModel
+    from fmilin.periodic.periodic_model import PeriodicModel
 
 CHANNELS = ("bode", "nyquist", "step")  # from inputs to outputs
 LINEAR = (
@@ -205,7 +205,7 @@ def _draw(source: str, drawing: Drawing, request: CommandRequest, runner: JobRun
 
 def _of_periodic(periodic: PeriodicModel | FloquetChart, source: str, drawing: Drawing) -> Figure:
     from fmilin.periodic.chart import FloquetChart
-    from fmilin.periodic.model import PeriodicModel
+    from fmilin.periodic.periodic_model import PeriodicModel
     from fmilin.report.periodic import floquet_mode_figure, multiplier_figure
 
     match periodic, drawing.kind:
@@ -259,7 +259,7 @@ def _of_linear(
 
 def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandRequest, against: Model | None) -> Figure:
     if drawing.kind in NONLINEAR and against is not None:
-        from fmilin.report.verification import validity_figure
+        from fmilin.report.verification_report import validity_figure
 
         return validity_figure(linear.verify(against, horizon=drawing.stop_time))
     if drawing.kind not in LINEAR:

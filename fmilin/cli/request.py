@@ -24,11 +24,11 @@ from fmilin.cli.model_options import (
 from fmilin.cli.translation import in_options
 from fmilin.errors import UsageError
 from fmilin.linearization.request import Request as LinearizationRequest
-from fmilin.loading.request import is_fmu
+from fmilin.loading.source_kind import is_fmu
 from fmilin.options import FmuOptions, Linearization, Loading, SourceOptions
 from fmilin.support.dataclass import dataclass
 from fmilin.support.interrupts import stoppable
-from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.trim_request import PointRequest, TrimRequest
 
 if TYPE_CHECKING:
     from fmilin.linear_model.model import LinearModel
@@ -157,7 +157,7 @@ def verify_linear_model(linear: LinearModel, model: Model, horizon: float | None
 
 def _with_discovered(model: Model) -> Model:
     """Return the model with the constraints that are found, and say which on standard error."""
-    from fmilin.discovery.procedure import discover
+    from fmilin.discovery.constraint_discovery import discover
 
     discovery = discover(model)
     for remark in discovery.warnings:
@@ -188,13 +188,13 @@ def at_point(request: CommandRequest, runner: JobRunner) -> tuple[Model, Operati
 
     Warnings about an equilibrium go to standard error.
     """
-    from fmilin.trimming.points import find_point
+    from fmilin.trimming.request_point import find_point
 
     request = complete_point(request)
     model = open_model(request, runner)
     point = find_point(model, request.point)
     if request.point.trim is not None:
-        from fmilin.trimming.report import TrimmedPoint
+        from fmilin.trimming.trim_report import TrimmedPoint
 
         for remark in point.report.remarks if isinstance(point, TrimmedPoint) else ():
             sys.stderr.write(f"{remark.heading}: {in_options(str(remark))}\n")

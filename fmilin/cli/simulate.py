@@ -20,7 +20,7 @@ from fmilin.errors import UsageError
 from fmilin.formats import Writing, listed, require_codec, suffixes
 from fmilin.options import Linearization, Simulation
 from fmilin.support.interrupts import stoppable
-from fmilin.trimming.request import PointRequest
+from fmilin.trimming.trim_request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.composition.linear_response import ResponseComparison
@@ -107,7 +107,7 @@ def command(model: str, run: Simulation, point: PointRequest, results: SimulateO
         if output is not None:
             runner.write_files({output: require_codec(output, "motion").dumps(trajectory, Writing())})
         if plot is not None:
-            from fmilin.report.trajectory import trajectory_figure
+            from fmilin.report.trajectory_report import trajectory_figure
 
             runner.draw(plot, trajectory_figure(trajectory, comparison, title=name), f"{name} over time")
         _print(trajectory, comparison, name, runner, quiet=bool(output or plot))
@@ -135,7 +135,7 @@ def _simulate(model: Model, point: OperatingPoint, run: Simulation, table: Input
 def _print(
     trajectory: Trajectory, comparison: ResponseComparison | None, name: str, runner: JobRunner, *, quiet: bool
 ) -> None:
-    from fmilin.report.trajectory import show_comparison, show_trajectory
+    from fmilin.report.trajectory_report import show_comparison, show_trajectory
 
     if quiet:
         runner.say_remarks(trajectory.remarks)

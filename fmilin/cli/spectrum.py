@@ -19,7 +19,7 @@ from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError, join_first
 from fmilin.formats import suffixes
 from fmilin.options import Linearization
-from fmilin.trimming.request import PointRequest
+from fmilin.trimming.trim_request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.cli.request import CommandRequest
@@ -84,7 +84,7 @@ def compare(request: CommandRequest, choices: FormulationChoices, runner: JobRun
 
 def _at(request: CommandRequest, runner: JobRunner) -> tuple[Model, OperatingPoint]:
     from fmilin.cli.request import at_point, complete_point, open_model
-    from fmilin.trimming.points import find_point
+    from fmilin.trimming.request_point import find_point
 
     if request.point.trim is None:
         return at_point(request, runner)
@@ -146,7 +146,7 @@ def command(
 
     def job(runner: JobRunner) -> None:
         from fmilin.formulations.sparse import Around, eigenvalues_near
-        from fmilin.loading.equations import locate_equations
+        from fmilin.loading.lagrange_equations import locate_equations
 
         near = Around(eigenvalues.around, eigenvalues.count)
         equations = locate_equations(model, point.settings)

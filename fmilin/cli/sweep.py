@@ -23,12 +23,12 @@ from fmilin.export.files import check_family_outputs, save_all
 from fmilin.formats import suffixes
 from fmilin.options import Sweep
 from fmilin.options.groups import PROCESSES
-from fmilin.trimming.request import PointRequest
+from fmilin.trimming.trim_request import PointRequest
 
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
-    from fmilin.families.plan import SweepPlan
     from fmilin.families.store import Store
+    from fmilin.families.sweep_plan import SweepPlan
 
 MAX_AXIS_POINTS = 10_000_000  # points of one axis
 
@@ -120,7 +120,7 @@ def command(model: str, points: Sweep, delivery: Delivery, **request_options: An
 
     def job(runner: JobRunner) -> None:
         from fmilin.families.grid import build_grid
-        from fmilin.families.plan import SweepPlan
+        from fmilin.families.sweep_plan import SweepPlan
 
         grid = build_grid(points.vary, zipped=points.zipped)
         wires = tuple(points.loop_at)

@@ -17,11 +17,11 @@ from fmilin.cli.linear_options import decorate_with_delay_rejection
 from fmilin.cli.options import NewFile
 from fmilin.cli.request import build_request, open_model
 from fmilin.errors import UsageError
-from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.trim_request import PointRequest, TrimRequest
 
 if TYPE_CHECKING:
     from fmilin.model.interface import Model
-    from fmilin.trimming.report import TrimmedPoint
+    from fmilin.trimming.trim_report import TrimmedPoint
 
 
 @options_of_commands
@@ -68,7 +68,7 @@ def command(
     request = build_request(model, point=replace(point, settings=settings, trim=problem), **request_options)
 
     def job(runner: JobRunner) -> None:
-        from fmilin.trimming.procedure import find_each
+        from fmilin.trimming.trim_procedure import find_each
 
         loaded = open_model(request, runner)
         problem, start = request.point.build_trim(
@@ -86,7 +86,7 @@ def _check_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) ->
         return []
     if len(guess) > 1:
         raise UsageError("-o saves one point: give one --guess, or leave -o out to see the results of several.")
-    from fmilin.model.files import check_point_file
+    from fmilin.model.model_files import check_point_file
     from fmilin.support.files import check_writable
 
     for path in paths:
@@ -98,7 +98,7 @@ def _check_files(paths: Sequence[Path], guess: Sequence[Mapping[str, float]]) ->
 def _deliver(
     model: Model, points: Sequence[TrimmedPoint], files: Sequence[Path], runner: JobRunner, *, as_json: bool
 ) -> None:
-    from fmilin.model.files import SavedPoint, dump_point
+    from fmilin.model.model_files import SavedPoint, dump_point
 
     runner.restore_directory()
     saved = [

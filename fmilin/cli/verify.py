@@ -59,7 +59,7 @@ def command(
 
 def _deliver(verification: Verification, plot: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Draw, print, and then complain: a wrong linear model is a failure, after everything about it has been said."""
-    from fmilin.report.verification import show_verification, verification_figure
+    from fmilin.report.verification_report import show_verification, verification_figure
 
     runner.restore_directory()
     if plot is not None:

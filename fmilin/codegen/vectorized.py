@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.codegen.compiler import Compiler, is_built, load_library
-from fmilin.codegen.elimination import Elimination, order_elimination
+from fmilin.codegen.elimination_order import Elimination, order_elimination
 from fmilin.codegen.implicit import (
     CONTRACTION_RATIO,
     ITERATIONS,

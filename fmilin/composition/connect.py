@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 
 from fmilin.composition.cosimulation import Cosimulation, LinearizedMember, Master
-from fmilin.composition.declaration import (
+from fmilin.composition.delayed_system import DelayedSystem, WireDelay, delay_system, expand_delays
+from fmilin.composition.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
+from fmilin.composition.master import base_step
+from fmilin.composition.system import ConnectedModel, SystemDeclaration
+from fmilin.composition.system_declaration import (
     NO_CHANGE,
     Connection,
     Feed,
@@ -21,10 +25,6 @@ from fmilin.composition.declaration import (
     resolve_links,
     resolve_outputs,
 )
-from fmilin.composition.delayed_system import DelayedSystem, WireDelay, delay_system, expand_delays
-from fmilin.composition.linear_member import SampledMember, at_rest, from_linear, linear_from_control, with_outputs
-from fmilin.composition.master import base_step
-from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linearization.linearize import linearize, linearize_as
@@ -42,7 +42,7 @@ from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Passage, Stepped
 from fmilin.models.delayed_model import DelayedModel
 from fmilin.options import Linearization
-from fmilin.options.functions import (
+from fmilin.options.function_options import (
     CoordinateOptions,
     given_options,
     reject_without_meaning,

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
-from fmilin.composition.declaration import qualify
 from fmilin.composition.linear_member import SampledMember
 from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep, one_period, output_name
 from fmilin.composition.system import ConnectedModel
+from fmilin.composition.system_declaration import qualify
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, build_matrices, name_point
@@ -31,7 +31,7 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import AccuracyOptions, takes_linearization
+from fmilin.options.function_options import AccuracyOptions, takes_linearization
 from fmilin.signals import Signal, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -81,7 +81,7 @@ class Cosimulation(TableRepr):
     # of members that are sampled less often than every step: every how many steps; the model is then that of the period
     periods: Mapping[str, int] = field(default_factory=dict)
 
-    @implemented_in("fmilin.report.cosimulation:show_cosimulation")
+    @implemented_in("fmilin.report.cosimulation_report:show_cosimulation")
     def _print_table(self, page: Sheet) -> None: ...
 
     @property

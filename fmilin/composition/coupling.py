@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fmilin.composition.declaration import in_member
-from fmilin.composition.loops import (
+from fmilin.composition.algebraic_loops import (
     Jacobians,
     LoopSolver,
     MemberSlopes,
@@ -19,6 +18,7 @@ from fmilin.composition.loops import (
     require_solvable,
 )
 from fmilin.composition.members import Indices, Members, MemberView, Planner, Settled, Visits, VisitStep, Wires
+from fmilin.composition.system_declaration import in_member
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.model.capabilities import compile_model, read_products
 from fmilin.signals import FloatArray

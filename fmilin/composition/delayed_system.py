@@ -13,7 +13,9 @@ from typing import NoReturn, Self
 
 import numpy as np
 
-from fmilin.composition.declaration import (
+from fmilin.composition.linear_member import HeldMember
+from fmilin.composition.system import ConnectedModel
+from fmilin.composition.system_declaration import (
     NO_CHANGE,
     Feed,
     SystemOutput,
@@ -21,8 +23,6 @@ from fmilin.composition.declaration import (
     qualify,
     resolve_delays,
 )
-from fmilin.composition.linear_member import HeldMember
-from fmilin.composition.system import ConnectedModel
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError, quote_first
 from fmilin.linear_model.delay_channels import name_ends

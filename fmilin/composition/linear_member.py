@@ -16,7 +16,7 @@ from fmilin.linear_model.model import LinearizationPoint, LinearModel
 from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, HasDiscreteStates
 from fmilin.model.interface import Evaluation, Model, ModelInfo, OperatingPoint
 from fmilin.model.stepping import Hybrid, Passage
-from fmilin.models.engine import Engine, Quantity
+from fmilin.models.native_engine import Engine, Quantity
 from fmilin.models.native_model import EngineModel
 from fmilin.signals import FloatArray, Signal, Signals, original_name, wrap_differences
 from fmilin.support.kinds import kinds_checked

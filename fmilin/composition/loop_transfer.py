@@ -11,8 +11,12 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from fmilin.composition.algebraic_loops import require_solvable
 from fmilin.composition.connect import approximate_loop, build_system, linearize_sampled_loop
-from fmilin.composition.declaration import (
+from fmilin.composition.delayed_system import DelayedSystem, WireDelay, require_continuous
+from fmilin.composition.linear_member import HeldMember, SampledMember
+from fmilin.composition.system import ConnectedModel, SystemDeclaration
+from fmilin.composition.system_declaration import (
     NO_CHANGE,
     Feed,
     SystemOutput,
@@ -22,10 +26,6 @@ from fmilin.composition.declaration import (
     qualify,
     split,
 )
-from fmilin.composition.delayed_system import DelayedSystem, WireDelay, require_continuous
-from fmilin.composition.linear_member import HeldMember, SampledMember
-from fmilin.composition.loops import require_solvable
-from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel, relative_error
@@ -36,7 +36,7 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import ClosedLoopOptions, LoopOptions, OpenedOptions, takes_linearization
+from fmilin.options.function_options import ClosedLoopOptions, LoopOptions, OpenedOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals
 
 

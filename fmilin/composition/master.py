@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import block_diag, expm
 
-from fmilin.composition.declaration import qualify
 from fmilin.composition.system import ConnectedModel
+from fmilin.composition.system_declaration import qualify
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from fmilin.composition.declaration import in_member
+from fmilin.composition.system_declaration import in_member
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray
 

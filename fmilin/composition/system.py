@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from fmilin.composition.algebraic_loops import compute_structure
 from fmilin.composition.coupling import CoupledMembers
-from fmilin.composition.declaration import (
+from fmilin.composition.linear_member import LinearMember
+from fmilin.composition.members import MemberView, Wires
+from fmilin.composition.system_declaration import (
     Affine,
     Feed,
     Prefixed,
@@ -31,9 +34,6 @@ from fmilin.composition.declaration import (
     split,
     with_parameter_feeds,
 )
-from fmilin.composition.linear_member import LinearMember
-from fmilin.composition.loops import compute_structure
-from fmilin.composition.members import MemberView, Wires
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import FmilinError, NumericalError, UnknownNameError, UsageError, quote_first
 from fmilin.model.capabilities import (
@@ -372,7 +372,7 @@ class ConnectedModel(
         """Return the equations of all members as one graph, algebraic loops among its linear unknowns."""
         if not self.has_graph():
             return None
-        from fmilin.composition.graph import Drawn, in_graph
+        from fmilin.composition.system_graph import Drawn, in_graph
 
         selected_outputs = np.column_stack((self._output_taps, self._changes))
         observed = dict(zip(self.constraints.observed, self._observed.tolist(), strict=True))

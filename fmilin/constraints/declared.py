@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.constraints.expression_functions import ExpressionFunctions
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
-from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.errors import ConstraintError, UnknownNameError
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass

@@ -12,7 +12,7 @@ from fmilin.constraints.expressions import Expression
 from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
-    from fmilin.codegen.evaluator import Evaluator
+    from fmilin.codegen.graph_evaluator import Evaluator
     from fmilin.constraints.in_graph import GraphFunctions
 
 Node = Any  # casadi.SX or casadi.MX

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from fmilin.codegen.evaluator import Backend, Evaluator
+from fmilin.codegen.graph_evaluator import Backend, Evaluator
 from fmilin.constraints.expressions import Expression
 
 if TYPE_CHECKING:
-    from fmilin.codegen.graph import Graph
+    from fmilin.codegen.expression_graph import Graph
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -60,7 +60,7 @@ class InGraph:
 
     def sympy(self, expression: Any, values: Mapping[Any, SX]) -> SX:
         """Return the node of a sympy expression."""
-        from fmilin.codegen.graph import Graph
+        from fmilin.codegen.expression_graph import Graph
 
         if self._graph is None or any(self._meanings.get(s, node) is not node for s, node in values.items()):
             self._graph, self._meanings = Graph(), {}

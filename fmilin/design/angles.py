@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
-from fmilin.manifold.angles import TURNS_OF_UNITS
+from fmilin.manifold.wrapping_angles import TURNS_OF_UNITS
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers, wrap_differences
 
 Wrapped = Sequence[str] | Mapping[str, float] | None

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fmilin.constraints.expression_functions import build_function, find_expression_turn
 from fmilin.constraints.expressions import Expression, parse
-from fmilin.constraints.functions import build_function, find_expression_turn
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model

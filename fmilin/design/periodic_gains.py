@@ -20,7 +20,7 @@ from fmilin.design.measurement import factor_covariance, measurement_covariance
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.periodic.fourier import Interpolant, derivative
-from fmilin.periodic.model import PeriodicModel
+from fmilin.periodic.periodic_model import PeriodicModel
 from fmilin.periodic.transition import factors
 from fmilin.signals import FloatArray, RealArrayLike, as_numbers
 from fmilin.support.implemented_in import implemented_in

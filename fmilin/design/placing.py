@@ -29,7 +29,7 @@ from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import BoxOptions, takes_linearization
+from fmilin.options.function_options import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import require_field_kinds

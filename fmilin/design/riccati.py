@@ -27,7 +27,7 @@ from scipy.linalg import solve_triangular
 
 from fmilin.design.hidden_modes import compute_equilibrating_scales
 from fmilin.errors import NumericalError
-from fmilin.reduction.modal import split_into_blocks
+from fmilin.reduction.modal_reduction import split_into_blocks
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, FILTER_COVARIANCE_TOLERANCE, MAX_COVARIANCE_ERROR
 

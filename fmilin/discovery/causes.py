@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 
 from fmilin.composition.connect import sampled_loop
-from fmilin.composition.declaration import NO_CHANGE, WireLink, qualify, split
 from fmilin.composition.linear_member import HeldMember, SampledMember
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
+from fmilin.composition.system_declaration import NO_CHANGE, WireLink, qualify, split
 from fmilin.discovery.channel import ExplainedChannel, clear_inaccurate_entries, find_reached_states, has_response
 from fmilin.errors import FmilinError, NumericalError, join_first
 from fmilin.linear_model.no_response import PUSH_SIZES
 from fmilin.model.capabilities import read_second_order_form
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.signals import FloatArray
 
 Answer = tuple[str, tuple[str, ...], str, bool]

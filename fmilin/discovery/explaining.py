@@ -16,7 +16,7 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import DerivativeOptions, takes_linearization
+from fmilin.options.function_options import DerivativeOptions, takes_linearization
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.constraints.expressions import name_in_expression
-from fmilin.discovery.library import Library, Term
+from fmilin.discovery.function_library import Library, Term
 from fmilin.signals import FloatArray
 
 SIMPLE_NUMBER_TOLERANCE = 1e-9  # relative difference at which a number is the simple one

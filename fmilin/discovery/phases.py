@@ -11,8 +11,8 @@ from math import cos, pi, sin
 
 import numpy as np
 
+from fmilin.discovery.function_library import LONGEST_FRACTION, Harmonic, Library, Term
 from fmilin.discovery.invariant import Invariant
-from fmilin.discovery.library import LONGEST_FRACTION, Harmonic, Library, Term
 from fmilin.discovery.sampler import NOISE_FACTOR, Sampler
 from fmilin.discovery.states import StateKinds
 from fmilin.signals import FloatArray

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from fmilin.discovery.function_library import Library
 from fmilin.discovery.invariant import Invariant
-from fmilin.discovery.library import Library
-from fmilin.discovery.null_space import MAX_TERMS, NullSpace, sparse_basis, svd
+from fmilin.discovery.sparse_null_space import MAX_TERMS, NullSpace, sparse_basis, svd
 from fmilin.signals import FloatArray
 
 DECAY_RATE_TOLERANCE = 1e-6  # real part of an eigenvalue, of the largest, that is a decay

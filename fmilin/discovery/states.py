@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from fmilin.discovery.null_space import null_space, sparse_basis
 from fmilin.discovery.sampler import NOISE_FACTOR, Sampler
+from fmilin.discovery.sparse_null_space import null_space, sparse_basis
 from fmilin.signals import FloatArray
 
 Mask: TypeAlias = NDArray[np.bool_]

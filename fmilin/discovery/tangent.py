@@ -22,7 +22,7 @@ from fmilin.manifold.operating_points import start_of
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import TangentOptions, takes_linearization
+from fmilin.options.function_options import TangentOptions, takes_linearization
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE, MAX_COORDINATE_CONDITION_NUMBER
 

@@ -15,14 +15,24 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fmilin.codegen import c_component as c99
-from fmilin.codegen.c_component import Precision
+from fmilin.codegen.c_component import (
+    ACCUMULATE,
+    CComponent,
+    Constant,
+    Memory,
+    Precision,
+    describe,
+    loop,
+    operations,
+    product,
+    runtime,
+)
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.export.files import save
 from fmilin.export.fmu_file import embed_linear_model
 from fmilin.export.linear_record import require_writable
-from fmilin.fmi.write.fmu import NAME, block_fmu
-from fmilin.fmi.write.linear import collect_values
+from fmilin.fmi.write.linear_model_fmu import collect_values
+from fmilin.fmi.write.symbolic_fmu import NAME, block_fmu
 from fmilin.formats import Writing, alternatives, is_named_as, require_codec
 from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
@@ -97,7 +107,7 @@ def save_law(
 
 def component(
     linear: LinearModel, writing: Writing, limits: OutputLimits | None = None, angles: MeasuredAngles | None = None
-) -> c99.CComponent:
+) -> CComponent:
     """Return the parts of the file; ``angles`` are the inputs of a sampled law that are taken modulo their turns."""
     if angles is None and linear.sample_time > 0 and not writing.deviation:
         angles = MeasuredAngles.around_point(linear.inputs, len(linear.A))
@@ -109,21 +119,21 @@ def component(
         for s, values, what in ((sampled.inputs, at.inputs, "input"), (sampled.outputs, at.outputs, "output"))
     )
     f0 = np.zeros(P) if zero else sampled.f0
-    states = [f"{c99.describe(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
+    states = [f"{describe(s)}, less {v:.6g}" for s, v in zip(sampled.states, sampled.y0, strict=True)]
     constants = [
-        c99.Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
-        c99.Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
-        c99.Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
-        c99.Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
-        c99.Constant("f0", f0, "the change of the states in a sample at the operating point"),
-        c99.Constant("u0", u0, "the inputs at the operating point"),
-        c99.Constant("g0", g0, "the outputs at the operating point"),
+        Constant("A", sampled.A, "A, by rows: of the states, for their next values"),
+        Constant("B", sampled.B, "B, by rows: of the inputs, for the next values of the states"),
+        Constant("C", sampled.C, "C, by rows: of the states, for the outputs"),
+        Constant("D", sampled.D, "D, by rows: of the inputs, for the outputs"),
+        Constant("f0", f0, "the change of the states in a sample at the operating point"),
+        Constant("u0", u0, "the inputs at the operating point"),
+        Constant("g0", g0, "the outputs at the operating point"),
     ]
     if limits is not None:
         constants += [
-            c99.Constant("lower", limits.lower, "the least outputs"),
-            c99.Constant("upper", limits.upper, "the largest outputs"),
-            c99.Constant(
+            Constant("lower", limits.lower, "the least outputs"),
+            Constant("upper", limits.upper, "the largest outputs"),
+            Constant(
                 "F", limits.back, "the reduction of the outputs by their limits, for the next values of the states"
             ),
         ]
@@ -131,14 +141,14 @@ def component(
     if angles is not None:
         of_states, of_inputs = "of the states, for the angles that it measures", "of the inputs, for these angles"
         constants += [
-            c99.Constant("turns", angles.turns, "of measured angles, which are taken modulo these"),
-            c99.Constant("expected", angles.offset, "these angles at the operating point, less their values there"),
-            c99.Constant("of_states", angles.of_states, f"by rows: {of_states}"),
-            c99.Constant("of_inputs", angles.of_inputs, f"by rows: {of_inputs}"),
+            Constant("turns", angles.turns, "of measured angles, which are taken modulo these"),
+            Constant("expected", angles.offset, "these angles at the operating point, less their values there"),
+            Constant("of_states", angles.of_states, f"by rows: {of_states}"),
+            Constant("of_inputs", angles.of_inputs, f"by rows: {of_inputs}"),
         ]
         matrices += [angles.of_states, angles.of_inputs]
     wrapped = "" if angles is None else describe_wrapped(sampled.inputs.select(angles.columns))
-    return c99.CComponent(
+    return CComponent(
         name=writing.name,
         about=[
             f"linear model of {linear.model.name or 'a model'} in {P} independent coordinates.",
@@ -147,26 +157,26 @@ def component(
             *([f"Measured angles are taken modulo a turn: {wrapped}."] if wrapped else []),
             *(str(remark) for remark in sampled.warnings),
         ],
-        inputs=[c99.describe(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
-        outputs=[c99.describe(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
-        memory=[c99.Memory("x", np.zeros(P), states)],
+        inputs=[describe(s, v) for s, v in zip(sampled.inputs, u0, strict=True)],
+        outputs=[describe(s, v) for s, v in zip(sampled.outputs, g0, strict=True)],
+        memory=[Memory("x", np.zeros(P), states)],
         constants=constants,
         step=_step(sampled, limits, angles),
-        operations=c99.operations(*matrices)
+        operations=operations(*matrices)
         + nu
         + (3 * ny if limits is not None else 0)
         + (0 if angles is None else 6 * len(angles.turns)),
         sample_time=sampled.sample_time,
         locals=nu + P + ny + (0 if angles is None else len(angles.turns)),
         precision=writing.precision,
-        functions=(c99.ACCUMULATE, *(() if angles is None else (wrap_function(writing.precision),))),
+        functions=(ACCUMULATE, *(() if angles is None else (wrap_function(writing.precision),))),
         headers=() if angles is None else ("math.h",),
     )
 
 
 def wrap_function(precision: Precision) -> str:
     """Return the C function that takes a difference of angles modulo ``turns``."""
-    text = c99.runtime("wrap.c")
+    text = runtime("wrap.c")
     return text if precision == "double" else text.replace("ceil(", "ceilf(")
 
 
@@ -203,22 +213,22 @@ def _step(linear: LinearModel, limits: OutputLimits | None, angles: MeasuredAngl
         if size
     )
     text += "\n" + ("" if P else "    (void)self;\n")
-    text += c99.loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
+    text += loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"
     text += _statements_of_angles(angles) if angles is not None else ""
-    text += c99.loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
-    text += c99.product("C", linear.C, "self->x", "out") + c99.product("D", linear.D, "du", "out")
+    text += loop(ny, "out[i] = @g0[i];") or "    (void)out;\n"
+    text += product("C", linear.C, "self->x", "out") + product("D", linear.D, "du", "out")
     text += limit_statements(ny, back_calculates=back_calculates) if limits is not None and ny else ""
-    text += c99.loop(P, "next[i] = @f0[i];")
-    text += c99.product("A", linear.A, "self->x", "next") + c99.product("B", linear.B, "du", "next")
-    text += c99.product("F", limits.back, "taken", "next") if limits is not None else ""
-    return text + c99.loop(P, "self->x[i] = next[i];")
+    text += loop(P, "next[i] = @f0[i];")
+    text += product("A", linear.A, "self->x", "next") + product("B", linear.B, "du", "next")
+    text += product("F", limits.back, "taken", "next") if limits is not None else ""
+    return text + loop(P, "self->x[i] = next[i];")
 
 
 def _statements_of_angles(angles: MeasuredAngles) -> str:
     """Return what takes the difference of each measured angle and its prediction into (-turn/2, turn/2]."""
-    text = c99.loop(len(angles.turns), "angles[i] = @expected[i];")
-    text += c99.product("of_states", angles.of_states, "self->x", "angles")
-    text += c99.product("of_inputs", angles.of_inputs, "du", "angles")
+    text = loop(len(angles.turns), "angles[i] = @expected[i];")
+    text += product("of_states", angles.of_states, "self->x", "angles")
+    text += product("of_inputs", angles.of_inputs, "du", "angles")
     for i, column in enumerate(angles.columns):
         text += f"    du[{column}] = angles[{i}] + @wrap(du[{column}] - angles[{i}], {i});\n"
     return text
@@ -288,7 +298,7 @@ def dumps_schedule_fmu(limited: LimitedSchedule, writing: Writing) -> bytes:
 
 def schedule_component(
     schedule: Schedule, name: str, limits: Mapping[str, tuple[float, float]], precision: Precision
-) -> c99.CComponent:
+) -> CComponent:
     """Return the parts of the file."""
     table, parts = schedule.table, schedule.parts
     P, k, m, n = len(schedule.states), len(schedule.drives), len(schedule.measured), len(schedule.over)
@@ -302,24 +312,24 @@ def schedule_component(
         "the prediction for the next step" if schedule.estimates else "the measurements of the last step"
     )
     memory = [
-        c99.Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
-        c99.Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which used the values at"]),
+        Memory("at", table.first, [f"{name}, the last inside the range" for name in schedule.over]),
+        Memory("outside", np.zeros(1), ["the steps outside the range or in a hole, which used the values at"]),
     ]
     if remembers:
-        memory += [c99.Memory("y", np.zeros(P), [f"{c99.describe(s)}: {memory_description}" for s in schedule.states])]
-        memory += [c99.Memory("begun", np.zeros(1), ["1 after the first step"])]
+        memory += [Memory("y", np.zeros(P), [f"{describe(s)}: {memory_description}" for s in schedule.states])]
+        memory += [Memory("begun", np.zeros(1), ["1 after the first step"])]
     if schedule.form == "velocity":
-        memory += [c99.Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
+        memory += [Memory("u", np.zeros(k), [f"{name}: at the last step" for name in schedule.drives])]
     sizes = [len(axis) for axis in table.axes]
     lengths = f"static const int @sizes[{n}] = {{{', '.join(map(str, sizes))}}};"
     constants = [
-        c99.Constant("axes", np.concatenate(table.axes), f"values of {', '.join(schedule.over)}"),
-        c99.Constant("good", table.good[order].astype(np.float64), "1 where the grid has a point, 0 in its holes"),
-        c99.Constant("rows", rows, f"of each point of the grid: {', '.join(n for n in offsets if offsets[n] < width)}"),
+        Constant("axes", np.concatenate(table.axes), f"values of {', '.join(schedule.over)}"),
+        Constant("good", table.good[order].astype(np.float64), "1 where the grid has a point, 0 in its holes"),
+        Constant("rows", rows, f"of each point of the grid: {', '.join(n for n in offsets if offsets[n] < width)}"),
     ]
     if bounds is not None:
-        constants += [c99.Constant("lower", bounds.lower, "the least outputs")]
-        constants += [c99.Constant("upper", bounds.upper, "the largest outputs")]
+        constants += [Constant("lower", bounds.lower, "the least outputs")]
+        constants += [Constant("upper", bounds.upper, "the largest outputs")]
     products = sum(2 * int(np.prod(s)) for name, s in parts.shapes.items() if len(s) == 2 and offsets[name] < width)
     counts = {"N": n, "CORNERS": 2**n, "WIDTH": width, "P": P, "K": k, "M": m}
     form = "estimate" if schedule.estimates else schedule.form
@@ -327,9 +337,9 @@ def schedule_component(
     turns = schedule.measured.turns
     wraps = bool(turns.any())
     if wraps:
-        constants.append(c99.Constant("turns", turns, "of what is measured, by which angles wrap; 0 for the rest"))
+        constants.append(Constant("turns", turns, "of what is measured, by which angles wrap; 0 for the rest"))
     wrapping = _WRAPPED[form == "estimate"] if wraps else ""
-    return c99.CComponent(
+    return CComponent(
         name=name,
         about=[
             f"gain schedule over {', '.join(schedule.over)}, linear between {int(table.good.sum())} points, for "
@@ -337,13 +347,13 @@ def schedule_component(
             "Outside the range, and in holes of the grid, it goes on with the nearest or the last values inside, and "
             "counts such steps in outside.",
         ],
-        inputs=[*schedule.over, *(c99.describe(s) for s in schedule.measured)],
-        outputs=[c99.describe(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
+        inputs=[*schedule.over, *(describe(s) for s in schedule.measured)],
+        outputs=[describe(schedule.family.inputs[schedule.family.inputs.index_of(d)]) for d in schedule.drives],
         memory=memory,
         constants=constants,
-        step=c99.runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting).replace("/* angles */\n", wrapping),
+        step=runtime(f"schedule_{form}.c").replace("/* limits */\n", limiting).replace("/* angles */\n", wrapping),
         functions=(
-            c99.ACCUMULATE, lengths, c99.runtime("schedule.c"), *((wrap_function(precision),) if wraps else ())
+            ACCUMULATE, lengths, runtime("schedule.c"), *((wrap_function(precision),) if wraps else ())
         ),
         headers=("math.h",) if wraps else (),
         sizes=counts | {f"AT_{name}": start for name, start in offsets.items()},

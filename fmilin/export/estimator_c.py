@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.codegen.c_component import CComponent, Memory, Precision, describe
 from fmilin.design.estimation.estimator import make_plan
 from fmilin.design.estimation.filter_code import NAMES, assemble, count_locals, count_operations
-from fmilin.fmi.write.fmu import NAME, block_fmu
+from fmilin.fmi.write.symbolic_fmu import NAME, block_fmu
 from fmilin.formats import Writing, require_codec
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.signals import Signal

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.descriptor import Descriptor
     from fmilin.linear_model.model import LinearModel
-    from fmilin.periodic.model import PeriodicModel
+    from fmilin.periodic.periodic_model import PeriodicModel
     from fmilin.trimming.uncertainty import Uncertain
 
     Result = LinearModel | LinearFamily | Descriptor | PeriodicModel | Uncertain

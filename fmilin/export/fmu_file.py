@@ -7,7 +7,7 @@ from pathlib import Path
 from fmilin.errors import ModelError
 from fmilin.export.archives import DAMAGED, read_member
 from fmilin.export.linear_record import require_writable
-from fmilin.fmi.write.linear import LinearFmu, linear_fmu
+from fmilin.fmi.write.linear_model_fmu import LinearFmu, linear_fmu
 from fmilin.formats import Writing, require_codec
 from fmilin.linear_model.model import LinearModel
 from fmilin.support.files import open_file

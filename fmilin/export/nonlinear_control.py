@@ -18,7 +18,7 @@ from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.facts import print_fact
-from fmilin.report.page import as_html, as_text
+from fmilin.report.report_page import as_html, as_text
 from fmilin.report.table import MAX_SIGNALS
 from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet

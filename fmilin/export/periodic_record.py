@@ -30,7 +30,7 @@ from fmilin.formats import suffixes
 from fmilin.model.interface import ModelInfo, OperatingPoint
 from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
-from fmilin.periodic.model import PeriodicModel
+from fmilin.periodic.periodic_model import PeriodicModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.support.files import read_file
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from fmilin.composition.declaration import Connection, split
 from fmilin.composition.linear_member import linear_from_control
+from fmilin.composition.system_declaration import Connection, split
 from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import read_description
 from fmilin.fmi.read.description import ModelDescription, Variable
-from fmilin.fmi.read.model import FmuModel
-from fmilin.fmi.write.description import BaseUnit, base_unit
-from fmilin.fmi.write.fmu import archive_bytes, build_fmu, to_identifier
-from fmilin.fmi.write.linear import LinearFmu, linear_fmu
+from fmilin.fmi.read.fmu_model import FmuModel
+from fmilin.fmi.write.description_writer import BaseUnit, base_unit
+from fmilin.fmi.write.linear_model_fmu import LinearFmu, linear_fmu
+from fmilin.fmi.write.symbolic_fmu import archive_bytes, build_fmu, to_identifier
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.support.files import write_atomically

@@ -18,18 +18,18 @@ from fmilin.families.rows import OutcomeBlock, Template
 from fmilin.linear_model.builder import find_inputs, with_inputs, with_parameters_as_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
-from fmilin.linearization.context import BatchResult
+from fmilin.linearization.linearization_context import BatchResult
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at
-from fmilin.manifold.points import batch_points
+from fmilin.manifold.point_arrays import batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
 from fmilin.options import Linearization
-from fmilin.options.functions import FamilyOptions, takes_linearization
+from fmilin.options.function_options import FamilyOptions, takes_linearization
 
 WORTH_A_BATCH = 3  # points that are left: fewer are linearized one by one
 

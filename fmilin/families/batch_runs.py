@@ -28,13 +28,13 @@ from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
 from fmilin.linear_model.builder import find_inputs
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
-from fmilin.linearization.context import BatchResult
+from fmilin.linearization.linearization_context import BatchResult
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.trim_request import TrimRequest
 
 
 @dataclass(frozen=True, eq=False)

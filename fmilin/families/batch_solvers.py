@@ -12,11 +12,11 @@ from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.grid import Grid
 from fmilin.linearization.reference import Reference
 from fmilin.manifold.many_points import FollowedFromStart
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.interface import Model, TangentBatch
 from fmilin.numerics.newton import BoolArray
 from fmilin.signals import FloatArray
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.trim_request import TrimRequest
 
 FIRST_BLOCK = 4
 """Points of the first block on a branch."""

@@ -24,7 +24,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.reference import Reference
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.evaluator import PointEvaluator

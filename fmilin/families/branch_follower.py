@@ -15,14 +15,14 @@ from fmilin.errors import FmilinError
 from fmilin.families.continuation import ContinuationPoint, can_continue, compute_volume, correct_by_chord
 from fmilin.families.folds import BranchAroundFold, Fold, FoldError, locate_fold
 from fmilin.families.open_models import OpenModels
-from fmilin.families.plan import SweepPlan
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linearization.linearize import linearize_next
 from fmilin.manifold.operating_points import model_at
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.trimming.algorithm import search
-from fmilin.trimming.points import find_point
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.request_point import find_point
+from fmilin.trimming.search_algorithm import search
+from fmilin.trimming.trim_request import TrimRequest
 
 MAX_HALVINGS = 6
 """Of the step from one point to the next."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
-from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.rows import PointOutcome
+from fmilin.families.sweep_plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.fmi.client.restrictions import Limits
 from fmilin.support.files import is_file, write_file
 

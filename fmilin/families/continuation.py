@@ -21,7 +21,7 @@ from fmilin.manifold.selection import Selection
 from fmilin.model.capabilities import read_sparse_equations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.trim_request import TrimRequest
 
 
 @dataclass(frozen=True)

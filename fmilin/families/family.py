@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.errors import NumericalError, UsageError
-from fmilin.families.derivatives import FamilyDerivative, gather_derivatives
+from fmilin.families.family_derivatives import FamilyDerivative, gather_derivatives
 from fmilin.families.grid import Grid, LeftOut, around, compute_interpolation_errors, entry_errors
 from fmilin.families.rows import Layout, Template
 from fmilin.families.tracking import FamilySpectra, ModeEvent, Tracks, judge_family, mode_events, track_eigenvalues
@@ -313,7 +313,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
             linear = replace(linear, derivatives=self.point_derivatives[number])
         descriptor = self.descriptors.get(number)
         if descriptor is None and self.described_by is not None:
-            from fmilin.formulations.descriptor import lazy_descriptor
+            from fmilin.formulations.descriptor_system import lazy_descriptor
 
             descriptor = lazy_descriptor(self.described_by, linear)
         return linear if descriptor is None else replace(linear, descriptor=descriptor)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from fmilin.errors import FmilinError, UnknownNameError
-from fmilin.families.plan import SweepPlan
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.loading.load import load_request
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped

@@ -15,8 +15,8 @@ from fmilin.families.rows import PointOutcome
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model
 from fmilin.options import Loading
-from fmilin.options.functions import given_options, reject_without_meaning
-from fmilin.trimming.request import PointRequest
+from fmilin.options.function_options import given_options, reject_without_meaning
+from fmilin.trimming.trim_request import PointRequest
 
 
 @dataclass(frozen=True)

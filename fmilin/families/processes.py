@@ -16,9 +16,9 @@ from types import TracebackType
 
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, UsageError
 from fmilin.families.continuation import ContinuationPoint
-from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.rows import PointOutcome, list_numbers
 from fmilin.families.solver import PointSolver
+from fmilin.families.sweep_plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.worker_process import MakersPipe, WorkerProcess, serve_standard_streams
 from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.support.stopped_processes import PATIENCE_SECONDS, StopWatch

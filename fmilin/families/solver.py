@@ -15,8 +15,8 @@ from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.family_builder import build_outcome
 from fmilin.families.folds import FoldError
 from fmilin.families.open_models import OpenModels
-from fmilin.families.plan import SweepPlan
 from fmilin.families.rows import PointOutcome, Template
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import add_parameter_derivatives

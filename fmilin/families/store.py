@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, UsageError
 from fmilin.families.family_builder import NOTHING, FamilyBuilder
-from fmilin.families.plan import SweepPlan
 from fmilin.families.rows import Layout, OutcomeBlock, PointOutcome, Template
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linear_model.arrays import LinearArrays
 from fmilin.model.interface import ModelInfo
 from fmilin.signals import FloatArray, Signal, Signals

@@ -14,18 +14,18 @@ from fmilin.families.continuation import ContinuationPoint
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, build_grid
-from fmilin.families.plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.families.solver import PointSolver
+from fmilin.families.sweep_plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.fmi.client.restrictions import Limits, apply_limits, current_restrictions
 from fmilin.linearization.request import Request
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model
 from fmilin.model.locks import no_model
 from fmilin.options import Linearization, Loading
-from fmilin.options.functions import FamilyOptions, takes_linearization
+from fmilin.options.function_options import FamilyOptions, takes_linearization
 from fmilin.signals import RealArray
 from fmilin.support.kinds import kinds_checked
-from fmilin.trimming.request import PointRequest, TrimRequest
+from fmilin.trimming.trim_request import PointRequest, TrimRequest
 
 
 class Here(SweepExecutor):

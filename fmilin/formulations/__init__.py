@@ -8,8 +8,8 @@ Does not depend on: FMUs.
 from fmilin.formulations.equilibrium import Equilibrium, equilibrium, penalized_equilibrium
 from fmilin.formulations.form import Basis, ConstrainedForm, ConstraintMotion, basis_of
 from fmilin.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
+from fmilin.formulations.formulation_procedure import spectra, spectrum, spectrum_of_form
 from fmilin.formulations.of_model import form_of
-from fmilin.formulations.procedure import spectra, spectrum, spectrum_of_form
 
 Motion = ConstraintMotion
 """The former name of :class:`ConstraintMotion`, for one more version."""

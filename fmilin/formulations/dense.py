@@ -8,13 +8,6 @@ from scipy import linalg
 
 from fmilin.diagnostics import Remark, swamping_penalty
 from fmilin.errors import NumericalError
-from fmilin.formulations.equations import (
-    MotionTerms,
-    compute_motion_terms,
-    follow_positions,
-    penalize_equations,
-    project_equations,
-)
 from fmilin.formulations.form import Basis, ConstrainedForm, combinations_of_rows
 from fmilin.formulations.formulation import (
     RCS,
@@ -25,6 +18,13 @@ from fmilin.formulations.formulation import (
     motion_vectors,
     require_tangent_mass,
     violations,
+)
+from fmilin.formulations.formulation_matrices import (
+    MotionTerms,
+    compute_motion_terms,
+    follow_positions,
+    penalize_equations,
+    project_equations,
 )
 from fmilin.formulations.pencil import Eigenpairs, Pencil, eigenpairs, label_modes, solution
 from fmilin.signals import FloatArray
@@ -93,7 +93,7 @@ def solve_redundant(form: ConstrainedForm, basis: Basis, options: RCS) -> tuple[
 
 
 def descriptor_pencil(form: ConstrainedForm, terms: MotionTerms, *, spurious: str = "infinite") -> Pencil:
-    """Return E, A and B of a dense form; see :mod:`fmilin.formulations.equations`."""
+    """Return E, A and B of a dense form; see :mod:`fmilin.formulations.formulation_matrices`."""
     n = form.n
     U = combinations_of_rows(form.Phi_q)
     Phi_q = U.T @ form.Phi_q
@@ -175,7 +175,7 @@ def solve_unconstrained(
 
 
 def penalize(form: ConstrainedForm, terms: MotionTerms, options: UCS) -> Pencil:
-    """Return E = diag(I, M_p), A and B of a dense form; see :mod:`fmilin.formulations.equations`."""
+    """Return E = diag(I, M_p), A and B of a dense form; see :mod:`fmilin.formulations.formulation_matrices`."""
     n = form.n
     Mp, Cp, Kp = penalize_equations(form, options)
     E = np.zeros((2 * n, 2 * n))

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
 from fmilin.formulations.dense import descriptor_pencil
-from fmilin.formulations.equations import MotionTerms, compute_motion_terms
 from fmilin.formulations.form import Basis, ConstrainedForm, basis_of, combinations_of_rows
+from fmilin.formulations.formulation_matrices import MotionTerms, compute_motion_terms
 from fmilin.formulations.of_model import form_of, second_order
 from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import model_at, operating_point
 from fmilin.model.capabilities import HasDescriptorForm
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
-from fmilin.models.dae.model import DaeModel
+from fmilin.models.dae.dae_model import DaeModel
 from fmilin.numerics.staircase import deflate, is_order_doubtful
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DESCRIPTOR_RESIDUAL_TOLERANCE, EQUILIBRIUM_RATE_TOLERANCE

@@ -23,7 +23,7 @@ from fmilin.formulations.form import find_rank
 from fmilin.formulations.formulation import UCS
 from fmilin.formulations.of_model import constraint_values, second_order
 from fmilin.manifold.operating_points import operating_point
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate

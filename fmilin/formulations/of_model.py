@@ -16,7 +16,7 @@ from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import not_on_manifold, require_on_manifold
 from fmilin.model.capabilities import HasSparseForm, read_constraint_residuals, read_second_order_form
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals

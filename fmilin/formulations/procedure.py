@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.diagnostics import Remark, off_equilibrium
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formulations.dense import solve_minimal, solve_redundant, solve_unconstrained
-from fmilin.formulations.descriptor import with_descriptor
+from fmilin.formulations.descriptor_system import with_descriptor
 from fmilin.formulations.equilibrium import penalized_equilibrium
 from fmilin.formulations.form import Basis, ConstrainedForm, basis_of, find_rank
 from fmilin.formulations.formulation import MCS, UCS, Formulation, ReducedSystem, Spectrum, formulation_named

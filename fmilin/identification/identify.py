@@ -13,7 +13,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
 from fmilin.errors import FmilinError, KinkError, ModelError, NumericalError, UsageError
-from fmilin.identification.derivatives import DirectionalDerivatives, ReadDerivatives
+from fmilin.identification.derivative_methods import DirectionalDerivatives, ReadDerivatives
 from fmilin.identification.displaced_states import DisplacedStates
 from fmilin.identification.experiments import Experiments
 from fmilin.identification.integrators import EXACT

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fmilin.errors import UsageError
 from fmilin.formats import Holds
 from fmilin.linear_model.modes import Complex, eigenvectors, find_overlapping_groups, on_subspace
-from fmilin.model.equations import DescriptorForm
+from fmilin.model.equation_forms import DescriptorForm
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.support.implemented_in import implemented_in

@@ -459,7 +459,7 @@ class Plots(Pictures[LinearModel]):
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.zeros:pole_zero_figure", subject=extract_result)
+    @implemented_in("fmilin.report.zeros_report:pole_zero_figure", subject=extract_result)
     def zeros(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
         """Return the pole-zero map: eigenvalues and transmission zeros, in z with the unit circle when sampled."""
         ...

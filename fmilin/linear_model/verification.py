@@ -98,7 +98,7 @@ class Verification(TableRepr):
     model: ModelInfo  #: of the nonlinear model
     remarks: tuple[Remark, ...] = ()  #: on the comparison
 
-    @implemented_in("fmilin.report.verification:show_verification")
+    @implemented_in("fmilin.report.verification_report:show_verification")
     def _print_table(self, page: Sheet) -> None: ...
 
     @property
@@ -111,12 +111,12 @@ class Verification(TableRepr):
         """The channels that are not."""
         return tuple(channel for channel in self.channels if not channel.passed)
 
-    @implemented_in("fmilin.report.verification:verification_text")
+    @implemented_in("fmilin.report.verification_report:verification_text")
     def table(self) -> str:
         """Return a table for a person, 80 columns wide."""
         ...
 
-    @implemented_in("fmilin.report.verification:save_verification")
+    @implemented_in("fmilin.report.verification_report:save_verification")
     def save_picture(self, path: str | Path) -> None:
         """Draw both responses of each channel, and how far it holds, into ``path``, .png or .svg; else UsageError."""
         ...

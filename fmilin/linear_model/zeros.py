@@ -51,7 +51,7 @@ class ZeroStructure(TableRepr):
     after so many samples) by the inputs; a row of zeros where no input ever moves the output."""
     _pencil: SystemPencil
 
-    @implemented_in("fmilin.report.zeros:show_zero_structure")
+    @implemented_in("fmilin.report.zeros_report:show_zero_structure")
     def _print_table(self, page: Sheet) -> None: ...
 
     @property

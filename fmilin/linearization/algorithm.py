@@ -36,15 +36,15 @@ from fmilin.linearization.batch_derivatives import differentiate_batch
 from fmilin.linearization.checks import CHECKS, LinearizationChecks, sort_checks
 from fmilin.linearization.checks.check import NOT_CHECKED, ResultCheck
 from fmilin.linearization.checks.coordinates import find_singular_points
-from fmilin.linearization.context import (
+from fmilin.linearization.evaluation import evaluate
+from fmilin.linearization.failure import explain_failure, find_failed_check
+from fmilin.linearization.linearization_context import (
     AssembledPoint,
     BatchResult,
     DifferentiatedPoint,
     LinearizedBatch,
     LinearizedPoint,
 )
-from fmilin.linearization.evaluation import evaluate
-from fmilin.linearization.failure import explain_failure, find_failed_check
 from fmilin.linearization.plan import accept_point, find_plan
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
@@ -55,12 +55,12 @@ from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.differentiation import change_coordinates, differentiate, differentiate_carefully
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
-from fmilin.manifold.motion import MotionBatch, find_motion, find_motions
+from fmilin.manifold.manifold_verification import recall_facts, remember_facts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch, batch_points
+from fmilin.manifold.point_arrays import PointBatch, batch_points
+from fmilin.manifold.point_motion import MotionBatch, find_motion, find_motions
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.verification import recall_facts, remember_facts
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.numerics.differences.differences import Differences

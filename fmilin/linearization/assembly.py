@@ -21,14 +21,14 @@ from fmilin.linear_model.arrays import LinearArrays, Mask
 from fmilin.linear_model.builder import build_from_arrays, name_point
 from fmilin.linear_model.model import Accuracy, EntryErrors, LinearizationMethod, LinearModel
 from fmilin.linear_model.sparse import change_fields
-from fmilin.linearization.context import AssembledPoint
+from fmilin.linearization.linearization_context import AssembledPoint
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
@@ -259,7 +259,7 @@ def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, 
     point, coordinates = nearby.point, nearby.frame.coordinates
     if coordinates.curvature(point.states, nearby.base_evaluation.derivatives).any():
         return linear
-    from fmilin.formulations.descriptor import with_descriptor, with_lazy_descriptor
+    from fmilin.formulations.descriptor_system import with_descriptor, with_lazy_descriptor
 
     describe = with_descriptor if request.descriptor else with_lazy_descriptor
     return describe(linear, model, point, coordinates.R)

@@ -23,7 +23,7 @@ from fmilin.manifold.differentiation import row_sizes
 from fmilin.manifold.frame import CoordinateChoice, choose_coordinates, constraint_manifold
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator
 from fmilin.model.interface import OperatingPoint, TangentBatch
 from fmilin.numerics.differences.richardson import Slopes

@@ -25,12 +25,12 @@ from fmilin.manifold.checks.context import (
 )
 from fmilin.manifold.comparison import DerivativeComparison, compare_derivatives
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.motion import MotionBatch
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
+from fmilin.manifold.point_motion import MotionBatch
 from fmilin.manifold.rank import explanation, is_rank_deficient
-from fmilin.model.equations import SecondOrderForm, SparseEquations
+from fmilin.model.equation_forms import SecondOrderForm, SparseEquations
 from fmilin.model.interface import Evaluation
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass

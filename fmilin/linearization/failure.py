@@ -31,7 +31,7 @@ def explain_failure(error: FmilinError, model: Model, point: OperatingPoint) -> 
     if singular := singularity_of(model, point):
         return NumericalError(singular)
     if isinstance(error, ConstraintError) and can_be_described(model):
-        from fmilin.formulations.descriptor import explain_lost_invariants
+        from fmilin.formulations.descriptor_system import explain_lost_invariants
 
         return explain_lost_invariants(error, model) or error
     return error

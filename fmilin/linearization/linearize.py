@@ -27,7 +27,7 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
 from fmilin.options import Linearization, LinearizationOptions
-from fmilin.options.functions import takes_linearization
+from fmilin.options.function_options import takes_linearization
 from fmilin.support.implemented_in import implemented_in
 
 DELAYED_DERIVATIVES = (

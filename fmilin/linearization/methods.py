@@ -20,11 +20,11 @@ from dataclasses import replace
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import check, linearize_point
-from fmilin.linearization.context import AssembledPoint, FormulatedPoint
+from fmilin.linearization.linearization_context import AssembledPoint, FormulatedPoint
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import require_options_of_steps
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import read_sparse_equations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
@@ -66,7 +66,7 @@ def compute_by_other_method(model: Model, point: OperatingPoint, request: Reques
 
 
 def _compute_by_formulation(model: Model, point: OperatingPoint, request: Request) -> AssembledPoint:
-    from fmilin.formulations.procedure import linearize_by_formulation
+    from fmilin.formulations.formulation_procedure import linearize_by_formulation
 
     linear = linearize_by_formulation(model, point, request)
     evaluator = PointEvaluator(model)

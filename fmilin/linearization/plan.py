@@ -16,7 +16,7 @@ from fmilin.errors import FmilinError
 from fmilin.linear_model.arrays import MATRICES
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import extract_model
-from fmilin.linearization.context import BatchResult, LinearizedBatch
+from fmilin.linearization.linearization_context import BatchResult, LinearizedBatch
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.repeated_point import RepeatedLinearization
 from fmilin.linearization.request import Request

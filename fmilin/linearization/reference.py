@@ -21,12 +21,12 @@ from fmilin.linear_model.no_response import path_to_an_output
 from fmilin.linearization.request import Request
 from fmilin.manifold.differenced_points import DifferencedTangents, ModelDifferencing
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.manifold_verification import VerifiedFacts, recall_facts
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.manifold.rank import choose_regular_columns, independent_rows, scaled
 from fmilin.manifold.selection import Selection, find_linear_states
+from fmilin.manifold.structural_zeros import Pattern, find_structural_zeros
 from fmilin.manifold.tangent_patterns import find_tangent_pattern
-from fmilin.manifold.verification import VerifiedFacts, recall_facts
-from fmilin.manifold.zeros import Pattern, find_structural_zeros
 from fmilin.model.capabilities import (
     HasBatchDerivatives,
     HasExactJacobian,

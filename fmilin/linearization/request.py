@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from fmilin.options import Linearization
-from fmilin.options.functions import merge_options
+from fmilin.options.function_options import merge_options
 from fmilin.support.dataclass import dataclass
 
 SEQUENCES = ("independent", "inputs", "outputs", "parameters")

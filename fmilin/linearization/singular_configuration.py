@@ -18,14 +18,14 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import GivenTangents, assemble_given
-from fmilin.linearization.context import EnlargedPoint
+from fmilin.linearization.linearization_context import EnlargedPoint
 from fmilin.linearization.request import Request
 from fmilin.manifold.coordinates import StateCoordinates
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.points import batch_points
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.manifold_verification import VerifiedFacts
+from fmilin.manifold.point_arrays import batch_points
 from fmilin.model.capabilities import read_second_order_form
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.decompositions import null_space

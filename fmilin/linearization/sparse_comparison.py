@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.comparison import SMALL_STEP, TRUNCATION_ERROR_FACTOR, random_direction
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.numerics.differences.differences import Differences
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray

@@ -16,7 +16,7 @@ from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.model.interface import Model
 from fmilin.model.memory import find_memory
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.numerics.differences.coloring import column_groups
 from fmilin.numerics.differences.differences import Differences
 from fmilin.numerics.sparse_rows import reduce_rows

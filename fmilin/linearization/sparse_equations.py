@@ -16,18 +16,18 @@ import numpy as np
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import GivenTangents, assemble_given
-from fmilin.linearization.context import SparseLinearizedPoint
 from fmilin.linearization.evaluation import evaluate
+from fmilin.linearization.linearization_context import SparseLinearizedPoint
 from fmilin.linearization.request import Request
 from fmilin.manifold.checks import FRAME_CHECKS
 from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.checks.context import ConstrainedPoint
 from fmilin.manifold.coordinates import StateCoordinates
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.points import batch_points
+from fmilin.manifold.manifold_verification import VerifiedFacts
+from fmilin.manifold.point_arrays import batch_points
 from fmilin.manifold.projection import not_on_manifold
-from fmilin.manifold.verification import VerifiedFacts
-from fmilin.model.equations import SparseEquations
+from fmilin.model.equation_forms import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -145,7 +145,7 @@ def _attach_descriptor(linear: LinearModel, model: Model, point: OperatingPoint,
     """Return the linear model with the descriptor system where one is requested, and the model is not too large."""
     if not request.descriptor or len(model.states) > MAX_DESCRIPTOR_STATES:
         return linear
-    from fmilin.formulations.descriptor import with_descriptor
+    from fmilin.formulations.descriptor_system import with_descriptor
 
     names = model.states.positions
     return with_descriptor(linear, model, point, np.eye(len(names))[[names[n] for n in linear.states.names]])

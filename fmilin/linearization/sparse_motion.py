@@ -1,4 +1,4 @@
-"""How a large point moves, from sparse derivatives: what :mod:`fmilin.manifold.motion` finds out from arrays.
+"""How a large point moves, from sparse derivatives: what :mod:`fmilin.manifold.point_motion` finds out from arrays.
 
 Models without constraints have no choice of coordinates: what is searched is whether the point is an equilibrium, and
 by how much A changes along its motion. A further on is the model's own there, not a difference of its rates. The
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.manifold.continued_motion import PARTS, SHORT_STEP, STEP
-from fmilin.manifold.motion import MotionBatch
+from fmilin.manifold.point_motion import MotionBatch
 from fmilin.manifold.rank import fixed_direction
 from fmilin.manifold.uniform import (
     COMPARISON_TIME,

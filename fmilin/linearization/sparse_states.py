@@ -28,21 +28,21 @@ from fmilin.linear_model.builder import name_point
 from fmilin.linear_model.model import Accuracy, LinearizationMethod
 from fmilin.linear_model.sparse import SparseLinearModel, find_relative_errors
 from fmilin.linear_model.sparse_matrices import SparseErrors, SparseMatrices
-from fmilin.linearization.context import SparseStatesPoint
 from fmilin.linearization.evaluation import evaluate
+from fmilin.linearization.linearization_context import SparseStatesPoint
 from fmilin.linearization.request import Request
 from fmilin.linearization.sparse_comparison import compare_sparsely
 from fmilin.linearization.sparse_differences import difference_sparsely, find_grouped_pattern
 from fmilin.linearization.sparse_motion import SparseMotion
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
-from fmilin.manifold.motion import MotionBatch
+from fmilin.manifold.manifold_verification import VerifiedFacts, recall_facts
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.verification import VerifiedFacts, recall_facts
+from fmilin.manifold.point_motion import MotionBatch
 from fmilin.model.capabilities import HasDerivativeErrors, HasDirectionalDerivatives, can_be_described
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.learned_structure import compute_sparse_derivatives
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.numerics.sparse_rows import reduce_rows
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR

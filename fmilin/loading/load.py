@@ -14,18 +14,18 @@ from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest
 from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.loading.python_objects import model_in_python, names_python
-from fmilin.loading.request import is_fmu, is_system
+from fmilin.loading.source_kind import is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.options import FmuOptions, Loading
 from fmilin.options.sources import Value
 from fmilin.support.files import path_exists
 from fmilin.support.kinds import kinds_checked
-from fmilin.trimming.request import PointRequest, require_variable
+from fmilin.trimming.trim_request import PointRequest, require_variable
 
 if TYPE_CHECKING:
-    from fmilin.fmi.read.model import FmuModel
-    from fmilin.model.files import ConstraintsFile
+    from fmilin.fmi.read.fmu_model import FmuModel
+    from fmilin.model.model_files import ConstraintsFile
 
 logger = logging.getLogger("fmilin.loading")
 
@@ -180,7 +180,7 @@ def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
 
 
 def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
-    from fmilin.fmi.read.model import FmuModel
+    from fmilin.fmi.read.fmu_model import FmuModel
 
     fmu = FmuFile(path, request.fmu)
     description = fmu.description
@@ -237,7 +237,7 @@ def _describe_omitted_constraints(fmu: FmuFile) -> list[str]:
 
 def find_constraints(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
     """Return the constraints beside an FMU (STEM.fmilin.toml), else inside (extra/org.fmilin), and where they were."""
-    from fmilin.model.files import read_constraints
+    from fmilin.model.model_files import read_constraints
 
     neighbour = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
     path = fmu.absolute.with_name(neighbour.name)
@@ -259,7 +259,7 @@ def _read_declared(request: Loading, is_name: Callable[[str], bool]) -> list[Con
 
 
 def _read(path: str | Path) -> ConstraintsFile:
-    from fmilin.model.files import read_constraints
+    from fmilin.model.model_files import read_constraints
 
     return read_constraints(Path(path).absolute(), str(path))
 
@@ -292,8 +292,8 @@ def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
 
 
 def _from_mechanism_file(path: Path, request: Loading, at: PointRequest) -> Model:
-    from fmilin.models.mechanism.model import read_mechanism
-    from fmilin.models.mechanism.motions import build_model
+    from fmilin.models.mechanism.mechanism_model import read_mechanism
+    from fmilin.models.mechanism.prescribed_motions import build_model
 
     floating = bool(request.options.get("floating_base", False))
     fixed = request.options.get("fix_joint", ())

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.differentiation import MoreCareful, SuspiciousColumns, row_sizes
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.noisy_comparison import confirm_within_noise
 from fmilin.manifold.rank import fixed_direction
-from fmilin.manifold.verification import VerifiedFacts
 from fmilin.numerics.differences.differences import Differences, Slopes
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.manifold.derivatives import TangentDerivatives
-from fmilin.manifold.equations import VectorizedEquations
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.manifold_equations import VectorizedEquations
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.manifold.rank import independent_rows
 from fmilin.model.capabilities import has_graph, read_event_indicators
 from fmilin.model.evaluator import POINTS_AT_ONCE, PointEvaluator

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.constraints.functions import ExpressionFunctions
+from fmilin.constraints.expression_functions import ExpressionFunctions
 from fmilin.errors import NumericalError
 from fmilin.manifold.rank import singular_values
 from fmilin.signals import FloatArray

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.manifold.point_by_point import EvaluationWithDerivatives, compute_tangents
-from fmilin.manifold.points import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, TangentBatch
 from fmilin.numerics.differences.directional import choose_direction

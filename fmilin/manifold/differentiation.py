@@ -13,7 +13,7 @@ from fmilin.manifold.derivatives import Source, TangentDerivatives
 from fmilin.manifold.frame import with_selection
 from fmilin.manifold.neighbourhood import Neighbourhood, Observations
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.zeros import find_structural_zeros
+from fmilin.manifold.structural_zeros import find_structural_zeros
 from fmilin.model.capabilities import HasDerivativeErrors
 from fmilin.model.interface import ExactSlopes
 from fmilin.numerics.differences.differences import Differences, Slopes

@@ -17,7 +17,7 @@ from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.differenced_points import ModelDifferencing
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.many_points import constraints_at
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.capabilities import has_compiled_derivatives, reach_manifold
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, TangentBatch

@@ -12,6 +12,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.nonlinear import has_expressions, select_expressions
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.projection import distances, require_on_manifold
@@ -25,7 +26,6 @@ from fmilin.manifold.selection import (
     find_linear_states,
     selected,
 )
-from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.manifold.angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.tangent_patterns import TangentPattern, find_tangent_pattern
+from fmilin.manifold.wrapping_angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint

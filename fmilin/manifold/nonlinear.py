@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.constraints.expression_functions import ExpressionFunctions, find_expression_turn
 from fmilin.constraints.expressions import Expression, ExpressionError, name_in_expression, parse
-from fmilin.constraints.functions import ExpressionFunctions, find_expression_turn
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import NonlinearCoordinates, conditioning
 from fmilin.manifold.selection import Manifold, Selection, select_partition

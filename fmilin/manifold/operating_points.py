@@ -18,7 +18,7 @@ from fmilin.manifold.projection import followed
 from fmilin.manifold.rank import singular_values
 from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.capabilities import HasGivenStates, read_discrete_states, read_sparse_equations, remove_delays
-from fmilin.model.equations import SparseEquations
+from fmilin.model.equation_forms import SparseEquations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time

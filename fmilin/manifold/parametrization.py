@@ -24,8 +24,8 @@ from fmilin.manifold.coordinates import (
     conditioning,
 )
 from fmilin.manifold.differenced_points import ModelDifferencing
-from fmilin.manifold.equations import ConstraintEquations, VectorizedEquations
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.manifold_equations import ConstraintEquations, VectorizedEquations
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import TangentBatch
 from fmilin.signals import FloatArray

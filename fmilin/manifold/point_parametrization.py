@@ -8,10 +8,10 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.manifold.coordinates import Coordinates
-from fmilin.manifold.equations import PointwiseEquations
 from fmilin.manifold.invariants import Invariants
+from fmilin.manifold.manifold_equations import PointwiseEquations
 from fmilin.manifold.parametrization import LocalParametrization, SolvedPoints
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.signals import FloatArray
 
 

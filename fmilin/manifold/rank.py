@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import join_first
 from fmilin.model.capabilities import read_second_order_form
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.decompositions import column_space, decompose_by_singular_values
 from fmilin.numerics.lapack import lapack

@@ -1,4 +1,4 @@
-"""How one point without constraints moves, and how A changes along its motion: :mod:`fmilin.manifold.motion` for it.
+"""How one point without constraints moves, and how A changes along its motion: :mod:`fmilin.manifold.point_motion` for it.
 
 The coordinates are all states, so that there are no others in which the motion may be steady, and the model is
 evaluated beside the point without a search for the manifold. What is computed is that of

@@ -8,7 +8,7 @@ from fmilin.manifold.checks import FRAME_CHECKS
 from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.checks.context import PointInCoordinates, PointOnManifold
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 

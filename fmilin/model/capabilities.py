@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from fmilin.codegen.implicit import ImplicitSystem
     from fmilin.constraints.expressions import Expression
     from fmilin.diagnostics import Remark
-    from fmilin.model.equations import DescriptorForm, SecondOrderForm, SparseEquations
+    from fmilin.model.equation_forms import DescriptorForm, SecondOrderForm, SparseEquations
     from fmilin.model.interface import Evaluation, ExactSlopes, Model, OperatingPoint, TangentBatch
-    from fmilin.model.sparse_derivatives import SparseJacobian
+    from fmilin.model.sparse_model_derivatives import SparseJacobian
     from fmilin.signals import FloatArray, Signal
 
 

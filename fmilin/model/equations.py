@@ -18,7 +18,7 @@ from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from fmilin.codegen.graph import Graph
+    from fmilin.codegen.expression_graph import Graph
     from fmilin.codegen.implicit import ImplicitSystem
 from collections.abc import Sequence
 from typing import Protocol
@@ -96,7 +96,7 @@ class SymbolicSystem:
         """Return the graph of all expressions, which further ones may be added to, and the equations in it."""
         import casadi as ca
 
-        from fmilin.codegen.graph import Graph
+        from fmilin.codegen.expression_graph import Graph
         from fmilin.codegen.implicit import ImplicitSystem
 
         graph = Graph()

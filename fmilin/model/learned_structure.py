@@ -19,7 +19,7 @@ from fmilin.errors import FmilinError
 from fmilin.model.capabilities import HasSparseDerivatives, read_exact_slopes, read_products, read_sparse_derivatives
 from fmilin.model.interface import Model
 from fmilin.model.memory import find_memory
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.numerics.differences.sparse_coloring import find_full_rows, sparse_column_groups
 from fmilin.signals import FloatArray
 from fmilin.tolerances import COLUMNS_AGREE

@@ -1,5 +1,5 @@
-from .dae.graph import DaeGraph as DaeGraph
-from .dae.model import DaeModel as DaeModel
+from .dae.dae_graph import DaeGraph as DaeGraph
+from .dae.dae_model import DaeModel as DaeModel
 from .declaration import SymbolicConstraint as SymbolicConstraint
 from .declaration import der as der
 from .delayed_model import DelayedModel as DelayedModel
@@ -8,7 +8,7 @@ from .kane import KaneEquations as KaneEquations
 from .kane import KaneModel as KaneModel
 from .labels import Labels as Labels
 from .lagrange import LagrangeModel as LagrangeModel
-from .null_space import MultiplierModel as MultiplierModel
-from .null_space import NullSpaceModel as NullSpaceModel
+from .multiplier_models import MultiplierModel as MultiplierModel
+from .multiplier_models import NullSpaceModel as NullSpaceModel
 from .ode import OdeModel as OdeModel
 from .symbolic import SymbolicModel as SymbolicModel

@@ -24,9 +24,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.evaluator import Backend, Evaluator
-from fmilin.codegen.functions import StackFunctions, SystemFunctions, has_kinks
+from fmilin.codegen.graph_evaluator import Backend, Evaluator
 from fmilin.codegen.implicit import ImplicitSystem, jacobian
+from fmilin.codegen.system_functions import StackFunctions, SystemFunctions, has_kinks
 from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.frame import kept_states, row_terms

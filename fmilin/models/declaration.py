@@ -12,7 +12,7 @@ import sympy
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import Expression, ExpressionError, parse
 from fmilin.errors import UsageError, nearest_names
-from fmilin.model.equations import Laws, SymbolicSystem
+from fmilin.model.equation_forms import Laws, SymbolicSystem
 from fmilin.models.labels import Expr, Labels, Name
 from fmilin.signals import Signal, Signals
 

@@ -20,7 +20,7 @@ from fmilin.codegen.implicit import Guess, Point, solve_implicit
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import ModelError, UsageError
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import NativeEngine, Quantity, Values, list_available_quantities
+from fmilin.models.native_engine import NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.factors import DenseFactors, Factors, require_regular
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers

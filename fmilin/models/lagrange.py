@@ -19,7 +19,7 @@ import sympy
 from fmilin.constraints.declared import Constraint, Level
 from fmilin.constraints.expressions import ExpressionError, parse
 from fmilin.model.capabilities import HasSparseEquations
-from fmilin.model.equations import Laws
+from fmilin.model.equation_forms import Laws
 from fmilin.models.declaration import (
     Declaration,
     Entries,
@@ -40,8 +40,8 @@ from fmilin.support.kinds import containers_checked
 if TYPE_CHECKING:
     from sympy import Matrix
 
-    from fmilin.model.equations import SparseEquations
-    from fmilin.models.large import LargeEquations
+    from fmilin.model.equation_forms import SparseEquations
+    from fmilin.models.large_equations import LargeEquations
 
 
 class LagrangeModel(SymbolicModel, HasSparseEquations):
@@ -146,7 +146,7 @@ class LagrangeModel(SymbolicModel, HasSparseEquations):
 
     @cached_property
     def _large(self) -> LargeEquations:
-        from fmilin.models.large import LargeEquations
+        from fmilin.models.large_equations import LargeEquations
 
         return LargeEquations(self._selection.numeric, self.constraints, self.engine.p, self._full, self._input_indices)
 

@@ -33,7 +33,7 @@ from fmilin.model.capabilities import (
     HasRemarksAtPoints,
     HasSecondOrderForm,
 )
-from fmilin.model.equations import SecondOrderForm
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.interface import (
     UNCHANGED,
     Changes,
@@ -44,9 +44,9 @@ from fmilin.model.interface import (
     OperatingPoint,
     TangentBatch,
 )
-from fmilin.models.compiled_visits import CompiledEvaluations
+from fmilin.models.compiled_evaluations import CompiledEvaluations
 from fmilin.models.contacts import contact_remarks, parse_feet
-from fmilin.models.engine import (
+from fmilin.models.native_engine import (
     AdjustableEngine,
     Engine,
     InputSelection,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sympy import Matrix
 
     from fmilin.model.interface import Model
-    from fmilin.models.dae.model import DaeModel
+    from fmilin.models.dae.dae_model import DaeModel
 
 
 class OdeModel(SymbolicModel):
@@ -207,7 +207,7 @@ Written = Any  # text, sympy.Expr or a number
 
 def as_dae(name: str, equations: Mapping[Any, Written], options: Mapping[str, Any]) -> DaeModel | None:
     """Return the model of E x' = F, 0 = g with what else was given to an OdeModel; None where E alone is regular."""
-    from fmilin.models.dae.model import DaeModel
+    from fmilin.models.dae.dae_model import DaeModel
 
     algebraic, mass_matrix = options.get("algebraic") or {}, options.get("mass_matrix")
     if not algebraic and (mass_matrix is None or not _is_singular(equations, mass_matrix, options)):

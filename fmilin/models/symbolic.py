@@ -15,17 +15,17 @@ from fmilin.codegen.library_errors import LIBRARY_ERRORS, describe_library_error
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import UnknownNameError
 from fmilin.model.capabilities import HasFormulas
-from fmilin.model.equations import SecondOrderForm, SymbolicSystem
+from fmilin.model.equation_forms import SecondOrderForm, SymbolicSystem
 from fmilin.model.interface import ModelInfo
-from fmilin.models.engine import AdjustableEngine, NativeEngine, Quantity, Values, list_available_quantities
+from fmilin.models.native_engine import AdjustableEngine, NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.null_space import NullSpaceFactors
 from fmilin.signals import FloatArray, Signal, Signals
 
 if TYPE_CHECKING:
-    from fmilin.codegen.functions import SystemFunctions
-    from fmilin.codegen.graph import Graph
+    from fmilin.codegen.expression_graph import Graph
     from fmilin.codegen.implicit import ImplicitSystem
+    from fmilin.codegen.system_functions import SystemFunctions
 
 SX = Any  # casadi.SX: casadi ships no types
 
@@ -165,11 +165,11 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
 
     def functions(self, system: ImplicitSystem) -> SystemFunctions:
         """Return the functions of a system, sparse ones of a large one."""
-        from fmilin.codegen.functions import SystemFunctions
-        from fmilin.models import large
+        from fmilin.codegen.system_functions import SystemFunctions
+        from fmilin.models.large_equations import SparseFunctions
         from fmilin.numerics.factors import MAX_DENSE_ROWS
 
-        return (large.SparseFunctions if len(system.unknown_names) > MAX_DENSE_ROWS else SystemFunctions)(system)
+        return (SparseFunctions if len(system.unknown_names) > MAX_DENSE_ROWS else SystemFunctions)(system)
 
     def numeric(self, quantities: Sequence[Quantity]) -> SystemFunctions:
         """Return the equations with these outputs as functions; they are made once, whatever the parameters."""
@@ -297,7 +297,7 @@ class SystemEngine(SymbolicEngine):
 
 
 class SymbolicModel(NativeModel, HasFormulas):
-    """A Model made of a :class:`~fmilin.model.equations.SymbolicSystem`; ``parameters`` are the values in use."""
+    """A Model made of a :class:`~fmilin.model.equation_forms.SymbolicSystem`; ``parameters`` are the values in use."""
 
     engine: SystemEngine
 

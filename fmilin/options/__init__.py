@@ -5,10 +5,10 @@ Returns: frozen dataclasses; signatures, checks, the command line and the docume
 Does not depend on: numpy.
 """
 
-from fmilin.options.functions import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, LinearizationOptions
+from fmilin.options.function_options import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, LinearizationOptions
 from fmilin.options.linearization import Linearization, Stepping
 from fmilin.options.motions import Orbit, Simulation, VerificationOptions
-from fmilin.options.points import Point, Sweep, Trim
+from fmilin.options.point_options import Point, Sweep, Trim
 from fmilin.options.sources import FmuOptions, Loading, SourceOptions
 from fmilin.support.option import Exclusion, OptionDescription, describe, option, required
 

@@ -12,7 +12,7 @@ from fmilin.support.dataclass import dataclass
 from fmilin.support.option import describe_in_docstring, option, required
 
 if TYPE_CHECKING:
-    from fmilin.model.files import SavedPoint
+    from fmilin.model.model_files import SavedPoint
 
 
 @describe_in_docstring

@@ -16,11 +16,11 @@ from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import CoordinateOptions, takes_linearization
+from fmilin.options.function_options import CoordinateOptions, takes_linearization
 from fmilin.periodic.floquet import Floquet
 from fmilin.periodic.fourier import ComplexArray
-from fmilin.periodic.linearize import linearize_orbit
 from fmilin.periodic.orbit import OrbitRequest
+from fmilin.periodic.periodic_linearization import linearize_orbit
 from fmilin.periodic.search import ORBIT_METHOD, find_orbit
 from fmilin.signals import FloatArray, RealArray
 from fmilin.simulation.inputs import Inputs

@@ -22,12 +22,12 @@ from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import PeriodicOptions, takes_linearization
+from fmilin.options.function_options import PeriodicOptions, takes_linearization
 from fmilin.periodic.floquet import Periodic
 from fmilin.periodic.fourier import Interpolant, derivative, with_upper_harmonics_mistaken
-from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.orbit import PeriodicOrbit, sample_orbit_times
 from fmilin.periodic.path import LinearizedPath, linearize_stretch, measure_transitions
+from fmilin.periodic.periodic_model import PeriodicModel
 from fmilin.periodic.transition import NODES, compute_factors, product
 from fmilin.signals import FloatArray
 from fmilin.simulation.inputs import input_course

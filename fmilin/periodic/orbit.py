@@ -21,7 +21,7 @@ from fmilin.simulation.run import MotionSamples, RunRequest, sample_motion
 from fmilin.simulation.trajectory import EventRecord
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.trimming.request import quantity
+from fmilin.trimming.trim_request import quantity
 
 AT_EVENT = 1e-6  # of the period: an event that near to its beginning could come before or after it
 

@@ -7,7 +7,7 @@ Does not depend on: where a linear model comes from.
 
 from fmilin.reduction.gramians import Peak, balanced_truncation, hankel_singular_values
 from fmilin.reduction.minimal import Conditioning, minimal_realization
-from fmilin.reduction.modal import error_bound, keep_frequencies, keep_states, modal_form
+from fmilin.reduction.modal_reduction import error_bound, keep_frequencies, keep_states, modal_form
 from fmilin.reduction.transformation import balance, discretize
 
 __all__ = [

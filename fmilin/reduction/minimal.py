@@ -17,7 +17,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import slowness
 from fmilin.reduction import transformation
 from fmilin.reduction.gramians import balanced_truncation
-from fmilin.reduction.modal import keep_frequencies, keep_states, modal_form
+from fmilin.reduction.modal_reduction import keep_frequencies, keep_states, modal_form
 from fmilin.signals import FloatArray
 from fmilin.tolerances import (
     CANCELLATION_TOLERANCE,

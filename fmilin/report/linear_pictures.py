@@ -12,7 +12,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import EigenvalueCluster, Mode, cluster_modes
-from fmilin.reduction.modal import difference, error_bound, in_sizes
+from fmilin.reduction.modal_reduction import difference, error_bound, in_sizes
 from fmilin.report import figures
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_titled_figure, draw_grid, plain
 from fmilin.report.numbers import eigenvalue_text, list_matrices, round_to_error

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, UsageError
-from fmilin.models.mechanism.assembly import assemble
-from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.loop_assembly import assemble
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.report.figures import new_figure, plain
 from fmilin.report.mechanism_shapes import MechanismAxes, Posture, Shapes, View, choose_view, tallness
 

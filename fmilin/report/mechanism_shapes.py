@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.models.mechanism import LineForce, MechanismDescription, PointSpring
+from fmilin.models.mechanism.multibody_system import System
 from fmilin.models.mechanism.parts import Joint
 from fmilin.models.mechanism.recursions import positions
-from fmilin.models.mechanism.system import System
 from fmilin.report.figures import COLORS, INK, QUIET
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from fmilin.errors import UsageError, cut_list
 from fmilin.linear_model.modes import EigenvalueCluster
 from fmilin.periodic.chart import FloquetChart
 from fmilin.periodic.floquet import Floquet
-from fmilin.periodic.model import PeriodicModel
 from fmilin.periodic.orbit import PeriodicOrbit
+from fmilin.periodic.periodic_model import PeriodicModel
 from fmilin.report.facts import certificate_facts, print_fact, print_facts, print_remarks
 from fmilin.report.family_pictures import rays_of_orders
 from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_titled_figure, draw_grid, line_style, over_one_axis

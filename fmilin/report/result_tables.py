@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fmilin.discovery.result import Discovery
+from fmilin.discovery.discovery_result import Discovery
 from fmilin.errors import count_omitted, cut_list
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.linear_model.model import LinearizationPoint
 from fmilin.model.interface import OperatingPoint
-from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.report.facts import Fact, certificate_facts, print_fact, print_facts, print_remarks, print_rows
 from fmilin.report.family_pictures import mode_numbers
 from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label
@@ -24,7 +24,7 @@ from fmilin.signals import FloatArray, Signals, rate_unit
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import Cell, ResultTable, build_table
 from fmilin.trimming.many_starts import OperatingPoints
-from fmilin.trimming.report import TrimmedPoint, TrimReport
+from fmilin.trimming.trim_report import TrimmedPoint, TrimReport
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,7 +34,7 @@ from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE, MAX_ENTRY_ERROR
 if TYPE_CHECKING:
     from fmilin.families.family import LinearFamily
     from fmilin.linear_model.modes import EigenvalueCluster
-    from fmilin.periodic.model import PeriodicModel
+    from fmilin.periodic.periodic_model import PeriodicModel
     from fmilin.support.table_repr import Sheet
 
 MAX_SIGNALS = 24  # longer lists are cut, and say how much was left out

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError
+from fmilin.manifold.manifold_verification import require_invariants
 from fmilin.manifold.projection import pseudo_inverse
 from fmilin.manifold.rank import ROW_ROUNDING_TOLERANCE
-from fmilin.manifold.verification import require_invariants
 from fmilin.signals import FloatArray
 from fmilin.simulation.stabilization import Plant
 from fmilin.tolerances import EPS, INVARIANT_TOLERANCE, MANIFOLD_DISTANCE_TOLERANCE, MEASURED_INVARIANT_TOLERANCE, RANK

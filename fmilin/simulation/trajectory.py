@@ -77,7 +77,7 @@ class Trajectory(TableRepr):
     parameters: tuple[tuple[str, float], ...] = ()  #: those changed from the model's own values
     remarks: tuple[Remark, ...] = ()  #: on the run
 
-    @implemented_in("fmilin.report.trajectory:show_trajectory")
+    @implemented_in("fmilin.report.trajectory_report:show_trajectory")
     def _print_table(self, page: Sheet) -> None: ...
 
     @property

@@ -19,13 +19,13 @@ class Sheet(Protocol):
         ...
 
 
-@implemented_in("fmilin.report.page:as_text")
+@implemented_in("fmilin.report.report_page:as_text")
 def as_text(show: Callable[[Sheet], None], more: str = "") -> str:
     """Return what ``show`` prints, 80 columns wide and at most 40 lines; ``more`` ends a table that is cut."""
     ...
 
 
-@implemented_in("fmilin.report.page:as_html")
+@implemented_in("fmilin.report.report_page:as_html")
 def as_html(show: Callable[[Sheet], None], more: str = "") -> str:
     """Return the same content as HTML."""
     ...

@@ -23,7 +23,7 @@ from math import cos, pi, sin
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.sparse.equations import Pattern
+from fmilin.models.sparse.numeric_equations import Pattern
 from fmilin.signals import FloatArray
 
 J = np.array([[0.0, -1.0], [1.0, 0.0]])

@@ -6,8 +6,8 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError
-from fmilin.models.sparse.equations import NumericEquations, Output, Pattern, SparseDerivatives
-from fmilin.models.sparse.model import NumericModel
+from fmilin.models.sparse.numeric_equations import NumericEquations, Output, Pattern, SparseDerivatives
+from fmilin.models.sparse.numeric_model import NumericModel
 from fmilin.signals import FloatArray, Signal
 from fmilin.systems.flexible_link import FlexibleLink, J, LinkMotion, Rod, rotation
 

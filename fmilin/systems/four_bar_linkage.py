@@ -20,7 +20,7 @@ from fmilin.formulations.form import ConstrainedForm, ConstraintMotion
 from fmilin.models.declaration import SymbolicConstraint
 from fmilin.models.labels import Labels
 from fmilin.models.lagrange import LagrangeModel
-from fmilin.models.large import sparse_function
+from fmilin.models.large_equations import sparse_function
 from fmilin.numerics.factors import SparseFactors
 from fmilin.tolerances import EPS
 

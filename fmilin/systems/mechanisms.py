@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from fmilin.models.mechanism import Body, Joint, JointForce, Loop, Mechanism, MechanismDescription, Placement, Sensor
-from fmilin.models.mechanism.model import read_mechanism_file
+from fmilin.models.mechanism.mechanism_model import read_mechanism_file
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
 HOLDING = {"lift_force": 69868.38694710382, "tilt_force": 16072.144342615231}  # forces in N at which the loader rests

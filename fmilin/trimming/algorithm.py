@@ -1,6 +1,6 @@
 """The search for an operating point, on one page.
 
-The rows that must vanish (:mod:`fmilin.trimming.equations`), each divided by its size, as functions of what is free
+The rows that must vanish (:mod:`fmilin.trimming.equilibrium_equations`), each divided by its size, as functions of what is free
 (:mod:`fmilin.trimming.unknowns`), each divided by its size, are
 
     h(t, x, u) = 0,    f_Z(t, x, u) = 0,    [d/dt f_Z = 0],    c(t, x, u) = what should come out.
@@ -8,7 +8,7 @@ The rows that must vanish (:mod:`fmilin.trimming.equations`), each divided by it
 1. ``assemble_guess``: the guess, on the manifold where it can be brought there.
 2. ``make_equations``: rows of the request, and unknowns.
 3. ``solve_request``: Newton's method (:mod:`fmilin.numerics.newton`) from the guess, and from other places if it fails
-   (:mod:`fmilin.trimming.solver`). Every end is certified: a residual that is zero for the noise of the model, with a
+   (:mod:`fmilin.trimming.equilibrium_solver`). Every end is certified: a residual that is zero for the noise of the model, with a
    bound of the distance to the solution (:mod:`fmilin.numerics.certification`). A search yields where Newton's method
    should begin, so that it runs for many guesses at once.
 4. ``choose_solution``: of a family of solutions the preferred one, the one with the smallest contact forces, with the
@@ -35,8 +35,9 @@ from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.model.capabilities import read_sparse_equations
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model
-from fmilin.trimming.description import make_point, read_values
-from fmilin.trimming.equations import Equations
+from fmilin.trimming.damped_newton import NewtonStart, Search, release_guess, run_alone, run_together
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution, assess_point, find_compromise, search_zero
 from fmilin.trimming.failures import (
     TrimError,
     explain_no_solution,
@@ -44,16 +45,15 @@ from fmilin.trimming.failures import (
     explain_targets,
     explain_too_far,
 )
-from fmilin.trimming.family import free_directions, least_contact_forces, move_to_nearest
-from fmilin.trimming.newton import NewtonStart, Search, release_guess, run_alone, run_together
 from fmilin.trimming.optimum import Optimum, OutOfBoundsError, find_optimum
 from fmilin.trimming.optimum_problem import Limit, as_near_as_possible, expression_preference
-from fmilin.trimming.report import TrimmedPoint, TrimReport
-from fmilin.trimming.request import TrimRequest, names_minimized, quantity, read_name
-from fmilin.trimming.solver import Solution, assess_point, find_compromise, search_zero
+from fmilin.trimming.solution_family import free_directions, least_contact_forces, move_to_nearest
 from fmilin.trimming.sparse_equilibrium import can_search_sparse, search_sparse
 from fmilin.trimming.stable_equilibrium import find_stable_equilibrium, judge_equilibrium
 from fmilin.trimming.totals import keep_totals
+from fmilin.trimming.trim_report import TrimmedPoint, TrimReport
+from fmilin.trimming.trim_request import TrimRequest, names_minimized, quantity, read_name
+from fmilin.trimming.trimmed_point import make_point, read_values
 from fmilin.trimming.unknowns import (
     Candidate,
     Reading,

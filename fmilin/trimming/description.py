@@ -12,14 +12,14 @@ from fmilin.errors import REFUSALS, join_first
 from fmilin.model.capabilities import read_point_remarks
 from fmilin.numerics.certificate import Certificate
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE
-from fmilin.trimming.equations import Equations
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution
 from fmilin.trimming.failures import MAX_LISTED_RESIDUALS
-from fmilin.trimming.family import free_directions
 from fmilin.trimming.optimum import Optimum
-from fmilin.trimming.report import TrimmedPoint, TrimReport
-from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.solver import Solution
+from fmilin.trimming.solution_family import free_directions
 from fmilin.trimming.stable_equilibrium import judge_equilibrium
+from fmilin.trimming.trim_report import TrimmedPoint, TrimReport
+from fmilin.trimming.trim_request import TrimRequest
 from fmilin.trimming.unknowns import Candidate, list_recommended_states, make_reading
 
 CONSTANT_RATE_TOLERANCE = 1e-6

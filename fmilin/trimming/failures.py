@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, join_first
-from fmilin.manifold.angles import TURNS_OF_UNITS
+from fmilin.manifold.wrapping_angles import TURNS_OF_UNITS
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model
 from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray, rate_unit
 from fmilin.tolerances import RANK_MEASURED
-from fmilin.trimming.equations import Equations, OutOfTimeError, Row, limit_time
-from fmilin.trimming.newton import newton_correct
+from fmilin.trimming.damped_newton import newton_correct
+from fmilin.trimming.equilibrium_equations import Equations, OutOfTimeError, Row, limit_time
+from fmilin.trimming.equilibrium_solver import Solution
 from fmilin.trimming.optimum import OutOfBoundsError
-from fmilin.trimming.report import TrimmedPoint
-from fmilin.trimming.request import TrimRequest, quantity
-from fmilin.trimming.solver import Solution
+from fmilin.trimming.trim_report import TrimmedPoint
+from fmilin.trimming.trim_request import TrimRequest, quantity
 from fmilin.trimming.unknowns import Candidate, Reading, compute_reading_values, make_reading
 
 MAX_LISTED_RESIDUALS = 4

@@ -21,10 +21,10 @@ from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.numerics.decompositions import decompose_by_singular_values, null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM_FAMILY_TOLERANCE, RANK, RANK_MEASURED
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import newton_correct
-from fmilin.trimming.report import FreeDirection
-from fmilin.trimming.solver import Solution, assess_point
+from fmilin.trimming.damped_newton import newton_correct
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution, assess_point
+from fmilin.trimming.trim_report import FreeDirection
 from fmilin.trimming.unknowns import Candidate
 
 PROBED_STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns

@@ -14,14 +14,14 @@ from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.signals import FloatArray, RealArray, Signals
 from fmilin.support.implemented_in import implemented_in
-from fmilin.trimming.algorithm import make_equations
-from fmilin.trimming.description import make_point
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import Correction, NewtonStart, newton_correct, newton_correct_each, search_elsewhere
-from fmilin.trimming.report import TrimmedPoint
-from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.solver import Solution, assess_point
+from fmilin.trimming.damped_newton import Correction, NewtonStart, newton_correct, newton_correct_each, search_elsewhere
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution, assess_point
+from fmilin.trimming.search_algorithm import make_equations
 from fmilin.trimming.stable_equilibrium import find_stable_equilibrium, stop_motion
+from fmilin.trimming.trim_report import TrimmedPoint
+from fmilin.trimming.trim_request import TrimRequest
+from fmilin.trimming.trimmed_point import make_point
 from fmilin.trimming.unknowns import assemble_guess, model_that_shows
 
 if TYPE_CHECKING:

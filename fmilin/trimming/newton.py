@@ -15,7 +15,7 @@ from fmilin.numerics.dense_system import WEAK_SINGULAR_VALUE, DenseSystem
 from fmilin.numerics.newton import IntArray, Verdict, find_zeros
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EXACT_BALANCE_TOLERANCE, PSEUDOINVERSE_TOLERANCE, RANK
-from fmilin.trimming.equations import Equations
+from fmilin.trimming.equilibrium_equations import Equations
 from fmilin.trimming.together import compute_jacobians, compute_residuals
 
 DEAD_BAND_STEP_SIZE = 2.0**-14  # a step of an input, in its size, that shows nothing inside a dead band

@@ -14,10 +14,10 @@ from fmilin.errors import NumericalError
 from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, RANK_MEASURED
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import find_independent_rows, newton_correct
+from fmilin.trimming.damped_newton import find_independent_rows, newton_correct
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution, assess_point
 from fmilin.trimming.optimum_problem import Limit, Preference, Problem, prefer_interior
-from fmilin.trimming.solver import Solution, assess_point
 from fmilin.trimming.unknowns import Reading, make_reading
 
 ITERATIONS = 200  # of SLSQP
@@ -284,7 +284,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
 
     This is a minimum and not a zero: the signs of the curvatures along what the equations leave open at each point say
     whether a step leads downhill, and along which directions the preference says nothing. The equations themselves are
-    kept by :func:`fmilin.trimming.newton.newton_correct` after every step.
+    kept by :func:`fmilin.trimming.damped_newton.newton_correct` after every step.
     """
     exact = problem.exact
     z = newton_correct(final, z, exact=exact).z

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fmilin.constraints.expression_functions import build_function
 from fmilin.constraints.expressions import parse
-from fmilin.constraints.functions import build_function
 from fmilin.signals import FloatArray
-from fmilin.trimming.equations import Equations
+from fmilin.trimming.equilibrium_equations import Equations
 from fmilin.trimming.unknowns import Reading
 
 

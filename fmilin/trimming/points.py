@@ -7,13 +7,13 @@ from dataclasses import replace
 from fmilin.errors import UsageError
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.trimming.request import PointRequest
+from fmilin.trimming.trim_request import PointRequest
 
 
 def find_point(model: Model, request: PointRequest) -> OperatingPoint:
     """Return the point that a completed request describes, of a model loaded with its parameters."""
     if request.trim is not None:
-        from fmilin.trimming.algorithm import search
+        from fmilin.trimming.search_algorithm import search
 
         problem, guess = request.build_trim(model)
         return search(model, problem, guess, anywhere=request.project)

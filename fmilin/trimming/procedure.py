@@ -11,10 +11,10 @@ from fmilin.manifold.operating_points import model_at
 from fmilin.model.capabilities import HasDelays, HasSparseForm
 from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
-from fmilin.trimming.algorithm import search, search_each
-from fmilin.trimming.report import TrimmedPoint
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.search_algorithm import search, search_each
 from fmilin.trimming.stable_equilibrium import BLURRED, judge_growth
+from fmilin.trimming.trim_report import TrimmedPoint
+from fmilin.trimming.trim_request import TrimRequest
 
 
 @one_at_a_time

@@ -16,7 +16,7 @@ from fmilin.numerics.certificate import Certificate
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.trimming.request import TrimRequest
+from fmilin.trimming.trim_request import TrimRequest
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
 
 if TYPE_CHECKING:
-    from fmilin.model.files import SavedPoint
     from fmilin.model.interface import Model
+    from fmilin.model.model_files import SavedPoint
 
 Kind = Literal["state", "input", "parameter"]
 
@@ -123,7 +123,7 @@ class PointRequest(Point):
         """Return the request with its file read: parameters and time of a saved point stand behind its own."""
         if self.saved is None:
             return self
-        from fmilin.model.files import load_point
+        from fmilin.model.model_files import load_point
 
         saved = load_point(self.saved) if isinstance(self.saved, Path) else self.saved
         time = saved.time if self.time is None else self.time

@@ -37,9 +37,9 @@ from fmilin.models.batch_graph import AtPoint, GraphDerivatives, graph_derivativ
 from fmilin.numerics.differences.differences import Differences
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
-from fmilin.trimming.algorithm import make_equations
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.report import TrimmedPoint
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.search_algorithm import make_equations
+from fmilin.trimming.trim_report import TrimmedPoint
 from fmilin.trimming.unknowns import Candidate
 
 STEP = 2.0**-9  # of differences, in sizes of the parameter

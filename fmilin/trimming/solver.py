@@ -1,7 +1,7 @@
 """Solving r(z) = 0: what is affine at once, Newton's method, then other ways to start, and what the result is worth.
 
 A search is written for one guess, and yields where Newton's method should begin: those of many guesses run together
-(:func:`fmilin.trimming.newton.run_together`).
+(:func:`fmilin.trimming.damped_newton.run_together`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from fmilin.numerics.certification import CLEAR_RESIDUAL_FACTOR, certify_zero, m
 from fmilin.numerics.newton import Verdict
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EXACT_BALANCE_TOLERANCE, RANK, STEADY_RATE_TOLERANCE
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import (
+from fmilin.trimming.damped_newton import (
     Correction,
     NewtonStart,
     Search,
@@ -30,6 +29,7 @@ from fmilin.trimming.newton import (
     run_alone,
     wake_inputs,
 )
+from fmilin.trimming.equilibrium_equations import Equations
 
 MAX_NOISY_RESIDUAL = 1e-6  # no noise of a model excuses a larger residual
 START_SPREAD_SIZES = (0.03, 0.1, 0.3, 1.0, 2.0)

@@ -18,16 +18,16 @@ from fmilin.linearization.algorithm import check
 from fmilin.linearization.request import Request
 from fmilin.linearization.sparse_equations import compute_sparsely
 from fmilin.manifold.operating_points import consistent_states
-from fmilin.model.equations import SparseEquations
+from fmilin.model.equation_forms import SparseEquations
 from fmilin.model.interface import Model
 from fmilin.numerics.balanced import TERMS_ROUNDED
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.newton import BoolArray, IntArray, NewtonRules, follow_zeros
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, EXACT_BALANCE_TOLERANCE, TRIM_DISTANCE_TOLERANCE
-from fmilin.trimming.report import TrimmedPoint, TrimReport
-from fmilin.trimming.request import TrimRequest
 from fmilin.trimming.stable_equilibrium import BLURRED, MAX_STATES, judge_growth
+from fmilin.trimming.trim_report import TrimmedPoint, TrimReport
+from fmilin.trimming.trim_request import TrimRequest
 
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
 """The trust radius, in sizes of the coordinates: solutions farther away are other equilibria."""

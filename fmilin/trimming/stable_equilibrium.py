@@ -15,10 +15,10 @@ from fmilin.manifold.rank import row_sizes
 from fmilin.numerics.decompositions import null_space
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EXACT_BALANCE_TOLERANCE, RANK, RANK_MEASURED
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.report import Instability
-from fmilin.trimming.request import TrimRequest
-from fmilin.trimming.solver import Solution, solve
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution, solve
+from fmilin.trimming.trim_report import Instability
+from fmilin.trimming.trim_request import TrimRequest
 from fmilin.trimming.unknowns import Candidate, Unknowns, make_invariants
 
 MAX_STATES = 400  # more take longer than the search

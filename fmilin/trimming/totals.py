@@ -16,9 +16,9 @@ from fmilin.errors import REFUSALS
 from fmilin.manifold.projection import project
 from fmilin.signals import FloatArray
 from fmilin.tolerances import DISCOVERED_GAP, DISCOVERY_TOLERANCE
-from fmilin.trimming.equations import Equations
-from fmilin.trimming.newton import newton_correct
-from fmilin.trimming.solver import Solution, assess_point, solve
+from fmilin.trimming.damped_newton import newton_correct
+from fmilin.trimming.equilibrium_equations import Equations
+from fmilin.trimming.equilibrium_solver import Solution, assess_point, solve
 from fmilin.trimming.unknowns import Candidate, make_invariants
 
 SAMPLE_SPREAD_SIZES = (

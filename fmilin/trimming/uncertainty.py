@@ -27,12 +27,12 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
-from fmilin.options.functions import BoxOptions, takes_linearization
+from fmilin.options.function_options import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signal, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
-from fmilin.trimming.algorithm import search
-from fmilin.trimming.report import TrimmedPoint
+from fmilin.trimming.search_algorithm import search
+from fmilin.trimming.trim_report import TrimmedPoint
 
 # A model at a point, with other values of some parameters, the point following.
 

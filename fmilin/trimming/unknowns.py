@@ -21,7 +21,7 @@ from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model
 from fmilin.signals import FloatArray, rate_unit
 from fmilin.tolerances import RANK
-from fmilin.trimming.request import TrimRequest, find_rate_state, is_quantity, quantity
+from fmilin.trimming.trim_request import TrimRequest, find_rate_state, is_quantity, quantity
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,12 @@ from scipy import linalg
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.verified_frame import verify_frame
+from fmilin.manifold.wrapping_angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.model.capabilities import compile_model
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint

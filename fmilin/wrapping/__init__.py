@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fmilin.adapters.registry import adapter_for
 from fmilin.errors import ModelError, UsageError
-from fmilin.fmi.write.fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, to_identifier
+from fmilin.fmi.write.symbolic_fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, to_identifier
 from fmilin.fmi.write.variables import DeclaredConstraint, find_prescribing_inputs
 from fmilin.loading.load import load
 from fmilin.model.interface import Model

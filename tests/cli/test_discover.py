@@ -14,7 +14,7 @@ import pytest
 
 from fmilin import Discovery
 from fmilin.codegen.compiler import library_suffix
-from fmilin.discovery.result import Finding, KeptOut
+from fmilin.discovery.discovery_result import Finding, KeptOut
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.report.result_tables import show_discovery
 from fmilin.report.terminal import print_to_stream

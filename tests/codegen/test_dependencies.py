@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.adapters import ImplicitSystem
-from fmilin.codegen.c99 import generate
+from fmilin.codegen.c_source_export import generate
 from fmilin.signals import Signals
 
 Pattern = set[tuple[int, int]]

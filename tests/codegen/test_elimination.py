@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fmilin.codegen.elimination import Elimination, band_order, order_elimination
+from fmilin.codegen.elimination_order import Elimination, band_order, order_elimination
 from fmilin.signals import FloatArray
 
 

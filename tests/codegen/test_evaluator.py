@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.evaluator import MAX_DENSE_SIZE, Backend, Evaluator
+from fmilin.codegen.graph_evaluator import MAX_DENSE_SIZE, Backend, Evaluator
 from fmilin.errors import ModelError, UsageError
 from fmilin.signals import FloatArray
 

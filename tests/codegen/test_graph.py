@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sympy
 
-from fmilin.codegen.evaluator import Backend, Evaluator
-from fmilin.codegen.graph import Graph
+from fmilin.codegen.expression_graph import Graph
+from fmilin.codegen.graph_evaluator import Backend, Evaluator
 from fmilin.errors import ModelError
 
 x, y, z = sympy.symbols("x y z", real=True)

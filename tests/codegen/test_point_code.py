@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fmilin.codegen.c99 import PointCode, PointValues
+from fmilin.codegen.c_source_export import PointCode, PointValues
 from fmilin.codegen.compiler import Compiler, compiler_seconds
 from fmilin.errors import ModelError
 from fmilin.signals import FloatArray

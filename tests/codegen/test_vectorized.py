@@ -13,9 +13,9 @@ import pytest
 from fmilin.adapters import ImplicitSystem
 from fmilin.codegen import vectorized as module
 from fmilin.codegen.compiler import Compiler
-from fmilin.codegen.evaluator import Backend
-from fmilin.codegen.functions import StackFunctions
+from fmilin.codegen.graph_evaluator import Backend
 from fmilin.codegen.implicit import Guess
+from fmilin.codegen.system_functions import StackFunctions
 from fmilin.codegen.vectorized import VectorizedSource, vector_flags
 from fmilin.codegen.vectorized_code import Reduction
 from fmilin.errors import ModelError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.composition.loops import depends_at_once
+from fmilin.composition.algebraic_loops import depends_at_once
 from fmilin.fmi.write import build_fmu
 from fmilin.models import FunctionModel, OdeModel
 from tests.composition.plants import first_order

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import sympy
+from fmilin.constraints.expression_functions import ExpressionFunctions
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fmilin.constraints.expressions import Expression, ExpressionError, name_in_expression, parse
-from fmilin.constraints.functions import ExpressionFunctions
 
 
 def functions(*texts: str, over: Sequence[str] = ()) -> ExpressionFunctions:

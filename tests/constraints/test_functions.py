@@ -9,9 +9,9 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from fmilin.constraints.expression_functions import ExpressionFunctions
 
 from fmilin.constraints.expressions import parse
-from fmilin.constraints.functions import ExpressionFunctions
 from fmilin.signals import FloatArray
 
 THREADS, ROUNDS = 8, 300

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fmilin.discovery.library import first_library
+from fmilin.discovery.function_library import first_library
 from fmilin.discovery.states import StateKinds
 
 

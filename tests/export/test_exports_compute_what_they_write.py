@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fmilin.formulations.descriptor_system import MAX_SVD_UNKNOWNS, compute_difference
 
 import fmilin as fl
-from fmilin.formulations.descriptor import MAX_SVD_UNKNOWNS, compute_difference
 from fmilin.models import DaeModel
 
 
@@ -54,7 +54,7 @@ def test_an_fmu_without_room_for_the_linear_model_computes_no_eigenvalues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fmilin.export import fmu_file
-    from fmilin.fmi.write import linear as linear_fmu
+    from fmilin.fmi.write import linear_fmu
 
     linear = oscillator()
     monkeypatch.setattr(linear_fmu, "MAX_EIGENVALUES", 1)

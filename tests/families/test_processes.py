@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from fmilin.families.sweep_plan import SweepPlan
 
 import fmilin as fl
 from fmilin import Limits
@@ -21,7 +22,6 @@ from fmilin.families import processes
 from fmilin.families.cluster import PackedPlan
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import build_grid
-from fmilin.families.plan import SweepPlan
 from fmilin.families.rows import OutcomeBlock, PointOutcome
 from fmilin.families.sweep import choose_engine, run, split_into_runs
 from fmilin.families.worker_process import MakersPipe, Pipe

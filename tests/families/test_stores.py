@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fmilin.families.sweep_plan import SweepPlan
 
 import fmilin as fl
 from fmilin.families.grid import build_grid
-from fmilin.families.plan import SweepPlan
 from fmilin.families.rows import OutcomeBlock, PointOutcome
 from fmilin.families.store import Store, get_store_folder
 from fmilin.families.sweep import choose_engine, run

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.client.arena import Arena, Repeated
+from fmilin.fmi.client.host_programs import Instruction, Operation, ValueType
 from fmilin.fmi.client.process import Failure, HostProcess
-from fmilin.fmi.client.programs import Instruction, Operation, ValueType
 from fmilin.signals import FloatArray
 from tests.shared import shared
 

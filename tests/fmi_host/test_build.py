@@ -18,7 +18,7 @@ import pytest
 
 from fmilin.codegen.compilers import zig_target
 from fmilin.errors import ModelError
-from fmilin.fmi.client.programs import Operation, ValueType
+from fmilin.fmi.client.host_programs import Operation, ValueType
 from fmilin.fmi.host import build, recipe
 from fmilin.fmi.host.build import describe_host, host_program
 from tests.c_code import COMPILERS, HAS_ZIG, ZIG

@@ -12,8 +12,8 @@ import pytest
 from fmpy.fmi2 import FMU2Model
 
 from fmilin.fmi.client.arena import Repeated
+from fmilin.fmi.client.host_programs import Operation, Program, ValueType, fill
 from fmilin.fmi.client.process import MALFORMED, NO_FUNCTION, NO_INSTANCE, STOPPED, TOO_LONG
-from fmilin.fmi.client.programs import Operation, Program, ValueType, fill
 from fmilin.fmi.platforms import fmi2_folders, library_in
 from tests.fmi_host.hosted import HostedFmu, compile_types3
 from tests.fmus.make import build, compile_library

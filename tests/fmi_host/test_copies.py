@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from fmilin.errors import ModelCrashError
-from fmilin.fmi.client.programs import Operation, Program
+from fmilin.fmi.client.host_programs import Operation, Program
 from fmilin.signals import FloatArray
 from tests.fmi_host.hosted import HostedFmu
 from tests.fmus.make import compile_library

@@ -9,7 +9,7 @@ import pytest
 
 from fmilin.fmi import host
 from fmilin.fmi.client.function_names import FmiStandard, function_name
-from fmilin.fmi.client.programs import Operation, ValueType
+from fmilin.fmi.client.host_programs import Operation, ValueType
 
 FOLDER = Path(host.__path__[0])
 TABLES = [

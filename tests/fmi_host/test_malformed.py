@@ -23,7 +23,7 @@ import pytest
 
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.client.arena import Arena
-from fmilin.fmi.client.programs import INSTRUCTION, MESSAGE, Operation
+from fmilin.fmi.client.host_programs import INSTRUCTION, MESSAGE, Operation
 from fmilin.fmi.host import recipe
 from tests.shared import shared
 

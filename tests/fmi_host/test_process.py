@@ -16,9 +16,9 @@ import pytest
 
 from fmilin.errors import ModelCrashError, ModelError, escape_controls
 from fmilin.fmi.client.arena import Arena, Repeated
+from fmilin.fmi.client.host_programs import Operation, Program
 from fmilin.fmi.client.printed_lines import MAX_LINE_CHARACTERS, MAX_LINES, PrintedLines
 from fmilin.fmi.client.process import HostProcess
-from fmilin.fmi.client.programs import Operation, Program
 from fmilin.fmi.host.build import host_program
 from tests.fmi_host.hosted import HostedFmu
 from tests.fmus.make import compile_library

@@ -44,7 +44,7 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def lower() -> None:
         monkeypatch.setattr("fmilin.numerics.factors.MAX_DENSE_ROWS", 0)
-        monkeypatch.setattr("fmilin.constraints.functions.MAX_DENSE_SIZE", 0)
+        monkeypatch.setattr("fmilin.constraints.expression_functions.MAX_DENSE_SIZE", 0)
 
     return lower
 

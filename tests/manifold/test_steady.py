@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fmilin.manifold.point_motion import find_motion
 
 import fmilin as fl
 from fmilin import Constraint
 from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.differentiation import differentiate
-from fmilin.manifold.motion import find_motion
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.verified_frame import verify_frame
 from fmilin.model.evaluator import PointEvaluator

@@ -15,7 +15,7 @@ from fmilin.adapters import MechanismEngine
 from fmilin.codegen import compiler
 from fmilin.model.capabilities import read_constraint_residuals
 from fmilin.models import LagrangeModel, NullSpaceModel
-from fmilin.models.compiled_visits import CompiledEvaluations
+from fmilin.models.compiled_evaluations import CompiledEvaluations
 from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, Torque
 from fmilin.signals import FloatArray
 from fmilin.simulation import Projection

@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 from fmilin import NumericalError, UsageError
-from fmilin.codegen.functions import SystemFunctions
+from fmilin.codegen.system_functions import SystemFunctions
 from fmilin.constraints.declared import Level
 from fmilin.models import Labels, LagrangeModel, SymbolicConstraint, der
 from fmilin.signals import FloatArray

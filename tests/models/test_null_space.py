@@ -8,7 +8,7 @@ import sympy
 
 import fmilin as fl
 from fmilin.models import LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel, SymbolicModel
-from fmilin.models.null_space import ConstraintRank
+from fmilin.models.multiplier_models import ConstraintRank
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, five_bar, four_bar
 from tests.exact import products_of

@@ -15,7 +15,7 @@ from fmilin import Constraint, Evaluation, Model, systems
 from fmilin.adapters import Engine, EngineModel, ModelInfo
 from fmilin.fmi.write import build_fmu
 from fmilin.models import FunctionModel, LagrangeModel, MultiplierModel, NullSpaceModel, OdeModel
-from fmilin.models.sparse.model import NumericModel
+from fmilin.models.sparse.numeric_model import NumericModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.testing import ModelCheckError, check_model
 from tests.fmus.stepped.make import build as build_stepped

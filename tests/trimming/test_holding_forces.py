@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fmilin.trimming.search_algorithm import search
+from fmilin.trimming.solution_family import _smallest_wrenches
 
 import fmilin as fl
 from fmilin import Evaluation, TrimRequest, trim
@@ -16,9 +18,7 @@ from fmilin.models import OdeModel
 from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
-from fmilin.trimming.algorithm import search
 from fmilin.trimming.failures import TrimError
-from fmilin.trimming.family import _smallest_wrenches
 from tests.by_hand import FunctionModel, pendulum
 from tests.trimming.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 
@@ -88,8 +88,9 @@ def test_a_search_that_stalls_is_started_again() -> None:
 
 def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
-    from fmilin.trimming.equations import Equations
-    from fmilin.trimming.newton import release_guess
+    from fmilin.trimming.damped_newton import release_guess
+    from fmilin.trimming.equilibrium_equations import Equations
+
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
@@ -111,8 +112,9 @@ class Narrow(FunctionModel):
 
 @pytest.mark.parametrize("angle", [-0.4, 0.2, 0.3])
 def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: float) -> None:
-    from fmilin.trimming.equations import Equations
-    from fmilin.trimming.newton import release_guess
+    from fmilin.trimming.damped_newton import release_guess
+    from fmilin.trimming.equilibrium_equations import Equations
+
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = Narrow(pendulum(angle=angle).parts)

@@ -7,6 +7,9 @@ from math import sin
 
 import numpy as np
 import pytest
+from fmilin.trimming.search_algorithm import search, search_each
+from fmilin.trimming.trim_report import TrimmedPoint
+from fmilin.trimming.trim_request import TrimRequest
 
 import fmilin as fl
 from fmilin.errors import FmilinError, NumericalError
@@ -16,9 +19,6 @@ from fmilin.models import OdeModel
 from fmilin.models.batch_graph import batch_graph
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar, furuta_pendulum, rolling_disk
-from fmilin.trimming.algorithm import search, search_each
-from fmilin.trimming.report import TrimmedPoint
-from fmilin.trimming.request import TrimRequest
 from tests.by_hand import FunctionModel, Parts
 from tests.systems.turns import steady_yaw_rates
 from tests.textbook.sources import SOURCES

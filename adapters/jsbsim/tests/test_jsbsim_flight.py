@@ -27,7 +27,7 @@ def test_ten_aircraft_fly_level_at_two_speeds(
 ) -> None:
     """Weight is carried, but for what the Earth's turning and curvature take; faster wants a smaller alpha."""
     if name != "c172x":  # three quarters of the time: whether A stays along the flight, which is not asked here
-        monkeypatch.setattr("fmilin.trimming.procedure._assess_motion", lambda _, point: point)
+        monkeypatch.setattr("fmilin.trimming.trim_procedure._assess_motion", lambda _, point: point)
     model = fl.load(f"jsbsim:{name}")
     alphas = []
     for speed in (slow, fast):

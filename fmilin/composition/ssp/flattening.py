@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fmilin.composition.declaration import AbsoluteUnit, Affine, Value, conversion
 from fmilin.composition.ssp.reading import Binding, Component, Connector, SspConnection, SspSystem, SystemStructure
-from fmilin.composition.ssp.xml import INTEGERS
+from fmilin.composition.ssp.ssp_xml import INTEGERS
+from fmilin.composition.system_declaration import AbsoluteUnit, Affine, Value, conversion
 from fmilin.errors import ModelError
 
 Node = tuple[str, str]  # A connector: the path of its element ("" for the whole system), and its name

@@ -11,17 +11,17 @@ from functools import cached_property
 from pathlib import Path
 
 from fmilin.composition.connect import build_member, build_system
-from fmilin.composition.declaration import Value, conversion, in_member
 from fmilin.composition.ssp.flattening import Flat, Node, Placed, flatten_system
 from fmilin.composition.ssp.reading import Component, SystemStructure, read_structure
 from fmilin.composition.ssp.wiring import build_declaration, compute_held_values, in_order
 from fmilin.composition.system import ConnectedModel
+from fmilin.composition.system_declaration import Value, conversion, in_member
 from fmilin.errors import FmilinError, ModelError, UsageError, missing_file
 from fmilin.fmi.read.archive import FmuFile, read_description, unpacked_together
-from fmilin.fmi.read.model import FmuModel
+from fmilin.fmi.read.fmu_model import FmuModel
 from fmilin.model.interface import Model
 from fmilin.options import FmuOptions
-from fmilin.trimming.request import require_variable
+from fmilin.trimming.trim_request import require_variable
 
 DEFAULT = "SystemStructure.ssd"
 _FMU = "application/x-fmu-sharedlibrary"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from fmilin.composition.declaration import AbsoluteUnit, Affine, Value
-from fmilin.composition.ssp.xml import SSB, SSC, SSD, SSM, SSV, SspReader, local_name
+from fmilin.composition.ssp.ssp_xml import SSB, SSC, SSD, SSM, SSV, SspReader, local_name
+from fmilin.composition.system_declaration import AbsoluteUnit, Affine, Value
 from fmilin.errors import ModelError
 from fmilin.fmi.read.description import is_true
 

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from fmilin.composition.declaration import (
+from fmilin.composition.ssp.flattening import Flat, Node, format_node
+from fmilin.composition.ssp.reading import Connector, SspConnection
+from fmilin.composition.system import SystemDeclaration
+from fmilin.composition.system_declaration import (
     Affine,
     Feed,
     SystemOutput,
@@ -15,9 +18,6 @@ from fmilin.composition.declaration import (
     resolve_inputs,
     resolve_outputs,
 )
-from fmilin.composition.ssp.flattening import Flat, Node, format_node
-from fmilin.composition.ssp.reading import Connector, SspConnection
-from fmilin.composition.system import SystemDeclaration
 from fmilin.errors import FmilinError, ModelError, UsageError
 from fmilin.model.interface import Model
 from fmilin.signals import Signal

@@ -13,12 +13,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.functions import SystemFunctions
 from fmilin.codegen.implicit import ImplicitSystem
+from fmilin.codegen.system_functions import SystemFunctions
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.model.capabilities import has_graph, read_graph, read_products, read_tangents
 from fmilin.model.interface import Model
-from fmilin.models.engine import NativeEngine, Quantity, Values, list_available_quantities
+from fmilin.models.native_engine import NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray, Signal, Signals
 

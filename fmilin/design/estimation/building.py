@@ -11,7 +11,7 @@ from fmilin.design.estimation.augmented import add_noise_states, augment_model
 from fmilin.design.estimation.charts import CoordinateSplit, RowTerms, choose_chart
 from fmilin.design.estimation.corrections import Belief, MovingHorizon
 from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
-from fmilin.design.estimation.motion import ManifoldStepper, triangular
+from fmilin.design.estimation.filter_motion import ManifoldStepper, triangular
 from fmilin.design.estimation.slopes import make_evaluator
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
 from fmilin.design.estimation.turn_search import search_turns

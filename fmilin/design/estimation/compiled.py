@@ -25,7 +25,7 @@ from fmilin.codegen.compiler import (
 from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.corrections import Belief, Filter, Measured, MeasurementUpdate
 from fmilin.design.estimation.filter_code import UNIT, CallableCode, FilterPlan, print_calls
-from fmilin.design.estimation.motion import ManifoldStepper
+from fmilin.design.estimation.filter_motion import ManifoldStepper
 from fmilin.errors import ModelError, UsageError
 from fmilin.models.batch_graph import batch_graph
 from fmilin.signals import FloatArray

@@ -32,7 +32,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
 from fmilin.design.estimation.charts import CoordinateSplit
-from fmilin.design.estimation.motion import ESTIMATE_CHANGE_TOLERANCE, ManifoldStepper, triangular
+from fmilin.design.estimation.filter_motion import ESTIMATE_CHANGE_TOLERANCE, ManifoldStepper, triangular
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model

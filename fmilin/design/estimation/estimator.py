@@ -18,7 +18,7 @@ from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.compiled import CompiledFilter, FilteredRows, compile_later
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, MovingHorizon, SigmaPoints
 from fmilin.design.estimation.filter_code import FilterPlan
-from fmilin.design.estimation.motion import ManifoldStepper
+from fmilin.design.estimation.filter_motion import ManifoldStepper
 from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.model.interface import Model, OperatingPoint

@@ -28,7 +28,7 @@ from fmilin.codegen.implicit import (
     jacobian,
 )
 from fmilin.codegen.statements import MAX_STATEMENTS_PER_FUNCTION, Statements, indent_statement
-from fmilin.design.estimation.motion import ManifoldStepper
+from fmilin.design.estimation.filter_motion import ManifoldStepper
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import has_graph, read_graph
 from fmilin.model.interface import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import expm
 
-from fmilin.design.estimation.motion import ManifoldStepper
+from fmilin.design.estimation.filter_motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceEvaluator
 from fmilin.design.hidden_modes import UncertainPair, exponential_errors, find_hidden_modes, right_direction
 from fmilin.design.kalman import sampled_noise

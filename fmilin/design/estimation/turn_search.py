@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fmilin.design.estimation.motion import ManifoldStepper
+from fmilin.design.estimation.filter_motion import ManifoldStepper
 from fmilin.design.estimation.slopes import SourceEvaluator
 from fmilin.errors import FmilinError
-from fmilin.manifold.angles import EXACT_TURN_TOLERANCE, MAX_TURNS, NEAR_STEP_SIZE, NEAR_TURN_FRACTION, list_turns
+from fmilin.manifold.wrapping_angles import (
+    EXACT_TURN_TOLERANCE,
+    MAX_TURNS,
+    NEAR_STEP_SIZE,
+    NEAR_TURN_FRACTION,
+    list_turns,
+)
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 

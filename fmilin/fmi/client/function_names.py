@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fmilin.fmi.client.programs import Operation, ValueType
+from fmilin.fmi.client.host_programs import Operation, ValueType
 
 
 class FmiStandard(NamedTuple):

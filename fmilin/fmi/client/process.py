@@ -20,11 +20,11 @@ from typing import NamedTuple, NoReturn
 from fmilin.errors import ModelCrashError, ModelError, escape_controls
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.endings import describe_end
+from fmilin.fmi.client.host_programs import MESSAGE, Instruction, Program
 from fmilin.fmi.client.printed_lines import PrintedLines
-from fmilin.fmi.client.programs import MESSAGE, Instruction, Program
 from fmilin.fmi.client.restrictions import UNRESTRICTED
 from fmilin.fmi.host.build import host_program
-from fmilin.fmi.sandbox_report import read_sandbox_report, warn_of_missing_protections
+from fmilin.fmi.sandbox_protections import read_sandbox_report, warn_of_missing_protections
 
 if sys.platform == "win32":
     from fmilin.fmi.client.pipes_windows import WindowsPipes as HostPipes

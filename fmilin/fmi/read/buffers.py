@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.fmi.client.arena import Arena, Repeated
+from fmilin.fmi.client.host_programs import Instruction, Operation, Program, ValueType
 from fmilin.fmi.client.process import TOO_LONG
-from fmilin.fmi.client.programs import Instruction, Operation, Program, ValueType
 from fmilin.fmi.read.component import LoadedCode
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError, ModelCrashError, ModelError, NumericalError
 from fmilin.fmi.client.arena import Arena, Repeated
 from fmilin.fmi.client.function_names import FmiStandard, function_name
+from fmilin.fmi.client.host_programs import Instruction, Operation, Program, ValueType
 from fmilin.fmi.client.process import NO_FUNCTION, TOO_LONG, Failure, HostProcess
-from fmilin.fmi.client.programs import Instruction, Operation, Program, ValueType
 from fmilin.fmi.client.restrictions import current_restrictions, python_variables
 
 logger = logging.getLogger("fmilin.fmu")

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fmilin.fmi.client.programs import Instruction, Operation
+from fmilin.fmi.client.host_programs import Instruction, Operation
 from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import EARLY_TYPES, Group
 from fmilin.fmi.read.description import ModelDescription

@@ -10,8 +10,8 @@ import numpy as np
 from fmilin.errors import ModelCrashError, ModelError
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.function_names import FmiStandard
+from fmilin.fmi.client.host_programs import Instruction, Operation, Program
 from fmilin.fmi.client.process import Failure
-from fmilin.fmi.client.programs import Instruction, Operation, Program
 from fmilin.fmi.platforms import library_in
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit
 from fmilin.fmi.read.component import LoadedCode, LogSink, logger

@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.client.arena import Arena
-from fmilin.fmi.client.programs import Instruction, Operation, ValueType
+from fmilin.fmi.client.host_programs import Instruction, Operation, ValueType
 from fmilin.fmi.platforms import fmi3_folders
 from fmilin.fmi.read.buffers import Group, copy_references
 from fmilin.fmi.read.component import LogSink

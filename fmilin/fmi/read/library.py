@@ -15,7 +15,7 @@ from typing import Any
 from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.client.restrictions import MAX_PROCESSES, Limits, current_restrictions
-from fmilin.fmi.host.run import NOT_STARTED_STATUS, ProgramEnd, run_in_sandbox
+from fmilin.fmi.host.sandboxed_run import NOT_STARTED_STATUS, ProgramEnd, run_in_sandbox
 from fmilin.fmi.platforms import fmpy_folder
 from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile

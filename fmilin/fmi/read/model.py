@@ -21,11 +21,11 @@ from fmilin.errors import ModelError, UnknownNameError, UsageError
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import ModelDescription
+from fmilin.fmi.read.fmu_tables import find_tables
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
-from fmilin.fmi.read.tables import find_tables
 from fmilin.fmi.read.values import ConstraintResiduals, DiscreteValues, ParameterValues, changed_parameters
 from fmilin.manifold import point_by_point
 from fmilin.manifold.point_by_point import EvaluationWithDerivatives
@@ -42,7 +42,7 @@ from fmilin.model.capabilities import (
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.point_derivatives import HasPointDerivatives, ValuesWithJacobian
 from fmilin.model.ranges import find_extrapolated
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.signals import FloatArray, Signals
 

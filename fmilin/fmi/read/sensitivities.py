@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fmilin.errors import FmilinError
 from fmilin.fmi.client.arena import Arena, Repeated
+from fmilin.fmi.client.host_programs import Instruction, Operation, Program, fill
 from fmilin.fmi.client.process import Failure
-from fmilin.fmi.client.programs import Instruction, Operation, Program, fill
 from fmilin.fmi.read.buffers import Buffers, Group, Visit
 from fmilin.fmi.read.description import Unknown, Variable
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable

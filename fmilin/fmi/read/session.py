@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, UsageError, quote_first
 from fmilin.fmi.client.arena import Arena
-from fmilin.fmi.client.programs import Program
+from fmilin.fmi.client.host_programs import Program
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.component import LogSink

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.fmi.client.programs import Instruction, Program
+from fmilin.fmi.client.host_programs import Instruction, Program
 from fmilin.fmi.read.buffers import Buffers, Group
 from fmilin.fmi.read.description import Variable
 from fmilin.fmi.read.layout import ScalarVariable
 from fmilin.fmi.read.session import Session
-from fmilin.model.sparse_derivatives import SparseJacobian
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.numerics.differences.sparse_coloring import find_full_rows, sparse_column_groups
 from fmilin.signals import FloatArray
 from fmilin.tolerances import COLUMNS_AGREE

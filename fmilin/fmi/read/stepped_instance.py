@@ -8,8 +8,8 @@ import numpy as np
 
 from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.client.arena import Repeated
+from fmilin.fmi.client.host_programs import Instruction, Operation, Program
 from fmilin.fmi.client.process import STOPPED
-from fmilin.fmi.client.programs import Instruction, Operation, Program
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance

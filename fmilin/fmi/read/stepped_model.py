@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from fmilin.errors import FmilinError, ModelError, UsageError, quote_first
-from fmilin.fmi.client.programs import Program
+from fmilin.fmi.client.host_programs import Program
 from fmilin.fmi.read.buffers import Buffers
 from fmilin.fmi.read.description import ModelDescription
-from fmilin.fmi.read.model import FmuModel
+from fmilin.fmi.read.fmu_model import FmuModel
 from fmilin.fmi.read.stepped_instance import MAX_STEPS, CommunicationSteps, SteppedInstance
 from fmilin.fmi.read.stepped_session import RunStart, StatesRefusedError, SteppedSession
 from fmilin.model.interface import Evaluation, OperatingPoint

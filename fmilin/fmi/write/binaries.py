@@ -25,7 +25,7 @@ from fmilin.codegen.compiler import (
 )
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.platforms import Machine, fmpy_folder, host
-from fmilin.fmi.write.description import FmuDescription, Standard, root_attributes, to_bytes
+from fmilin.fmi.write.description_writer import FmuDescription, Standard, root_attributes, to_bytes
 from fmilin.fmi.write.variables import FmuVariable
 
 _MAGIC_NUMBER = 0xCAFEBABE

@@ -22,14 +22,14 @@ import numpy as np
 from scipy import sparse
 
 from fmilin.errors import NumericalError
-from fmilin.formulations.equations import (
+from fmilin.formulations.form import ConstrainedForm, ConstraintMotion
+from fmilin.formulations.formulation import UCS, ComplexArray
+from fmilin.formulations.formulation_matrices import (
     compute_motion_terms,
     follow_positions,
     penalize_equations,
     project_equations,
 )
-from fmilin.formulations.form import ConstrainedForm, ConstraintMotion
-from fmilin.formulations.formulation import UCS, ComplexArray
 from fmilin.formulations.sparse.elimination import SparseNullSpace, sparse_null_space
 from fmilin.numerics.factors import SparseFactors
 from fmilin.signals import FloatArray

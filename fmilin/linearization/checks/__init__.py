@@ -20,7 +20,7 @@ from fmilin.linearization.checks.equations import DescriptorSystemAgrees, States
 from fmilin.linearization.checks.motion import PointRests
 from fmilin.linearization.checks.notes import InputsDoNotPrescribeMotion, MethodApplies, ModelHasNoNotes
 from fmilin.linearization.checks.response import InputsReachOutputs
-from fmilin.linearization.context import LinearizedBatch, LinearizedPoint
+from fmilin.linearization.linearization_context import LinearizedBatch, LinearizedPoint
 from fmilin.manifold.checks import FRAME_CHECKS
 from fmilin.manifold.checks.check import Check
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from fmilin.diagnostics import Remark
-from fmilin.linearization.context import AssembledPoint, DifferentiatedPoint, LinearizedBatch, LinearizedPoint
+from fmilin.linearization.linearization_context import (
+    AssembledPoint,
+    DifferentiatedPoint,
+    LinearizedBatch,
+    LinearizedPoint,
+)
 from fmilin.manifold.checks.check import Check
 from fmilin.manifold.differentiation import MoreCareful
 

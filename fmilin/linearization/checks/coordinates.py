@@ -8,7 +8,13 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.linearization.checks.check import ResultCheck
-from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask, SparseLinearizedPoint
+from fmilin.linearization.linearization_context import (
+    AssembledPoint,
+    LinearizedBatch,
+    LinearizedPoint,
+    Mask,
+    SparseLinearizedPoint,
+)
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.selection import CONDITION_LIMIT, select_partition
 from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER

@@ -12,7 +12,8 @@ from fmilin.linear_model.accuracy import comparable_sizes, matrix_and_errors, re
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
 from fmilin.linearization.checks.sparse_derivatives import require_agreement
-from fmilin.linearization.context import (
+from fmilin.linearization.evaluation import MAX_USABLE_SIZE
+from fmilin.linearization.linearization_context import (
     AssembledPoint,
     DifferentiatedPoint,
     LinearizedBatch,
@@ -20,12 +21,11 @@ from fmilin.linearization.context import (
     Mask,
     SparseLinearizedPoint,
 )
-from fmilin.linearization.evaluation import MAX_USABLE_SIZE
 from fmilin.manifold.branches import require_no_joint_kink
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.differentiation import MoreCareful
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.verification import VerifiedFacts
 from fmilin.model.capabilities import has_graph
 from fmilin.numerics.differences.sweep import StepSweep, step_sweep
 from fmilin.signals import FloatArray

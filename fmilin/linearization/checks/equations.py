@@ -9,9 +9,9 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
-from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.linearization.dependence import describe_dependence, find_unmovable
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.linearization.linearization_context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.model.capabilities import can_be_described
 
 MAX_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
@@ -29,7 +29,7 @@ class DescriptorSystemAgrees(LinearizationCheck):
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         if not can_be_described(at.model) or at.linear.descriptor is None:
             return ()
-        from fmilin.formulations.descriptor import check_descriptor
+        from fmilin.formulations.descriptor_system import check_descriptor
 
         return check_descriptor(at.linear, at.model, at.point, at.base.derivatives)
 

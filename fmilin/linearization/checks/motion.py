@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark, off_equilibrium, rate_of_change
 from fmilin.linearization.checks.check import ResultCheck
-from fmilin.linearization.context import (
+from fmilin.linearization.linearization_context import (
     AssembledPoint,
     LinearizedBatch,
     LinearizedPoint,
@@ -20,7 +20,7 @@ from fmilin.linearization.context import (
 from fmilin.manifold.checks.batch_remarks import PointRemarks
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.motion import MotionBatch
+from fmilin.manifold.point_motion import MotionBatch
 from fmilin.manifold.selection import NOT_TURNING
 from fmilin.manifold.uniform import Change
 from fmilin.model.interface import Evaluation, Model

@@ -9,7 +9,7 @@ import numpy as np
 from fmilin.diagnostics import Remark, discrete_states_remarks, model_remarks
 from fmilin.linearization.batch_derivatives import choose_samples
 from fmilin.linearization.checks.check import LinearizationCheck, ResultCheck
-from fmilin.linearization.context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
+from fmilin.linearization.linearization_context import AssembledPoint, LinearizedBatch, LinearizedPoint, Mask
 from fmilin.manifold.checks.batch_remarks import ListedRemarks, PointRemarks, SharedRemarks
 from fmilin.model.capabilities import read_discrete_states, read_point_remarks
 from fmilin.model.interface import OperatingPoint

@@ -17,7 +17,7 @@ from fmilin.linear_model.no_response import (
     with_remark_on_response,
 )
 from fmilin.linearization.checks.check import ResultCheck
-from fmilin.linearization.context import AssembledPoint, LinearizedBatch, Mask
+from fmilin.linearization.linearization_context import AssembledPoint, LinearizedBatch, Mask
 from fmilin.model.capabilities import is_at_input_limits, read_event_indicators
 from fmilin.model.evaluator import evaluate_each
 from fmilin.model.interface import Evaluation, Model, OperatingPoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.linearization.context import SparseLinearizedPoint
+from fmilin.linearization.linearization_context import SparseLinearizedPoint
 from fmilin.tolerances import EPS, KINK_TOLERANCE, LARGE_MODEL_AGREEMENT_TOLERANCE
 
 STEP = 1e-5  # of the difference that derivatives are compared with, in sizes of the states

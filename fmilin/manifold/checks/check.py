@@ -14,7 +14,7 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError
 from fmilin.manifold.checks.batch_remarks import PointRemarks
 from fmilin.manifold.checks.context import BatchInCoordinates, ExaminedPoint, Mask, PointInCoordinates, PointOnManifold
-from fmilin.manifold.verification import VerifiedFacts
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.support.dataclass import dataclass
 
 P_contra = TypeVar("P_contra", bound=ExaminedPoint, contravariant=True)

@@ -16,9 +16,9 @@ from fmilin.manifold.checks.context import (
     PointInCoordinates,
     PointOnManifold,
 )
+from fmilin.manifold.manifold_verification import VerifiedFacts, drift, require_invariance, verify_inputs
 from fmilin.manifold.nonvanishing import require_nonvanishing
 from fmilin.manifold.position import NEWTON_SINGULAR_VALUE_TOLERANCE, position_remarks
-from fmilin.manifold.verification import VerifiedFacts, drift, require_invariance, verify_inputs
 from fmilin.tolerances import MANIFOLD_DISTANCE_TOLERANCE, RANK
 
 MEASURED_ERRORS = 10.0  # of a gradient by differences, that what is left of a redundant constraint may be

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.manifold.frame import ConstraintManifold, Frame
-from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch
-from fmilin.manifold.verification import (
+from fmilin.manifold.manifold_verification import (
     Invariance,
     VerifiedFacts,
     conserved_quantities,
@@ -20,6 +18,8 @@ from fmilin.manifold.verification import (
     is_kept_at_point,
     measure_invariance,
 )
+from fmilin.manifold.parametrization import LocalParametrization
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint, TangentBatch
 from fmilin.signals import FloatArray

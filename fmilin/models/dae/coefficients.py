@@ -15,8 +15,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.rounding import compute_bounds, find_rounding, lift_constants
-from fmilin.models.dae.graph import DaeGraph
+from fmilin.codegen.graph_rounding import compute_bounds, find_rounding, lift_constants
+from fmilin.models.dae.dae_graph import DaeGraph
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.tolerances import EPS
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from fmilin.errors import NumericalError, quote_first
-from fmilin.models.dae.rows import SINGULAR_POINT_ERROR, ConsistentPoint, ConsistentPoints, Rows, Unknown
+from fmilin.models.dae.dae_rows import SINGULAR_POINT_ERROR, ConsistentPoint, ConsistentPoints, Rows, Unknown
 from fmilin.models.dae.semi_explicit import (
     DifferentiatedRow,
     JetDerivatives,

@@ -21,9 +21,8 @@ from scipy.sparse.csgraph import maximum_bipartite_matching, min_weight_full_bip
 
 from fmilin.errors import FmilinError, NumericalError, UsageError, join_first, quote_first
 from fmilin.models.dae.coefficients import Suspect, drop_suspects, lift_graph, settle
-from fmilin.models.dae.deficient import DISPLACEMENT_SIZE, complete_system
-from fmilin.models.dae.graph import DaeGraph
-from fmilin.models.dae.rows import (
+from fmilin.models.dae.dae_graph import DaeGraph
+from fmilin.models.dae.dae_rows import (
     REGULAR_POINT_ERROR,
     SINGULAR_POINT_ERROR,
     ConsistentPoint,
@@ -32,6 +31,7 @@ from fmilin.models.dae.rows import (
     Unknown,
     reciprocal_condition,
 )
+from fmilin.models.dae.deficient import DISPLACEMENT_SIZE, complete_system
 from fmilin.models.dae.semi_explicit import (
     DifferentiatedRow,
     JetDerivatives,

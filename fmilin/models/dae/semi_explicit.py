@@ -17,7 +17,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.models.dae.coefficients import Coefficients, Dropped, Suspect, Watched
-from fmilin.models.dae.graph import DaeGraph
+from fmilin.models.dae.dae_graph import DaeGraph
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
 SX = Any

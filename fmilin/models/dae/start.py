@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fmilin.models.dae.dae_rows import Rows
 from fmilin.models.dae.reduction import Reduced
-from fmilin.models.dae.rows import Rows
 from fmilin.numerics.balanced import TERMS_ROUNDED, equilibrate_jacobian
 from fmilin.numerics.certificate import Certificate
 from fmilin.numerics.certification import UnboundedUnknowns, certify_zero

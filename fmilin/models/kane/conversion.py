@@ -15,7 +15,7 @@ from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
 
 from fmilin.errors import UsageError
 from fmilin.models.declaration import TIME, Symbol, der
-from fmilin.models.kane.form import LinearRow, SymbolsIn, linear_row, plain_name
+from fmilin.models.kane.kane_form import LinearRow, SymbolsIn, linear_row, plain_name
 from fmilin.models.labels import Expr
 
 

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from fmilin.errors import ConstraintError, ModelError, UsageError
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot_error
-from fmilin.models.engine import classify_side, limit_remarks
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Actuator, Sensor
 from fmilin.models.mechanism.independence import Independence
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import Actuator, Sensor
+from fmilin.models.mechanism.multibody_system import State, System
 from fmilin.models.mechanism.outputs import locate_multiplier
 from fmilin.models.mechanism.part import Placement, vector
 from fmilin.models.mechanism.parts import Body, Joint, Loop
 from fmilin.models.mechanism.recursions import velocities
-from fmilin.models.mechanism.system import State, System
+from fmilin.models.native_engine import classify_side, limit_remarks
 
 Floats = NDArray[np.float64]
 

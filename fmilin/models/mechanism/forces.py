@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import NumericalError
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Actuator, Bushing, Force, JointForce, LineForce, PointSpring, Torque
+from fmilin.models.mechanism.fixed_rows import FixedRows, Key, RowCollector
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
-from fmilin.models.mechanism.rows import FixedRows, Key, RowCollector
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import (
+    Actuator,
+    Bushing,
+    Force,
+    JointForce,
+    LineForce,
+    PointSpring,
+    Torque,
+)
 from fmilin.models.mechanism.tree import Array, Partials, Tree, root
 
 Floats = NDArray[np.float64]

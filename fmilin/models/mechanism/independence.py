@@ -12,10 +12,10 @@ from scipy import linalg
 from scipy.sparse import csgraph, csr_array
 
 from fmilin.errors import ModelError, NumericalError
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Actuator, JointForce
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import Actuator, JointForce
+from fmilin.models.mechanism.multibody_system import System
 from fmilin.models.mechanism.recursions import coordinate_columns
-from fmilin.models.mechanism.system import System
 from fmilin.models.mechanism.tree import Tree
 from fmilin.tolerances import LOOP_CLOSURE_TOLERANCE, RANK
 

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.polynomial.polynomial import polyder, polyval
 from numpy.typing import NDArray
 
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Coupling, Wheel
+from fmilin.models.mechanism.fixed_rows import FixedRows, RowCollector
 from fmilin.models.mechanism.markers import Markers
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import Coupling, Wheel
 from fmilin.models.mechanism.part import ORIGIN, perpendicular
 from fmilin.models.mechanism.parts import Body, Joint, Loop
-from fmilin.models.mechanism.rows import FixedRows, RowCollector
 from fmilin.models.mechanism.tree import Array, Tree
 
 AXES: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {

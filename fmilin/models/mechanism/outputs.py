@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError
-from fmilin.models.engine import Quantity
-from fmilin.models.mechanism.elements import VECTORS, LineForce, Sensor
 from fmilin.models.mechanism.markers import FixedMarkers, MarkerColumns, MarkerMotion
+from fmilin.models.mechanism.mechanism_elements import VECTORS, LineForce, Sensor
+from fmilin.models.mechanism.multibody_system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.quantities import (
     compute_quaternion,
     differentiate_quaternion,
@@ -22,8 +22,8 @@ from fmilin.models.mechanism.quantities import (
     state_or_rate,
 )
 from fmilin.models.mechanism.recursions import coordinate_columns, coordinate_rates
-from fmilin.models.mechanism.system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.tree import Array, Partials, clip_to_limits
+from fmilin.models.native_engine import Quantity
 
 ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")

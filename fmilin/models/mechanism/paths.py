@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Actuator, Tendon
+from fmilin.models.mechanism.fixed_rows import FixedRows, Key, RowCollector, RowMotion
 from fmilin.models.mechanism.forces import SpringPath, spring_paths
 from fmilin.models.mechanism.markers import MarkerMotion, Markers
-from fmilin.models.mechanism.rows import FixedRows, Key, RowCollector, RowMotion
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import Actuator, Tendon
 from fmilin.models.mechanism.tree import Array, Partials, Tree, clip_to_limits, root
 
 LAW = ("gain", "bias")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
-from fmilin.models.engine import Quantity, list_available_quantities
-from fmilin.models.mechanism.elements import VECTORS, ZERO, Actuator, Force, JointForce, LineForce, Sensor
+from fmilin.models.mechanism.mechanism_elements import VECTORS, ZERO, Actuator, Force, JointForce, LineForce, Sensor
+from fmilin.models.mechanism.multibody_system import State, System
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Joint
-from fmilin.models.mechanism.system import State, System
 from fmilin.models.mechanism.tree import Array, Tree, ad, along, cross, root
+from fmilin.models.native_engine import Quantity, list_available_quantities
 from fmilin.signals import Signal, Signals
 
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")

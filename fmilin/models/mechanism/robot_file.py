@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, UnknownNameError, join_first
-from fmilin.models.mechanism.description import Input, MechanismDescription
-from fmilin.models.mechanism.elements import Bushing, Coupling, JointForce, PointSpring, Sensor
+from fmilin.models.mechanism.mechanism_description import Input, MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import Bushing, Coupling, JointForce, PointSpring, Sensor
 from fmilin.models.mechanism.part import Vector
 from fmilin.models.mechanism.parts import SPEEDS, TRIANGLE_INEQUALITY_TOLERANCE, Body, Joint, Loop, beyond_triangle
-from fmilin.models.mechanism.sources import SourceLines
+from fmilin.models.mechanism.source_lines import SourceLines
 from fmilin.models.mechanism.toml_file import Parts, offset_in_radians, with_settings
 from fmilin.models.mechanism.urdf_elements import Inertial, UrdfLink
 from fmilin.support.files import is_file

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 
-from fmilin.models.mechanism.description import INPUTS, PARTS
+from fmilin.models.mechanism.mechanism_description import INPUTS, PARTS
 from fmilin.models.mechanism.part import ORIGIN, Key, Part, Placement, Shape, Vector, list_keys
 from fmilin.models.mechanism.parts import Body, Joint
 

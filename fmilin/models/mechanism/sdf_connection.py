@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.models.mechanism.elements import Bushing
+from fmilin.models.mechanism.mechanism_elements import Bushing
 from fmilin.models.mechanism.part import Placement, Vector, vector
 from fmilin.models.mechanism.parts import SPEEDS, Joint, JointType, Loop, LoopType
 from fmilin.models.mechanism.sdf_elements import SdfJoint

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from fmilin.errors import ModelError, UnknownNameError
-from fmilin.models.mechanism.elements import Coupling
+from fmilin.models.mechanism.mechanism_elements import Coupling
 from fmilin.models.mechanism.part import Placement
 from fmilin.models.mechanism.parts import SPEEDS, Joint
 from fmilin.models.mechanism.sdf_connection import SdfConnection

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import PointSpring
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import PointSpring
 from fmilin.models.mechanism.part import ORIGIN, Placement
 from fmilin.models.mechanism.parts import Body, Joint, JointType, Loop
 from fmilin.models.mechanism.robot_file import (
@@ -27,7 +27,7 @@ from fmilin.models.mechanism.sdf_couplings import find_gears, find_mimics, fix_j
 from fmilin.models.mechanism.sdf_elements import SdfAxis, SdfJoint, SdfLink, SdfNotes
 from fmilin.models.mechanism.sdf_frames import WORLD, SdfFrames, SdfScope
 from fmilin.models.mechanism.sdf_reader import SdfReader
-from fmilin.models.mechanism.sources import Lines, SourceLines
+from fmilin.models.mechanism.source_lines import Lines, SourceLines
 from fmilin.models.mechanism.spanning_tree import SpanningTree, find_spanning_tree
 from fmilin.models.mechanism.toml_file import Parts
 from fmilin.models.mechanism.urdf_elements import Inertial, UrdfLink

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from fmilin.models.mechanism.sdf_elements import SdfLine
-from fmilin.models.mechanism.sources import read_xml_root
+from fmilin.models.mechanism.source_lines import read_xml_root
 from fmilin.support.files import is_file, path_exists
 
 SEARCH_PATHS = ("SDF_PATH", "GZ_SIM_RESOURCE_PATH", "IGN_GAZEBO_RESOURCE_PATH", "GAZEBO_MODEL_PATH")

@@ -35,7 +35,7 @@ from fmilin.models.mechanism.sdf_values import (
     read_truth,
     read_vector,
 )
-from fmilin.models.mechanism.sources import read_xml_root
+from fmilin.models.mechanism.source_lines import read_xml_root
 from fmilin.models.mechanism.urdf_elements import Inertial
 
 JOINT_TYPES = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from fmilin.models.mechanism.part import ORIGIN, Placement, Vector
 from fmilin.models.mechanism.sdf_elements import SdfLine, SdfMimic, SdfPose
-from fmilin.models.mechanism.sources import LARGEST_NUMBER
+from fmilin.models.mechanism.source_lines import LARGEST_NUMBER
 
 ORIGIN_POSE = SdfPose()
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.errors import ModelError, nearest_names
-from fmilin.models.mechanism.description import INPUTS, PARTS, MechanismDescription
+from fmilin.models.mechanism.mechanism_description import INPUTS, PARTS, MechanismDescription
 from fmilin.models.mechanism.part import Part, Placement
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, Body, Joint
-from fmilin.models.mechanism.sources import LARGEST_NUMBER, KeyPath, Lines, SourceLines, find_lines
+from fmilin.models.mechanism.source_lines import LARGEST_NUMBER, KeyPath, Lines, SourceLines, find_lines
 from fmilin.support.files import DocumentError, read_file, read_toml
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.mechanism.description import MechanismDescription
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.models.mechanism.part import skew
 from fmilin.models.mechanism.parts import Body, Joint
 

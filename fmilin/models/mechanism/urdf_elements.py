@@ -12,7 +12,7 @@ import numpy as np
 
 from fmilin.errors import ModelError, UnknownNameError, nearest_names
 from fmilin.models.mechanism.part import ORIGIN, Placement, Vector, unit, vector
-from fmilin.models.mechanism.sources import LARGEST_NUMBER, read_repaired_root
+from fmilin.models.mechanism.source_lines import LARGEST_NUMBER, read_repaired_root
 
 JOINT_TYPES = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from fmilin.errors import ModelError, UnknownNameError, join_first
-from fmilin.models.mechanism.description import MechanismDescription
-from fmilin.models.mechanism.elements import Coupling
+from fmilin.models.mechanism.mechanism_description import MechanismDescription
+from fmilin.models.mechanism.mechanism_elements import Coupling
 from fmilin.models.mechanism.parts import SPEEDS, Joint, JointType
 from fmilin.models.mechanism.robot_file import (
     FLOATING,
@@ -19,7 +19,7 @@ from fmilin.models.mechanism.robot_file import (
     find_unused_name,
     make_body,
 )
-from fmilin.models.mechanism.sources import Lines, SourceLines
+from fmilin.models.mechanism.source_lines import Lines, SourceLines
 from fmilin.models.mechanism.toml_file import Parts
 from fmilin.models.mechanism.urdf_elements import UrdfJoint, UrdfLink, UrdfTree, read_urdf
 

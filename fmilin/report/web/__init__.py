@@ -13,7 +13,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
 from fmilin.periodic.chart import FloquetChart
-from fmilin.periodic.model import PeriodicModel
+from fmilin.periodic.periodic_model import PeriodicModel
 from fmilin.report import periodic as motions
 from fmilin.report.web.blocks import Section, number, picture, render_html, table, text
 from fmilin.report.web.of_family import family_report

@@ -15,10 +15,10 @@ from fmilin.reduction import hankel_singular_values
 from fmilin.report.mechanism_picture import mechanism_figure
 from fmilin.report.numbers import cluster_text, list_matrices, shorten_name
 from fmilin.report.table import describe_choice, eigenvalue_table, list_facts, point_tables
-from fmilin.report.verification import channel_table, verification_figure
+from fmilin.report.verification_report import channel_table, verification_figure
 from fmilin.report.web.blocks import Block, Section, number, picture, render_html, table, text
 from fmilin.report.zero_texts import has_zeros
-from fmilin.report.zeros import channel_zeros
+from fmilin.report.zeros_report import channel_zeros
 from fmilin.signals import FloatArray
 from fmilin.support.tables import Cell
 

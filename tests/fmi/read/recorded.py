@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fmilin.fmi.client.host_programs import Instruction, Program
 from fmilin.fmi.client.process import Failure, HostProcess
-from fmilin.fmi.client.programs import Instruction, Program
 
 LOADING, UNLOADING = "the loading of the library", "the unloading of the library"
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fmilin.fmi.write.description import BASE_UNITS, base_unit
+from fmilin.fmi.write.description_writer import BASE_UNITS, base_unit
 from fmilin.signals import rate_unit
 
 

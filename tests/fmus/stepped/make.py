@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.codegen.c99 import generate
+from fmilin.codegen.c_source_export import generate
 from fmilin.codegen.compiler import library_suffix
 from fmilin.fmi.platforms import fmi2_folders, fmi3_folders
 from tests.fmus.make import pack

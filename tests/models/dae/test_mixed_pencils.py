@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fmilin.formulations.descriptor_system import compare_with_descriptor, explain_lost_invariants
 from numpy.typing import NDArray
 
 import fmilin as fl
-from fmilin.codegen.rounding import matrix_without_rounding
-from fmilin.formulations.descriptor import compare_with_descriptor, explain_lost_invariants
+from fmilin.codegen.graph_rounding import matrix_without_rounding
 from fmilin.models import DaeModel
 from tests.models.dae.mixed_pencils import MixedPencil, mixed_pencil
 
@@ -52,7 +52,7 @@ def test_a_wrong_order_is_seen_by_the_pencil(monkeypatch: pytest.MonkeyPatch) ->
         slopes[:, : len(pencil.states)] += np.eye(len(slopes), len(pencil.states))  # other equations than were reduced
         return slopes
 
-    monkeypatch.setattr("fmilin.models.dae.model.matrix_without_rounding", wrong)
+    monkeypatch.setattr("fmilin.models.dae.dae_model.matrix_without_rounding", wrong)
     with pytest.raises(fl.NumericalError, match=r"The order is \d, but the pencil s E - A .* has \d finite"):
         fl.linearize(model)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fmilin as fl
 from benchmarks.dae_networks import network
 from fmilin.models import DaeModel
-from fmilin.models.large import SparseFunctions
+from fmilin.models.large_equations import SparseFunctions
 
 
 def test_a_network_of_four_hundred_algebraic_variables_is_solved_sparse() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.adapters import DenseFactors
-from fmilin.codegen.c99 import PointCode
+from fmilin.codegen.c_source_export import PointCode
 from fmilin.codegen.implicit import Guess, solve_implicit
 from fmilin.fmi.write import build_fmu
 from fmilin.models import DaeModel, OdeModel

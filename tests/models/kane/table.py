@@ -6,7 +6,7 @@ from typing import Any
 
 import sympy
 
-from fmilin.models.kane.form import KaneForm, LinearRow
+from fmilin.models.kane.kane_form import KaneForm, LinearRow
 
 __all__ = ["f_0", "f_1", "f_2", "f_3", "f_a"]
 

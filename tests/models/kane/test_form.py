@@ -11,7 +11,7 @@ import sympy
 import fmilin as fl
 from fmilin import ConstraintError, UsageError
 from fmilin.models import KaneModel, der
-from fmilin.models.kane.form import SymbolsIn, linear_row
+from fmilin.models.kane.kane_form import SymbolsIn, linear_row
 from tests.exact import products_of
 from tests.models.kane.examples import bead
 from tests.models.kane.table import f_0, f_1, f_2, f_3, f_a

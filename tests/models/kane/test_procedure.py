@@ -10,7 +10,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import NumericalError, OperatingPoint, UnknownNameError, UsageError
-from fmilin.codegen.functions import SystemFunctions
+from fmilin.codegen.system_functions import SystemFunctions
 from fmilin.fmi.write import build_fmu
 from fmilin.models import KaneModel
 from fmilin.models.kane import Backend, Numerics

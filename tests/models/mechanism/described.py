@@ -22,7 +22,7 @@ from fmilin.models.mechanism import (
     Torque,
     Wheel,
 )
-from fmilin.models.mechanism.model import read_mechanism_file
+from fmilin.models.mechanism.mechanism_model import read_mechanism_file
 
 PENDULUM = """\
 name = "pendulum"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import fmilin as fl
-from fmilin.models.mechanism.model import Mechanism
+from fmilin.models.mechanism.mechanism_model import Mechanism
 from tests.models.mechanism.described import written
 
 __all__ = ["joint", "link", "load_sdf", "model", "parallelogram", "world"]

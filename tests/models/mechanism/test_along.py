@@ -16,7 +16,7 @@ import pytest
 
 import fmilin as fl
 from benchmarks.mechanism import chain_of
-from fmilin.codegen import compiler, functions
+from fmilin.codegen import compiler
 from fmilin.codegen.compiler import CompilationBudget
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import TangentBatch
@@ -32,11 +32,13 @@ from fmilin.models.mechanism import (
     Sensor,
     Skate,
     Torque,
-    evaluator,
 )
-from fmilin.models.mechanism.linear import Choice
+from fmilin.models.mechanism import (
+    mechanism_evaluator as evaluator,
+)
+from fmilin.models.mechanism.local_form import Choice
+from fmilin.models.mechanism.multibody_system import System
 from fmilin.models.mechanism.recursions import coordinate_rates
-from fmilin.models.mechanism.system import System
 from fmilin.signals import FloatArray
 from fmilin.systems import double_wishbone, four_bar, slider_crank
 from tests.models.mechanism.builders import Floats, everything, five_bar_chain
@@ -196,7 +198,7 @@ def for_nothing(monkeypatch: pytest.MonkeyPatch, points: int) -> None:
     """Let compiled code cost no more than so many points by the recursion."""
     for price in ("PRINT_SECONDS_PER_INSTRUCTION", "COMPILER_START_SECONDS", "COMPILE_SECONDS_PER_INSTRUCTION"):
         monkeypatch.setattr(compiler, price, 0.0)
-    monkeypatch.setattr(functions, "PRINT_SECONDS_PER_INSTRUCTION", 0.0)
+    monkeypatch.setattr(system_functions, "PRINT_SECONDS_PER_INSTRUCTION", 0.0)
     monkeypatch.setattr(compiler, "TRACE_SECONDS_PER_PAIR", 1.0)
     monkeypatch.setattr(evaluator, "SECONDS_PER_STATE", len(five_bar().states) / (points - 0.5))
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fmilin.models.mechanism import Loop
+from fmilin.models.mechanism.multibody_system import ForwardDynamics, System
 from fmilin.models.mechanism.parts import LoopType
 from fmilin.models.mechanism.recursions import compute_displacements, coordinate_columns, coordinate_rates
-from fmilin.models.mechanism.system import ForwardDynamics, System
 from tests.models.mechanism.builders import Floats, Random, everything
 
 STEP = 1e-30

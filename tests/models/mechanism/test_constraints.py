@@ -11,8 +11,8 @@ import fmilin as fl
 from fmilin.errors import NumericalError
 from fmilin.manifold.rank import branch_frequencies
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription
+from fmilin.models.mechanism.multibody_system import System
 from fmilin.models.mechanism.parts import SPEEDS, LoopType
-from fmilin.models.mechanism.system import System
 from tests.models.mechanism.builders import Floats, Random, closed_loop, four_bar_pins, poses
 from tests.models.mechanism.joint_screws import joint_screw
 from tests.models.mechanism.recursion import Ad, body_jacobians

@@ -10,8 +10,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.models.mechanism import Mechanism, assemble
-from fmilin.models.mechanism.elements import Quantity
-from fmilin.models.mechanism.model import read_mechanism_file
+from fmilin.models.mechanism.mechanism_elements import Quantity
+from fmilin.models.mechanism.mechanism_model import read_mechanism_file
 from fmilin.models.mechanism.parts import COORDINATES, SPEEDS, LoopType
 from fmilin.systems import loader
 from tests.documentation.blocks import blocks_of

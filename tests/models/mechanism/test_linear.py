@@ -17,7 +17,7 @@ from fmilin import LinearModel, OperatingPoint
 from fmilin.manifold.frame import kept_states
 from fmilin.models.mechanism import Mechanism
 from fmilin.models.mechanism.independence import close_loops
-from fmilin.models.mechanism.linear import Choice, LocalFormMatrices
+from fmilin.models.mechanism.local_form import Choice, LocalFormMatrices
 from fmilin.models.mechanism.recursions import coordinate_rates
 from tests.general_way import hide_procedure
 from tests.models.mechanism.builders import Floats, everything, five_bar_chain, four_bar_pins

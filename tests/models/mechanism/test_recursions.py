@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fmilin.models.mechanism import Body, Joint, MechanismDescription, Placement
+from fmilin.models.mechanism.multibody_system import System
 from fmilin.models.mechanism.recursions import (
     accelerations,
     composite_inertia,
@@ -16,7 +17,6 @@ from fmilin.models.mechanism.recursions import (
     project_wrenches,
     velocities,
 )
-from fmilin.models.mechanism.system import System
 from fmilin.models.mechanism.tree import Tree, ad, along
 from tests.models.mechanism.builders import Floats, Random, everything, poses
 from tests.models.mechanism.recursion import Ad, articulated_body, body_jacobians, newton_euler

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fmilin.models.mechanism.sources import KeyPath, find_lines
+from fmilin.models.mechanism.source_lines import KeyPath, find_lines
 
 TEXT = '''# a comment with [brackets] and a = sign
 title = "x # y"

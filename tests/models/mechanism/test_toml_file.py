@@ -11,8 +11,8 @@ import pytest
 import fmilin as fl
 from fmilin.errors import ModelError
 from fmilin.models.mechanism import Body, Joint, MechanismDescription, Placement, schema
-from fmilin.models.mechanism.description import INPUTS, PARTS
-from fmilin.models.mechanism.model import read_mechanism_file
+from fmilin.models.mechanism.mechanism_description import INPUTS, PARTS
+from fmilin.models.mechanism.mechanism_model import read_mechanism_file
 from tests.models.mechanism.described import EVERYTHING, PENDULUM, refused, written
 from tests.models.mechanism.toml_text import toml_text
 

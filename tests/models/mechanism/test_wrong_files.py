@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fmilin.errors import ModelError
-from fmilin.models.mechanism.model import read_mechanism_file
+from fmilin.models.mechanism.mechanism_model import read_mechanism_file
 from tests.models.mechanism.described import ADDITIONS, ARM, EVERYTHING, PENDULUM, refusal, refused, written
 from tests.models.mechanism.toml_text import toml_text
 

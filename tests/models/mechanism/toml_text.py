@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.models.mechanism import Body, Joint, Loop, MechanismDescription, Placement
-from fmilin.models.mechanism.description import INPUTS, PARTS
+from fmilin.models.mechanism.mechanism_description import INPUTS, PARTS
 from fmilin.models.mechanism.part import ORIGIN
 
 __all__ = ["toml_text"]
