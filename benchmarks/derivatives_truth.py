@@ -13,10 +13,10 @@ from typing import Any
 import mpmath
 import numpy as np
 import sympy
-from fmilin.model.equation_forms import SymbolicSystem
 from numpy.typing import NDArray
 
 from fmilin.manifold.verified_frame import frame_at
+from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.models import SymbolicModel
 
 DIGITS = 50

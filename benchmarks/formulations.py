@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from fmilin.formulations.formulation_procedure import spectrum_of_form
 
 from benchmarks.tables import show
 from fmilin.formulations import ConstrainedForm, Spectrum
 from fmilin.formulations.formulation import MCS, RCS, UCS, Formulation
+from fmilin.formulations.formulation_procedure import spectrum_of_form
 from fmilin.formulations.sparse import Around, eigenvalues_near, sparse_form_of
 from fmilin.systems import flexible_double_pendulum, four_bar_form
 

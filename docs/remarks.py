@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fmilin.linearization.linearization_context import LinearizedBatch, LinearizedPoint
-
 from fmilin.diagnostics import KINDS, Kind
 from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.linearization_context import LinearizedBatch, LinearizedPoint
 from fmilin.manifold.checks.check import Check
 
 __all__ = ["page", "write"]

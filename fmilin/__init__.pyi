@@ -48,7 +48,7 @@ from .families.sweep import sweep as sweep
 from .fmi.client.restrictions import Limits as Limits
 from .fmi.client.sandbox_report import sandbox_report as sandbox_report
 from .fmi.isolated import isolated as isolated
-from .formulations.descriptor import descriptor as descriptor
+from .formulations.descriptor_system import descriptor as descriptor
 from .linear_model.model import DelayedLinearModel as DelayedLinearModel
 from .linear_model.model import LinearModel as LinearModel
 from .linear_model.verification import Verification as Verification
@@ -65,9 +65,9 @@ from .options import Stepping as Stepping
 from .periodic.chart import FloquetChart as FloquetChart
 from .periodic.chart import floquet_chart as floquet_chart
 from .periodic.floquet import Floquet as Floquet
-from .periodic.linearize import linearize_periodic as linearize_periodic
-from .periodic.model import PeriodicModel as PeriodicModel
 from .periodic.orbit import PeriodicOrbit as PeriodicOrbit
+from .periodic.periodic_linearization import linearize_periodic as linearize_periodic
+from .periodic.periodic_model import PeriodicModel as PeriodicModel
 from .periodic.search import periodic_orbit as periodic_orbit
 from .signals import Signal as Signal
 from .signals import Signals as Signals
@@ -75,10 +75,10 @@ from .simulation.run import simulate as simulate
 from .simulation.run import snapshots as snapshots
 from .simulation.trajectory import Trajectory as Trajectory
 from .trimming.many_starts import operating_points as operating_points
-from .trimming.procedure import trim as trim
-from .trimming.procedure import trim_each as trim_each
-from .trimming.report import TrimmedPoint as TrimmedPoint
-from .trimming.request import TrimRequest as TrimRequest
+from .trimming.trim_procedure import trim as trim
+from .trimming.trim_procedure import trim_each as trim_each
+from .trimming.trim_report import TrimmedPoint as TrimmedPoint
+from .trimming.trim_request import TrimRequest as TrimRequest
 from .trimming.uncertainty import Uncertain as Uncertain
 from .trimming.uncertainty import uncertain as uncertain
 from .verification.procedure import verify as verify

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from fmilin.families.sweep_plan import SweepPlan
 
 from fmilin import LinearFamily
 from fmilin.errors import FmilinError
@@ -16,6 +15,7 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import build_grid
 from fmilin.families.store import Store, get_store_folder
 from fmilin.families.sweep import choose_engine, run
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linearization.request import Request
 
 __all__ = ["DAMAGES", "LIES", "Sweep"]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from fmilin.model.equation_forms import SecondOrderForm
-
 from fmilin import Evaluation, Model
 from fmilin.model.capabilities import read_products, read_second_order_form
+from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.signals import FloatArray
 
 __all__ = ["form_of", "products_of"]

@@ -8,7 +8,6 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
-from fmilin.model.model_files import read_constraints
 from scipy import sparse
 
 from fmilin.adapters import Foot, unknown_foot
@@ -29,6 +28,7 @@ from fmilin.formats import listed
 from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.formulations.sparse.nearest import Around, eigenvalues_near
 from fmilin.manifold.invariants import STEP, derivative_along
+from fmilin.model.model_files import read_constraints
 from fmilin.models.contacts import parse_feet
 from fmilin.models.mechanism.source_lines import find_lines
 from fmilin.models.sparse.numeric_equations import Pattern

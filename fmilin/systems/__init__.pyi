@@ -1,12 +1,12 @@
 from .bicycle_model import bicycle as bicycle
 from .disk import rolling_disk as rolling_disk
+from .example_mechanisms import double_wishbone as double_wishbone
+from .example_mechanisms import furuta_pendulum as furuta_pendulum
+from .example_mechanisms import loader as loader
+from .example_mechanisms import slider_crank as slider_crank
+from .example_mechanisms import stewart_platform as stewart_platform
 from .flexible_pendulum import flexible_double_pendulum as flexible_double_pendulum
 from .four_bar_linkage import four_bar as four_bar
 from .four_bar_linkage import four_bar_form as four_bar_form
 from .lagrangian import cartesian_pendulum as cartesian_pendulum
 from .lagrangian import five_bar as five_bar
-from .mechanisms import double_wishbone as double_wishbone
-from .mechanisms import furuta_pendulum as furuta_pendulum
-from .mechanisms import loader as loader
-from .mechanisms import slider_crank as slider_crank
-from .mechanisms import stewart_platform as stewart_platform

@@ -21,7 +21,6 @@ from urllib.request import Request, urlopen
 import numpy as np
 import psutil
 import pytest
-from fmilin.trimming.trim_request import PointRequest
 
 import fmilin as fl
 from fmilin import TrimRequest
@@ -29,6 +28,7 @@ from fmilin.cli.explore import _answer_anew, _line
 from fmilin.cli.model_options import Running, Trimming
 from fmilin.cli.request import build_request
 from fmilin.explore.page import PageChoice
+from fmilin.trimming.trim_request import PointRequest
 from tests.browser import Browser, browsing, needs_chromium
 from tests.cli.conftest import Run
 

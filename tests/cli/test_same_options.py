@@ -10,7 +10,6 @@ from typing import Any
 import click
 import numpy as np
 import pytest
-from fmilin.options.function_options import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 
 import fmilin as fl
 from fmilin import Linearization
@@ -18,6 +17,7 @@ from fmilin.cli.linear_options import list_flags
 from fmilin.cli.main import program
 from fmilin.models import OdeModel
 from fmilin.options import describe
+from fmilin.options.function_options import WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS
 from fmilin.systems import four_bar
 from tests.cli.conftest import Run
 

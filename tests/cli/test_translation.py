@@ -277,7 +277,7 @@ OTHER_PROGRAMS = {
         "--no-restrictions",
     ],
     "fmilin/fmi/read/component.py": ["--read", "--scratch"],
-    "fmilin/fmi/host/run.py": ["--run", "--scratch", "--client-descriptor"],
+    "fmilin/fmi/host/sandboxed_run.py": ["--run", "--scratch", "--client-descriptor"],
     "fmilin/fmi/read/library.py": [  # of the linker and the host
         *("--defsym", "--file-size", "--scratch", "--scratch-size", "--write", "--read"),
     ],

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import sympy
-from fmilin.model.equation_forms import SymbolicSystem
 
 from fmilin.codegen.c_source_export import GeneratedModel, generate
 from fmilin.codegen.compiler import Compiler, load_library
+from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.signals import FloatArray, Signal, Signals
 
 HARNESS = r"""

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
-from fmilin.model.equation_forms import SymbolicSystem
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fmilin.codegen import statements
 from fmilin.codegen.c_source_export import generate
 from fmilin.codegen.statements import c_string
 from fmilin.errors import ModelError
+from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.signals import FloatArray
 from tests.codegen.native import Native, system_of
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
-from fmilin.model.equation_forms import SymbolicSystem
 
 from fmilin.codegen.system_functions import SystemFunctions
 from fmilin.errors import NumericalError
+from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.signals import Signals
 
 x1, x2, u1, p1, w1, w2, t = sympy.symbols("x1 x2 u1 p1 w1 w2 t", real=True)

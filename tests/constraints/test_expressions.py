@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import sympy
-from fmilin.constraints.expression_functions import ExpressionFunctions
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fmilin.constraints.expression_functions import ExpressionFunctions
 from fmilin.constraints.expressions import Expression, ExpressionError, name_in_expression, parse
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fmilin.model.model_files import read_constraints
 
 from fmilin.errors import ConstraintError
+from fmilin.model.model_files import read_constraints
 
 GOOD = b"""
 [[constraint]]

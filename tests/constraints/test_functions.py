@@ -9,8 +9,8 @@ from threading import Barrier
 
 import numpy as np
 import pytest
-from fmilin.constraints.expression_functions import ExpressionFunctions
 
+from fmilin.constraints.expression_functions import ExpressionFunctions
 from fmilin.constraints.expressions import parse
 from fmilin.signals import FloatArray
 

@@ -11,10 +11,10 @@ from types import ModuleType
 
 import click
 import pytest
-from fmilin.options.function_options import KEYWORDS
 
 from fmilin.cli.main import program
 from fmilin.options import DESCRIBED, WITHOUT_MEANING, WITHOUT_MEANING_IN_COMMANDS, OptionDescription, describe
+from fmilin.options.function_options import KEYWORDS
 
 ROOT = Path(__file__).parents[2]
 DESCRIPTIONS = [(kind.__name__, description) for kind in DESCRIBED for description in describe(kind)]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmilin.formulations.descriptor_system import MAX_SVD_UNKNOWNS, compute_difference
 
 import fmilin as fl
+from fmilin.formulations.descriptor_system import MAX_SVD_UNKNOWNS, compute_difference
 from fmilin.models import DaeModel
 
 

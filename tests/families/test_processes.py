@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from fmilin.families.sweep_plan import SweepPlan
 
 import fmilin as fl
 from fmilin import Limits
@@ -24,6 +23,7 @@ from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import build_grid
 from fmilin.families.rows import OutcomeBlock, PointOutcome
 from fmilin.families.sweep import choose_engine, run, split_into_runs
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.families.worker_process import MakersPipe, Pipe
 from fmilin.fmi.client.restrictions import apply_limits
 from fmilin.options import Loading

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.families.sweep_plan import SweepPlan
 
 import fmilin as fl
 from fmilin.families.grid import build_grid
 from fmilin.families.rows import OutcomeBlock, PointOutcome
 from fmilin.families.store import Store, get_store_folder
 from fmilin.families.sweep import choose_engine, run
+from fmilin.families.sweep_plan import SweepPlan
 from tests.families.plants import oscillator
 
 VALUES = np.linspace(0.5, 2.0, 40)

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmilin.families.sweep_plan import SweepPlan
-from fmilin.trimming.trim_request import PointRequest
 
 import fmilin as fl
 from fmilin.families.batch_solvers import find_pinned_states
 from fmilin.families.branch_follower import BranchFollower
 from fmilin.families.grid import Grid
 from fmilin.families.open_models import OpenModels
+from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linearization import reference
 from fmilin.model import capabilities
 from fmilin.models import OdeModel
 from fmilin.systems import furuta_pendulum
+from fmilin.trimming.trim_request import PointRequest
 
 SPRING = OdeModel("spring", {"x": "v", "v": "u - k*x - x^3 - v"}, inputs=["u"], parameters={"k": 2.0}, start={"x": 0.5})
 

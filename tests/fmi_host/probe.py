@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fmilin.fmi.sandbox_protections import HostSandbox, read_sandbox_report
-
 from fmilin.codegen.compiler import find_compiler
+from fmilin.fmi.sandbox_protections import HostSandbox, read_sandbox_report
 from tests.shared import shared
 
 __all__ = ["HOST", "NOBODY", "WARNINGS", "Answer", "Workplace", "compile_probe", "workplace"]

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fmilin.fmi.sandbox_protections import HostSandbox, read_sandbox_report
 
 from fmilin.errors import UsageError
 from fmilin.fmi.client.arena import DEFAULT_SIZE, Arena
 from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.client.restrictions import Limits, apply_limits, current_restrictions
+from fmilin.fmi.sandbox_protections import HostSandbox, read_sandbox_report
 
 
 def start(limits: Limits) -> HostSandbox:

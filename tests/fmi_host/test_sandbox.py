@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
-from fmilin.fmi.sandbox_protections import Protection, read_sandbox_report
 
+from fmilin.fmi.sandbox_protections import Protection, read_sandbox_report
 from tests.fmi_host.probe import NOBODY, Workplace, workplace
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the probe tries what Linux offers")

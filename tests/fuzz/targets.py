@@ -9,12 +9,11 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
-from fmilin.constraints.expression_functions import ExpressionFunctions
-from fmilin.model.model_files import load_point, read_constraints
 
 from fmilin import Constraint
 from fmilin.composition.ssp.flattening import flatten_system
 from fmilin.composition.ssp.reading import read_structure
+from fmilin.constraints.expression_functions import ExpressionFunctions
 from fmilin.constraints.expressions import parse
 from fmilin.errors import FmilinError
 from fmilin.export.foreign import loads_dslin
@@ -23,6 +22,7 @@ from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.sensitivities import declared_structure
 from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
 from fmilin.fmi.read.xml import parse_description
+from fmilin.model.model_files import load_point, read_constraints
 from fmilin.models.mechanism import Mechanism
 from tests.file_contents import read, written
 from tests.fmus.make import description_of

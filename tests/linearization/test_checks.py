@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmilin.manifold.point_arrays import batch_points
 
 import fmilin as fl
 from fmilin import LinearModel
@@ -28,6 +27,7 @@ from fmilin.linearization.linearize import along_motion
 from fmilin.linearization.methods import compute_by_other_method
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
+from fmilin.manifold.point_arrays import batch_points
 from fmilin.models import FunctionModel
 from fmilin.models.native_model import NativeModel
 from fmilin.signals import FloatArray

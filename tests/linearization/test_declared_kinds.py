@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmilin.linearization.linearization_context import AssembledPoint, LinearizedBatch, LinearizedPoint
-from fmilin.manifold.point_arrays import batch_points
 
 import fmilin as fl
 from fmilin import systems
 from fmilin.linearization.algorithm import compute, describe_choice, linearize_batch, linearize_point
 from fmilin.linearization.checks import CHECKS
+from fmilin.linearization.linearization_context import AssembledPoint, LinearizedBatch, LinearizedPoint
 from fmilin.linearization.methods import compute_by_other_method
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.checks.check import Check, run_checks
+from fmilin.manifold.point_arrays import batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.models import FunctionModel
 from fmilin.models.native_model import NativeModel

@@ -7,9 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fmilin.linearization.linearization_context import AssembledPoint
-from fmilin.manifold.manifold_verification import VerifiedFacts
-from fmilin.manifold.point_arrays import PointBatch
 
 import fmilin as fl
 from fmilin.families.continuation import ContinuationPoint
@@ -17,10 +14,13 @@ from fmilin.families.rows import PointOutcome
 from fmilin.families.solver import PointSolver
 from fmilin.linearization.checks.derivatives import DerivativesAgree
 from fmilin.linearization.dependence import find_unmovable
+from fmilin.linearization.linearization_context import AssembledPoint
 from fmilin.linearization.reference import Reference
 from fmilin.manifold import comparison
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.noisy_comparison import confirm_within_noise
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.interface import Tangent, TangentBatch
 from fmilin.models.mechanism import Body, Joint, Loop, Mechanism, MechanismDescription, Placement
 from fmilin.models.mechanism.local_form import MechanismDerivatives

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.model.sparse_model_derivatives import SparseJacobian
 from scipy import sparse
 
 import fmilin as fl
@@ -23,6 +22,7 @@ from fmilin.linear_model.sparse import SparseLinearModel, is_sparse
 from fmilin.linear_model.sparse_matrices import SparseErrors
 from fmilin.linearization import sparse_states
 from fmilin.linearization.request import Request
+from fmilin.model.sparse_model_derivatives import SparseJacobian
 from tests.composition.plants import mass_chain
 
 N = 500

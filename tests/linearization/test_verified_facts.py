@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from fmilin.manifold.manifold_verification import recall_facts
 
 import fmilin as fl
 from fmilin import Evaluation
+from fmilin.manifold.manifold_verification import recall_facts
 from fmilin.manifold.operating_points import start_of
 from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray

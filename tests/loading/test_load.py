@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.trimming.trim_request import PointRequest
 
 import fmilin
 from fmilin import Constraint, load
@@ -14,6 +13,7 @@ from fmilin.errors import ConstraintError, ModelError, UnknownNameError, UsageEr
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.loading.load import find_constraints, load_request
 from fmilin.options import Loading
+from fmilin.trimming.trim_request import PointRequest
 from tests.fmus.make import build
 
 INSIDE = "extra/org.fmilin/constraints.toml"

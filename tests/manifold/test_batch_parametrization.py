@@ -6,11 +6,11 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from fmilin.manifold.manifold_equations import VectorizedEquations
-from fmilin.manifold.point_arrays import PointBatch
 
 import fmilin as fl
+from fmilin.manifold.manifold_equations import VectorizedEquations
 from fmilin.manifold.parametrization import LocalParametrization, correct_chord
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank

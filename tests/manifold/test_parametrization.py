@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fmilin.manifold.manifold_verification import VerifiedFacts
 
 import fmilin as fl
 from fmilin import Constraint, OperatingPoint
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
+from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator

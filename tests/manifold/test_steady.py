@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.manifold.point_motion import find_motion
 
 import fmilin as fl
 from fmilin import Constraint
@@ -15,6 +14,7 @@ from fmilin.fmi.write import build_fmu
 from fmilin.linearization.evaluation import evaluate
 from fmilin.manifold.differentiation import differentiate
 from fmilin.manifold.neighbourhood import Neighbourhood
+from fmilin.manifold.point_motion import find_motion
 from fmilin.manifold.verified_frame import verify_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.model.model_files import SavedPoint, check_point_file, dump_point, load_point
 
 import fmilin as fl
 from fmilin.adapters import ModelInfo
+from fmilin.model.model_files import SavedPoint, check_point_file, dump_point, load_point
 from fmilin.systems import cartesian_pendulum
 
 NASTY = SavedPoint(

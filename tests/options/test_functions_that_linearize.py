@@ -13,7 +13,6 @@ from typing import Any
 import control
 import numpy as np
 import pytest
-from fmilin.options.function_options import KEYWORDS
 
 import fmilin as fl
 from fmilin.composition.system import ConnectedModel
@@ -21,6 +20,7 @@ from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.models import FunctionModel, OdeModel
 from fmilin.options import WITHOUT_MEANING, describe
 from fmilin.options import functions as option_classes
+from fmilin.options.function_options import KEYWORDS
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel as HandModel
 from tests.by_hand import Parts

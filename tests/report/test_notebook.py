@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmilin.report.report_page import MAX_LINES, as_html, as_text
 
 import fmilin as fl
 from fmilin import design
 from fmilin.adapters import ModelInfo, Remark
 from fmilin.export.nonlinear_control import nonlinear_view
+from fmilin.report.report_page import MAX_LINES, as_html, as_text
 from fmilin.report.table import print_table
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import build_table

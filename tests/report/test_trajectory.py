@@ -6,12 +6,11 @@ import io
 import struct
 from dataclasses import replace
 
-from fmilin.report.trajectory_report import show_trajectory, trajectory_figure
-
 import fmilin as fl
 from fmilin.models import OdeModel
 from fmilin.report.figures import render_figure
 from fmilin.report.terminal import print_to_stream
+from fmilin.report.trajectory_report import show_trajectory, trajectory_figure
 from fmilin.systems import cartesian_pendulum
 from tests.simulation.hybrids import Ball
 

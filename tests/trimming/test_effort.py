@@ -1,6 +1,7 @@
 """Explanations of a failed trim may be left out when they take long; the answer is the same."""
 
 import pytest
+
 from fmilin.trimming.equilibrium_equations import OutOfTimeError, limit_time, require_time
 
 

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fmilin.trimming.search_algorithm import search
-from fmilin.trimming.solution_family import _smallest_wrenches
 
 import fmilin as fl
 from fmilin import Evaluation, TrimRequest, trim
@@ -19,6 +17,8 @@ from fmilin.numerics.balanced import equilibrate_jacobian
 from fmilin.signals import FloatArray
 from fmilin.systems import slider_crank
 from fmilin.trimming.failures import TrimError
+from fmilin.trimming.search_algorithm import search
+from fmilin.trimming.solution_family import _smallest_wrenches
 from tests.by_hand import FunctionModel, pendulum
 from tests.trimming.machines import boom_and_cylinder, boom_force, excavator, excavator_forces
 
@@ -90,7 +90,6 @@ def test_a_homotopy_passes_folds() -> None:
     """What holds the guess is taken away along a path that turns back twice."""
     from fmilin.trimming.damped_newton import release_guess
     from fmilin.trimming.equilibrium_equations import Equations
-
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = OdeModel("fold", {"x": "x^3 - 2*x + 2"}, start={"x": 0.7})
@@ -114,7 +113,6 @@ class Narrow(FunctionModel):
 def test_a_homotopy_holds_by_forces_and_never_by_leaving_the_manifold(angle: float) -> None:
     from fmilin.trimming.damped_newton import release_guess
     from fmilin.trimming.equilibrium_equations import Equations
-
     from fmilin.trimming.unknowns import Candidate, Unknowns
 
     model = Narrow(pendulum(angle=angle).parts)

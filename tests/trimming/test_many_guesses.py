@@ -7,9 +7,6 @@ from math import sin
 
 import numpy as np
 import pytest
-from fmilin.trimming.search_algorithm import search, search_each
-from fmilin.trimming.trim_report import TrimmedPoint
-from fmilin.trimming.trim_request import TrimRequest
 
 import fmilin as fl
 from fmilin.errors import FmilinError, NumericalError
@@ -19,6 +16,9 @@ from fmilin.models import OdeModel
 from fmilin.models.batch_graph import batch_graph
 from fmilin.signals import FloatArray
 from fmilin.systems import four_bar, furuta_pendulum, rolling_disk
+from fmilin.trimming.search_algorithm import search, search_each
+from fmilin.trimming.trim_report import TrimmedPoint
+from fmilin.trimming.trim_request import TrimRequest
 from tests.by_hand import FunctionModel, Parts
 from tests.systems.turns import steady_yaw_rates
 from tests.textbook.sources import SOURCES
@@ -171,7 +171,7 @@ class VectorizedWells(FunctionModel):
 def count_calls_of_newton(guesses: list[Guess], monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how often the model is called inside of Newton's method; what is certified is certified for each alone."""
     from fmilin.numerics.newton import find_zeros
-    from fmilin.trimming import newton
+    from fmilin.trimming import damped_newton
 
     model = VectorizedWells()
     calls = 0
@@ -183,7 +183,7 @@ def count_calls_of_newton(guesses: list[Guess], monkeypatch: pytest.MonkeyPatch)
         calls += model.calls - before
         return result
 
-    monkeypatch.setattr(newton, "find_zeros", count)
+    monkeypatch.setattr(damped_newton, "find_zeros", count)
     assert len(fl.trim_each(model, guesses)) >= 1
     monkeypatch.undo()
     return calls

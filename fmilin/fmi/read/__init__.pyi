@@ -1,4 +1,4 @@
 from .archive import FmuFile as FmuFile
 from .archive import read_description as read_description
-from .model import FmuModel as FmuModel
-from .model import open_fmu as open_fmu
+from .fmu_model import FmuModel as FmuModel
+from .fmu_model import open_fmu as open_fmu

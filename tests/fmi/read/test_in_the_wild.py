@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.trimming.trim_request import PointRequest
 
 import fmilin as fl
 from fmilin import LinearModel, Stepping
@@ -16,6 +15,7 @@ from fmilin.errors import ModelError, NumericalError
 from fmilin.loading.load import load_request
 from fmilin.model.stepping import Stepped
 from fmilin.options import FmuOptions, Loading
+from fmilin.trimming.trim_request import PointRequest
 from tests.fmus.make import build, compile_library, description_of, pack
 from tests.fmus.stepped import make as stepped
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fmilin.fmi.read.fmu_model import FmuModel
 
 import fmilin as fl
 from fmilin import LinearModel
 from fmilin.fmi.client.host_programs import Instruction, Operation, fill
 from fmilin.fmi.read.buffers import Group, copy_references
+from fmilin.fmi.read.fmu_model import FmuModel
 from fmilin.fmi.read.instance3 import Instance3
 from fmilin.fmi.write import build_fmu
 from fmilin.models import OdeModel

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import sympy
-from fmilin.model.equation_forms import SymbolicSystem
 
 from fmilin import Constraint
+from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.signals import Signal, Signals
 
 time = sympy.Symbol("time", real=True)

@@ -10,7 +10,6 @@ import fmpy
 import numpy as np
 import pytest
 import sympy
-from fmilin.model.equation_forms import SymbolicSystem
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
@@ -18,6 +17,7 @@ from fmilin import Model
 from fmilin.codegen.compiler import Compiler
 from fmilin.fmi.write import build_fmu
 from fmilin.model.capabilities import read_products
+from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.fmi.write import samples

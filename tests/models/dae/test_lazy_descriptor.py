@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.formulations import descriptor as formulations
+from fmilin.formulations import descriptor_system as formulations
 from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.models import DaeModel
 from tests.models.dae.test_models import pendulum, platform

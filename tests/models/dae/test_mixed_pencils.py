@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fmilin.formulations.descriptor_system import compare_with_descriptor, explain_lost_invariants
 from numpy.typing import NDArray
 
 import fmilin as fl
 from fmilin.codegen.graph_rounding import matrix_without_rounding
+from fmilin.formulations.descriptor_system import compare_with_descriptor, explain_lost_invariants
 from fmilin.models import DaeModel
 from tests.models.dae.mixed_pencils import MixedPencil, mixed_pencil
 

@@ -16,7 +16,7 @@ import pytest
 
 import fmilin as fl
 from benchmarks.mechanism import chain_of
-from fmilin.codegen import compiler
+from fmilin.codegen import compiler, system_functions
 from fmilin.codegen.compiler import CompilationBudget
 from fmilin.errors import NumericalError, UsageError
 from fmilin.model.interface import TangentBatch
