@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import settings
 
-from fmilin.fmi.write import linear_fmu, symbolic_fmu
+from fmilin.fmi.write import linear_model_fmu, symbolic_fmu
 from fmilin.fmi.write.symbolic_fmu import archive_bytes
 from tests.fmus.make import build
 from tests.shared import new_folder, shared
@@ -86,6 +86,6 @@ def _fmpy_finds_nothing_wrong_in_what_is_written() -> Iterator[None]:
         return archive
 
     with pytest.MonkeyPatch.context() as patch:
-        for writer in (symbolic_fmu, linear_fmu):
+        for writer in (symbolic_fmu, linear_model_fmu):
             patch.setattr(writer, "archive_bytes", checked_bytes)
         yield

@@ -54,10 +54,10 @@ def test_an_fmu_without_room_for_the_linear_model_computes_no_eigenvalues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fmilin.export import fmu_file
-    from fmilin.fmi.write import linear_fmu
+    from fmilin.fmi.write import linear_model_fmu
 
     linear = oscillator()
-    monkeypatch.setattr(linear_fmu, "MAX_EIGENVALUES", 1)
+    monkeypatch.setattr(linear_model_fmu, "MAX_EIGENVALUES", 1)
     monkeypatch.setattr(fmu_file, "MAX_EMBEDDED_BYTES", 1)
     counted = count_spectra(monkeypatch)
     linear.save(tmp_path / "a.fmu")

@@ -14,7 +14,6 @@ from urllib.parse import quote
 import fmpy
 import numpy as np
 import pytest
-from fmilin.fmi.write.linear_model_fmu import LinearLayout, lay_out_linear
 from fmpy.validation import validate_fmu
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -22,6 +21,7 @@ import fmilin as fl
 from fmilin import LinearModel
 from fmilin.errors import UsageError
 from fmilin.fmi.write import LinearFmu, linear_fmu
+from fmilin.fmi.write.linear_model_fmu import LinearLayout, lay_out_linear
 from fmilin.signals import Signal, Signals
 from fmilin.systems import four_bar
 from tests.fmi.write.linear_samples import drifting, exact, outputs, outputs_at, sampled, written
