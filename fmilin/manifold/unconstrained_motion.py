@@ -1,4 +1,6 @@
-"""How one point without constraints moves, and how A changes along its motion: :mod:`fmilin.manifold.point_motion` for it.
+"""How one point without constraints moves, and how A changes along its motion.
+
+It does for one point what :mod:`fmilin.manifold.point_motion` does for any.
 
 The coordinates are all states, so that there are no others in which the motion may be steady, and the model is
 evaluated beside the point without a search for the manifold. What is computed is that of

@@ -1,16 +1,16 @@
 """The search for an operating point, on one page.
 
-The rows that must vanish (:mod:`fmilin.trimming.equilibrium_equations`), each divided by its size, as functions of what is free
-(:mod:`fmilin.trimming.unknowns`), each divided by its size, are
+The rows that must vanish (:mod:`fmilin.trimming.equilibrium_equations`), each divided by its size, as functions of what
+is free (:mod:`fmilin.trimming.unknowns`), each divided by its size, are
 
     h(t, x, u) = 0,    f_Z(t, x, u) = 0,    [d/dt f_Z = 0],    c(t, x, u) = what should come out.
 
 1. ``assemble_guess``: the guess, on the manifold where it can be brought there.
 2. ``make_equations``: rows of the request, and unknowns.
 3. ``solve_request``: Newton's method (:mod:`fmilin.numerics.newton`) from the guess, and from other places if it fails
-   (:mod:`fmilin.trimming.equilibrium_solver`). Every end is certified: a residual that is zero for the noise of the model, with a
-   bound of the distance to the solution (:mod:`fmilin.numerics.certification`). A search yields where Newton's method
-   should begin, so that it runs for many guesses at once.
+   (:mod:`fmilin.trimming.equilibrium_solver`). Every end is certified: a residual that is zero for the noise of the
+   model, with a bound of the distance to the solution (:mod:`fmilin.numerics.certification`). A search yields where
+   Newton's method should begin, so that it runs for many guesses at once.
 4. ``choose_solution``: of a family of solutions the preferred one, the one with the smallest contact forces, with the
    totals of the start, or nearest to the guess.
 5. ``make_point``: rates, certificate and stability of the point.

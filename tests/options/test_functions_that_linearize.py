@@ -19,7 +19,7 @@ from fmilin.composition.system import ConnectedModel
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.models import FunctionModel, OdeModel
 from fmilin.options import WITHOUT_MEANING, describe
-from fmilin.options import functions as option_classes
+from fmilin.options import function_options as option_classes
 from fmilin.options.function_options import KEYWORDS
 from fmilin.systems import cartesian_pendulum, four_bar
 from tests.by_hand import FunctionModel as HandModel
