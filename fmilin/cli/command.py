@@ -35,7 +35,7 @@ EVERY_DAY = {
     "simulate": "--stop-time --start-time --input --set -o --plot --against --outputs --method --step --tolerance",
     "floquet": "--period --turn --fix --free --steady --set --vary -o --plot --json --points --independent",
     "verify": "--horizon --plot --json",
-    "plot": "--kind -o --against --mode --amplitude --stop-time --quantity --orders --hertz --set --trim "
+    "plot": "--kind -o --against --mode --amplitude --stop-time --quantity --orders --hertz --factors --set --trim "
     "--inputs --outputs",
     "explore": "--set --trim --fix --free --independent --inputs --outputs --point --no-browser",
     "report": "-o --against --verify --horizon --set --trim --inputs --outputs",

@@ -46,6 +46,7 @@ LINEAR = (
     "modes",
     "participation",
     *CHANNELS,
+    "margins",
     "errors",
     "sparsity",
     "sensitivities",
@@ -110,6 +111,7 @@ class Drawing:
         reading=ValueReader(str, _orders),
     )
     hertz: bool = switch("Of campbell: frequencies in Hz.", OPTIONS)
+    factors: bool = switch("Of bode: magnitudes as factors instead of dB.", OPTIONS)
 
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
@@ -120,6 +122,7 @@ class Drawing:
             "--quantity": (self.quantity is not None, ("surface",)),
             "--orders": (bool(self.orders), ("campbell",)),
             "--hertz": (self.hertz, ("campbell",)),
+            "--factors": (self.factors, ("bode",)),
             "--against": (self.against is not None, ("step", "validity", "reduction")),
         }
         for name, (is_given, kinds) in conditions.items():
@@ -273,7 +276,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
         "zeros": lambda: plot.zeros(inputs=inputs, outputs=outputs),
         "modes": lambda: plot.modes(drawing.mode),
         "participation": plot.participation,
-        "bode": lambda: plot.bode(inputs=inputs, outputs=outputs),
+        "bode": lambda: plot.bode(inputs=inputs, outputs=outputs, db=not drawing.factors),
         "nyquist": lambda: plot.nyquist(inputs=inputs, outputs=outputs),
         "step": lambda: plot.step(
             inputs=inputs,
@@ -282,6 +285,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
             amplitude=drawing.amplitude,
             stop_time=drawing.stop_time,
         ),
+        "margins": plot.margins,
         "errors": plot.errors,
         "sparsity": plot.sparsity,
         "sensitivities": lambda: plot.sensitivities(drawing.mode),

@@ -61,7 +61,7 @@ class FrequencyResponse(TableRepr):
     def _print_table(self, page: Sheet) -> None: ...
 
     @implemented_in("fmilin.report.response_plots:create_measurement_figure")
-    def plot(self, linear: LinearModel | None = None) -> Figure:
+    def plot(self, linear: LinearModel | None = None, *, db: bool = True) -> Figure:
         """Return magnitude and phase over frequency, with those of a linear model of the same names as lines."""
         ...
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,9 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TESTED_GAIN_COUNT = 12  # between 1 and an end
 FARTHEST_GAIN = 1e6  # up to which an end at infinity is tested, down to its inverse where the end is 0
 TESTED_PHASE_COUNT = 12
@@ -40,11 +44,18 @@ ON_THE_LIMIT = 1e-10  # relative to the largest eigenvalue: one this near, and w
 UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is too much
 
 
+def require_loop(result: Margins) -> LinearModel:
+    """Return the loop that margins belong to."""
+    if result.loop is None:
+        raise UsageError("These margins belong to no loop that could be drawn: use fl.design.margins(loop).plot().")
+    return result.loop
+
+
 @dataclass(frozen=True, slots=True)
 class Margins(TableRepr):
     """Margins of a loop that is stable when closed; NaN where there are none, and where it is not."""
 
-    _attributes = ".gain, .phase, .delay, .disk, .disk_gain, .disk_phase, .warnings"
+    _attributes = ".gain, .phase, .delay, .disk, .disk_gain, .disk_phase, .warnings, .plot()"
 
     stable: bool  #: whether the closed loop is
     gain: tuple[float, float] = (math.nan, math.nan)  #: factors that it bears, down and up; 0 and inf without bounds
@@ -59,6 +70,11 @@ class Margins(TableRepr):
 
     @implemented_in("fmilin.report.designs:show_margins")
     def _print_table(self, page: Sheet) -> None: ...
+
+    @implemented_in("fmilin.report.frequency_plots:draw_margins", subject=require_loop)
+    def plot(self) -> Figure:
+        """Return Bode and Nyquist diagrams of the loop with these margins, and S and T with their peaks."""
+        ...
 
     @property
     def disk_gain(self) -> tuple[float, float]:

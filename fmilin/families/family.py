@@ -52,12 +52,12 @@ class FamilyPlots(Pictures["LinearFamily"]):
         """Return the eigenvalues over the first axis (further ones at their first value), each mode one line."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:zero_locus_figure", subject=extract_result)
+    @implemented_in("fmilin.report.locus_pictures:zero_locus_figure", subject=extract_result)
     def zeros(self) -> Figure:
         """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
         ...
 
-    @implemented_in("fmilin.report.family_pictures:root_locus_figure", subject=extract_result)
+    @implemented_in("fmilin.report.locus_pictures:root_locus_figure", subject=extract_result)
     def root_locus(self) -> Figure:
         """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid."""
         ...

@@ -476,15 +476,29 @@ class Plots(Pictures[LinearModel]):
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:bode_figure", subject=extract_result)
-    def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
-        """Return Bode diagrams by python-control, of the first four inputs and outputs unless channels are named."""
+    @implemented_in("fmilin.report.frequency_plots:bode_figure", subject=extract_result)
+    def bode(
+        self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None, db: bool = True
+    ) -> Figure:
+        """Return Bode diagrams in dB and degrees, of the first four inputs and outputs unless channels are named.
+
+        ``db=False`` draws factors. A loop at one wire is drawn with both ends of its gain margin, and its phase, delay
+        and disk margins.
+        """
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.report.response_plots:nyquist_figure", subject=extract_result)
+    @implemented_in("fmilin.report.frequency_plots:nyquist_figure", subject=extract_result)
     def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
-        """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default."""
+        """Return Nyquist diagrams, a panel for each channel, of the first four inputs and outputs by default.
+
+        L of a loop is drawn as wired, as in Bode diagrams: its critical point is +1.
+        """
+        ...
+
+    @implemented_in("fmilin.report.frequency_plots:draw_margins", subject=extract_result)
+    def margins(self) -> Figure:
+        """Return Bode and Nyquist diagrams of a loop at one wire with its margins, and S and T with their peaks."""
         ...
 
     @kinds_checked
@@ -726,18 +740,6 @@ class DelayedPlots(Plots, Pictures[LinearModel]):
     @implemented_in("fmilin.report.delays:draw_eigenvalues", subject=extract_result)
     def eigenvalues(self, naive: LinearModel | None = None) -> Figure:
         """Return the rightmost eigenvalues with rays of equal damping."""
-        ...
-
-    @kinds_checked
-    @implemented_in("fmilin.report.delays:draw_bode", subject=extract_result)
-    def bode(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
-        """Return Bode diagrams of the first four inputs and outputs unless channels are named."""
-        ...
-
-    @kinds_checked
-    @implemented_in("fmilin.report.delays:draw_nyquist", subject=extract_result)
-    def nyquist(self, *, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Figure:
-        """Return Nyquist diagrams, a panel for each channel; of a loop -L, with the critical point -1."""
         ...
 
 

@@ -6,32 +6,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.errors import UsageError, cut_list
-from fmilin.linear_model.delayed import get_form
 from fmilin.linear_model.model import DEFAULT_EIGENVALUE_COUNT, DelayedLinearModel, LinearModel
 from fmilin.linear_model.modes import cluster_modes
 from fmilin.numerics.delay_loops import list_loop_parts
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
-from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label, plain
+from fmilin.report.figures import COLORS, create_titled_figure, plain
 from fmilin.report.linear_pictures import rays
 from fmilin.report.numbers import shorten_name
-from fmilin.report.response_plots import Names, choose_channels, compose_title, format_ratio
 from fmilin.report.table import eigenvalue_table, list_facts
-from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MAX_DELAY_NAMES = 8
 TABLE_EIGENVALUE_COUNT = 12
-MIN_FREQUENCY_COUNT, MAX_FREQUENCY_COUNT = 800, 20_000
-POINTS_PER_RADIAN = 4.0  # of the phase of the delays, so that it can be unwrapped
-DELAY_TURN_COUNT = 3.0  # full turns of the longest delay that a diagram shows at least
-NYQUIST_LIMIT = 5.0  # largest modulus in a Nyquist diagram, in units of the larger of 1 and the median
 
 
 def show_delayed_model(model: DelayedLinearModel, page: Sheet) -> None:
@@ -100,73 +91,4 @@ def draw_eigenvalues(linear: LinearModel, naive: LinearModel | None = None) -> F
             axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[0], alpha=0.15, zorder=2))
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
-def choose_frequencies(linear: LinearModel) -> FloatArray:
-    """Return frequencies in rad/s around the eigenvalues of the core and some turns of the longest delay."""
-    poles = np.abs(np.linalg.eigvals(get_form(linear).A)) if len(linear.states) else np.empty(0)
-    poles = poles[poles > 1e-9 * poles.max(initial=0.0)]
-    seconds = np.array([value for value in linear.delays.values() if value > 0])
-    turns = DELAY_TURN_COUNT * 2 * np.pi / seconds.max() if len(seconds) else 0.0
-    corners = [*poles.tolist(), *(1.0 / seconds).tolist()] or [1.0]
-    low, high = 0.1 * min(corners), max(10.0 * float(poles.max(initial=0.0)), turns, 10.0 * min(corners))
-    count = int(POINTS_PER_RADIAN * high * float(seconds.sum()))
-    dense = np.linspace(low, high, min(max(count, MIN_FREQUENCY_COUNT), MAX_FREQUENCY_COUNT))
-    return np.unique(np.concatenate((np.geomspace(low, high, MIN_FREQUENCY_COUNT), dense)))
-
-
-def draw_bode(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return magnitudes and phases of channels by name, the first four of each by default."""
-    u, out = choose_channels(linear, inputs, outputs)
-    w = choose_frequencies(linear)
-    G = linear.frequency_response(w)
-    title = compose_title(linear, "Bode diagram", u, out)
-    figure = create_titled_figure(title, 4.5 * len(u) + 0.5, 4.5 * len(out))
-    axes = figure.subplots(2 * len(out), len(u), squeeze=False, sharex=True)
-    for column, j in enumerate(u):
-        axes[0, column].set_title(f"from {format_label(linear.inputs[j])}", fontsize=10)
-        for row, i in enumerate(out):
-            magnitude, phase = axes[2 * row, column], axes[2 * row + 1, column]
-            _draw_response(magnitude, phase, w, G[i, j])
-            if column == 0:
-                magnitude.set_ylabel(f"{format_label(linear.outputs[i])}\nmagnitude")
-                phase.set_ylabel("phase [deg]")
-        axes[-1, column].set_xlabel("frequency [rad/s]")
-    return figure
-
-
-def _draw_response(magnitude: Axes, phase: Axes, w: FloatArray, G: NDArray[np.complex128]) -> None:
-    for axes in (magnitude, phase):
-        draw_grid(axes)
-    if not np.abs(G).max() > 0:
-        magnitude.text(0.5, 0.5, "no response", transform=magnitude.transAxes, ha="center", va="center", color=QUIET)
-        return
-    angles = np.unwrap(np.angle(G))
-    magnitude.loglog(w, np.abs(G), color=COLORS[0], linewidth=1.8)
-    phase.semilogx(w, np.degrees(angles), color=COLORS[0], linewidth=1.8)
-
-
-def draw_nyquist(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return Nyquist diagrams of channels; of a loop, the sign of which is as wired, -L with the critical point -1."""
-    u, out = choose_channels(linear, inputs, outputs)
-    is_loop = any(remark.kind == "loop" for remark in linear.warnings)
-    G = linear.frequency_response(choose_frequencies(linear)) * (-1.0 if is_loop else 1.0)
-    title = compose_title(linear, "Nyquist diagram", u, out)
-    figure = create_titled_figure(title, 4.6 * len(u), 4.4 * len(out))
-    grid = figure.subplots(len(out), len(u), squeeze=False)
-    for (row, column), axes in np.ndenumerate(grid):
-        i, j = out[row], u[column]
-        curve = G[i, j]
-        axes.plot(curve.real, curve.imag, color=COLORS[0], linewidth=1.8, label="ω > 0")
-        axes.plot(curve.real, -curve.imag, color=COLORS[0], linewidth=1.0, linestyle=(0, (4, 2)), label="ω < 0")
-        axes.plot([-1.0], [0.0], "+", color=COLORS[1], markersize=10, markeredgewidth=2)
-        limit = NYQUIST_LIMIT * max(1.0, float(np.median(np.abs(curve))))
-        if float(np.abs(curve).max()) > limit:
-            axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
-        channel = f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}"
-        axes.set_title(f"-L, {channel}" if is_loop else channel, fontsize=10, loc="left")
-        ratio = format_ratio(linear.outputs[i], linear.inputs[j])
-        axes.set(xlabel=f"real part [{ratio}]", ylabel=f"imaginary part [{ratio}]")
-        draw_grid(axes)
     return figure

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model.modes import convert_errors_to_rates, convert_to_rates, remove_uncertain_growth
 from fmilin.report import figures
-from fmilin.report.linear_pictures import rays, shade_outside_unit_circle
 from fmilin.report.numbers import list_matrices
 from fmilin.signals import FloatArray, Signals
 
@@ -131,14 +130,33 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
         image = axes.pcolormesh(
             x, y, image_values, cmap="viridis", shading="nearest", norm=_norm(image_values, quantity)
         )
-    if quantity != "accuracy" and min(image_values.shape) > 2 and float(np.ptp(image_values.compressed())) > 0:
+    if quantity != "accuracy" and min(image_values.shape) > 2 and not _is_constant(image_values.compressed()):
         lines = axes.contour(x, y, image_values, levels=8, colors="black", linewidths=0.6, alpha=0.6)
         axes.clabel(lines, fontsize=8, fmt="%.3g")
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
+    _note_constant(axes, image_values)
     figure.colorbar(image, ax=axes, label=label)
     figures.draw_grid(axes)
     axes.grid(visible=False)
     return figure
+
+
+def _is_constant(values: FloatArray) -> bool:
+    return float(np.ptp(values)) <= CONSTANT_TOLERANCE * float(np.abs(values).max())
+
+
+def _note_constant(axes: Axes, image_values: np.ma.MaskedArray[Any, Any]) -> None:
+    """Say where all values are the same but for rounding, and how many points have none."""
+    values = image_values.compressed()
+    if not len(values):
+        return
+    missing = image_values.size - len(values)
+    notes = []
+    if _is_constant(values):
+        notes.append(f"constant: {float(np.median(values)):.4g} at all {len(values)} points")
+    if missing:
+        notes.append(f"white: {missing} points have no value")
+    axes.set_title("; ".join(notes), fontsize=10, loc="left", color=figures.QUIET)
 
 
 def _norm(image_values: np.ma.MaskedArray[Any, Any], quantity: str) -> LogNorm | None:
@@ -158,17 +176,18 @@ def axis_label(family: LinearFamily, name: str) -> str:
     return figures.plain(name, 40)
 
 
-MAX_LINES = 6  # lines of a grid of several axes in one figure; each runs along the last axis
 MAX_MARKS = 25  # on a line
-MARKERS = "osD^vP"
+MARKERS = "osD^v<>Pp*h8"
+CONSTANT_TOLERANCE = 1e-6  # relative: a surface this flat is constant, and its lines of equal height are rounding
+MIN_DRAWN_DAMPING_ERROR = 1e-5  # of a damping ratio: smaller errors are thinner than the line
+NARROW_BAND = 0.5  # Frequencies above this part of the highest fill a Campbell diagram
 GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
-REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
 
 
 def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     """Return real and imaginary parts of the eigenvalues over the axis, each mode tracked as one line."""
-    lines = list(_lines(family))
-    figure, real, imaginary = figures.over_one_axis(_title(family, "Eigenvalues"))
+    lines = list(list_lines(family))
+    figure, real, imaginary = figures.over_one_axis(compose_family_title(family, "Eigenvalues"))
     line = lines[0]
     labelled_modes: set[int] = set()
     for mode, values in zip(line.numbers, line.eigenvalues.T, strict=True):
@@ -191,98 +210,21 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
                          label=None if marked else "real pair meets")  # fmt: skip
             marked = True
     if line.title:
-        real.set_title(line.title, fontsize=10, loc="left", color=figures.QUIET)
+        real.set_title(_name_line(line, len(lines)), fontsize=10, loc="left", color=figures.QUIET)
     if line.eigenvalues.shape[1] <= 16:
         figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
 
-def root_locus_figure(family: LinearFamily) -> Figure:
-    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
-
-    Those of sampled models are drawn as they are, z beside the unit circle.
-    """
-    lines = list(_lines(family))
-    loci = [line.multipliers if family.sample_time > 0 else line.eigenvalues for line in lines]
-    return _draw_loci(family, "Root locus", lines, loci)
-
-
-def zero_locus_figure(family: LinearFamily) -> Figure:
-    """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
-    lines = list(_lines(family))
-    zeros = family.zero_tracks.zeros
-    if not np.isfinite(zeros).any():
-        raise UsageError("None of the linear models has a transmission zero: there is nothing to draw.")
-    return _draw_loci(family, "Zeros", lines, [zeros[line.first : line.first + len(line.axis)] for line in lines])
-
-
-def _draw_loci(family: LinearFamily, what: str, lines: Sequence[_Line], every_loci: Sequence[Complex]) -> Figure:
-    """Return a picture of loci (n, k), those of each line."""
-    figure = figures.create_titled_figure(_title(family, what), 8.0, 6.4)
-    axes = figure.subplots()
-    points = None
-    for number, (line, loci) in enumerate(zip(lines, every_loci, strict=True)):
-        for values in loci.T:
-            axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
-        axis = np.broadcast_to(line.axis[:, None], loci.shape)
-        points = axes.scatter(
-            loci.real, loci.imag, c=axis, cmap="viridis", s=18, zorder=3,
-            marker=MARKERS[number % len(MARKERS)], vmin=line.axis.min(), vmax=line.axis.max(),
-            label=line.title or None,
-        )  # fmt: skip
-        _label_ends(axes, line.axis, loci)
-    eigenvalues = np.concatenate([loci.ravel() for loci in every_loci])
-    finite = eigenvalues[np.isfinite(eigenvalues)]
-    if family.sample_time > 0:
-        _frame_unit_circle(axes, finite)
-    else:
-        _frame_half_plane(axes, finite)
-    if points is not None:
-        figure.colorbar(points, ax=axes, label=lines[0].label)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    return figure
-
-
-def _label_ends(axes: Axes, axis: FloatArray, loci: Complex) -> None:
-    """Write the value of the axis (n,) beside both ends of the locus (n, P) that swings most there."""
-    good = np.flatnonzero(np.isfinite(loci).all(axis=1))
-    for end in good[[0, -1]] if len(good) else []:
-        at = loci[end, int(np.argmax(loci[end].imag))]
-        anchor = (float(at.real), float(at.imag))
-        axes.annotate(f"{axis[end]:.4g}", anchor, (5, 5), textcoords="offset points", color=figures.QUIET, fontsize=8)
-
-
-def _frame_half_plane(axes: Axes, finite: Complex) -> None:
-    """Draw the stability limit of eigenvalues in 1/s, and let them fill the picture."""
-    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
-    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
-    right = max(float(finite.real.max(initial=0.0)), 0.0)
-    leftmost = min(float(finite.real.min(initial=0.0)), 0.0)
-    span = right - leftmost if right - leftmost > REAL_SPAN * reach else 0.2 * reach
-    axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
-    leftmost, right = leftmost - (0.08 if leftmost < 0 else 0.5) * span, right + 0.16 * span
-    rays(axes, -leftmost, right, height)
-    axes.set_xlim(leftmost, right)
-
-
-def _frame_unit_circle(axes: Axes, finite: Complex) -> None:
-    """Draw the stability limit of multipliers, and show all of the circle."""
-    reach = 1.15 * max(1.0, float(np.abs(finite).max(initial=0.0)))
-    shade_outside_unit_circle(axes)
-    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part of z",
-             ylabel="imaginary part of z")  # fmt: skip
-    figures.draw_grid(axes)
-
-
 def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz: bool = False) -> Figure:
     """Return frequencies and damping ratios of the modes that swing, over the axis (Campbell's diagram)."""
-    line = next(_lines(family))
-    figure, frequency, damping = figures.over_one_axis(_title(family, "Campbell diagram"), (3, 2))
+    lines = list(list_lines(family))
+    line = lines[0]
+    figure, frequency, damping = figures.over_one_axis(compose_family_title(family, "Campbell diagram"), (3, 2))
     factor = 1 / (2 * np.pi) if hertz else 1.0
-    drawn, marked, largest = 0, False, 0.0
-    columns = zip(line.numbers, line.eigenvalues.T, line.unstable.T, strict=True)
-    for mode, values, grows in columns:
+    drawn, marked, largest, uncertain = 0, False, 0.0, False
+    columns = zip(line.numbers, line.eigenvalues.T, line.unstable.T, line.errors.T, strict=True)
+    for mode, values, grows, errors in columns:
         swings = values.imag > 1e-9 * np.abs(values)
         if not swings.any():
             continue
@@ -291,6 +233,12 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         style = figures.line_style(drawn) | {"linewidth": 1.8}
         frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
         damping.plot(line.axis, ratio, **style)
+        spread = np.where(swings, errors / np.where(size > 0, size, 1.0), np.nan)
+        if np.nanmax(spread, initial=0.0) > MIN_DRAWN_DAMPING_ERROR:
+            uncertain = True
+            damping.fill_between(
+                line.axis, ratio - spread, ratio + spread, color=style["color"], alpha=0.2, linewidth=0
+            )
         largest = max(largest, float(np.nanmax(np.abs(ratio))))
         unstable = swings & grows
         marked |= bool(unstable.any())
@@ -303,19 +251,24 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         raise UsageError("No mode of the family oscillates at any point: there is no frequency to draw.")
     if marked:
         frequency.plot([], [], "o", color=figures.COLORS[1], markerfacecolor="white", markersize=5, label="unstable")
-    top = frequency.get_ylim()[1]
+    if uncertain:
+        damping.fill_between([], [], [], color=figures.QUIET, alpha=0.2, label="damping within its error")
+        damping.legend(fontsize=8, frameon=False)
+    bottom, top = frequency.get_ylim()
+    if orders or bottom < NARROW_BAND * top:
+        bottom = 0.0  # the rays of multiples begin there; a narrow band of frequencies fills the picture instead
     rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
-    frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(0, top))
+    frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(bottom, top))
     damping.set(ylabel="damping ratio [1]", xlabel=line.label)
     damping.axhline(0, color=figures.QUIET, linewidth=0.8)
     low, high = damping.get_ylim()
-    if largest < 1e-9:  # rounding of modes without damping
+    if largest < 1e-9 and not uncertain:  # rounding of modes without damping
         damping.set_ylim(-0.01, 0.01)
     elif low < 0:
         damping.axhspan(low, 0, color=figures.UNSTABLE, zorder=0)
         damping.set_ylim(low, high)
     if line.title:
-        frequency.set_title(line.title, fontsize=10, loc="left", color=figures.QUIET)
+        frequency.set_title(_name_line(line, len(lines)), fontsize=10, loc="left", color=figures.QUIET)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
 
@@ -330,7 +283,7 @@ def rays_of_orders(axes: Axes, axis: FloatArray, speed: FloatArray, orders: Iter
 
 
 @dataclass(frozen=True, eq=False)
-class _Line:
+class FamilyLine:
     """Tracked eigenvalues along the last axis of a grid: axis (n,), eigenvalues (n, P)."""
 
     label: str
@@ -340,11 +293,12 @@ class _Line:
     multipliers: Complex  # z of sampled models; of continuous ones the eigenvalues before errors are taken out
     numbers: list[int]  # of the mode that each column belongs to
     unstable: NDArray[np.bool_]  # (n, P), which of them certainly grow
+    errors: FloatArray  # (n, P), of the eigenvalues, in 1/s
     first: int
 
 
-def _lines(family: LinearFamily) -> Iterator[_Line]:
-    """Yield lines along the last axis, evenly chosen where there are many."""
+def list_lines(family: LinearFamily) -> Iterator[FamilyLine]:
+    """Yield lines along the last axis, one for each value of the others."""
     if not family.ok.any():
         raise UsageError("No point of the family has a linear model: there is nothing to draw.")
     if not family.template.order:
@@ -356,15 +310,21 @@ def _lines(family: LinearFamily) -> Iterator[_Line]:
     values = compute_eigenvalue_rates(family).reshape(-1, length, family.template.order)
     followed = family.eigenvalues.reshape(values.shape)
     unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
-    for k in np.unique(np.linspace(0, len(values) - 1, MAX_LINES).round().astype(int)).tolist():
+    errors = compute_rate_errors(family).reshape(values.shape)
+    for k in range(len(values)):
         at = family.grid.values(k * length)
         fixed = [] if family.grid.zipped else other_axes
         title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
         # Pairs are found in z: where one becomes real and negative, log(z) of both has the imaginary part pi/T.
-        yield _Line(
+        yield FamilyLine(
             axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], followed[k],
-            mode_numbers(followed[k]), unstable[k], k * length,
+            mode_numbers(followed[k]), unstable[k], errors[k], k * length,
         )  # fmt: skip
+
+
+def _name_line(line: FamilyLine, count: int) -> str:
+    """Return which line of a grid is drawn."""
+    return f"{line.title}: the first of {count} lines (family[k] is another)" if count > 1 else line.title
 
 
 def mode_numbers(eigenvalues: Complex) -> list[int]:
@@ -383,7 +343,8 @@ def mode_numbers(eigenvalues: Complex) -> list[int]:
     return numbers
 
 
-def _title(family: LinearFamily, what: str) -> str:
+def compose_family_title(family: LinearFamily, what: str) -> str:
+    """Return the title of a picture, with the number of points that have a linear model."""
     good, count = int(family.ok.sum()), len(family)
     points = f"{count} points" if good == count else f"{good} of {count} points"
     return f"{what}: {figures.plain(family.template.model.name or 'sweep', 40)} ({points})"
@@ -392,16 +353,25 @@ def _title(family: LinearFamily, what: str) -> str:
 def margin_figure(family: LinearFamily) -> Figure:
     """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
     name, axis = list(family.axes.items())[-1]
-    figure, gain, phase = figures.over_one_axis(_title(family, "Margins"))
-    for k, row in enumerate(family.margins().reshape(-1, len(axis))[:MAX_LINES]):
+    figure, gain, phase = figures.over_one_axis(compose_family_title(family, "Margins"))
+    for k, row in enumerate(family.margins().reshape(-1, len(axis))):
         stable = [m if m is not None and m.stable else None for m in row]
-        style: dict[str, Any] = {"color": figures.COLORS[k], "marker": "o", "markersize": 3}
-        labels = ["phase", "disk phase"] if k == 0 else [None] * 2
+        at = family.grid.values(k * len(axis))
+        title = ", ".join(f"{n} = {at[n]:.4g}" for n in ([] if family.grid.zipped else list(family.axes)[:-1]))
+        marks: dict[str, Any] = {
+            "color": figures.COLORS[k % len(figures.COLORS)],
+            "marker": MARKERS[k // len(figures.COLORS) % len(MARKERS)],
+            "markersize": 3,
+        }
         factors = np.array([0.0 if m is None else max(m.gain[0], 1 / m.gain[1]) for m in stable])
-        gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), **style)
-        phase.plot(axis, [np.nan if m is None else m.phase for m in stable], **style, label=labels[0])
-        phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **style, label=labels[1])
+        gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), label=title or None, **marks)
+        phase.plot(axis, [np.nan if m is None else m.phase for m in stable], **marks)
+        phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **marks)
+    for style, label in (("-", "phase margin"), ("--", "phase of the disk margin")):
+        phase.plot([], [], style, color=figures.QUIET, label=label)
     gain.set(ylabel="gain margin [1]", yscale="log")
     phase.set(ylabel="phase margin [deg]", xlabel=axis_label(family, name))
     phase.legend(fontsize=8)
+    if gain.get_legend_handles_labels()[1]:
+        figure.legend(*gain.get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=8)
     return figure

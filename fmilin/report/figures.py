@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,9 +97,25 @@ def plain(name: str, longest: int = LONGEST_LABEL) -> str:
     return shorten_name(name, longest).replace("$", r"\$")
 
 
+def format_unit(unit: str) -> str:
+    """Return a unit as it is written beside an axis: N·m for N.m and N*m; 1 where there is none."""
+    return re.sub(r"(?<=[^\d\s(])[.*](?=[^\d\s)])|(?<=\d)[.*](?=[A-Za-z])", "·", unit) or "1"
+
+
 def format_label(signal: Signal) -> str:
     """Return a name with its unit."""
-    return f"{plain(signal.name)} [{signal.unit or '1'}]"
+    return f"{plain(signal.name)} [{format_unit(signal.unit)}]"
+
+
+def format_ratio(output: Signal, source: Signal) -> str:
+    """Return the unit of a channel: that of the output over that of the input, as N·m/(rad/s)."""
+    if output.unit == source.unit:
+        return "1"
+    top, below = (format_unit(signal.unit) for signal in (output, source))
+    if below == "1":
+        return top
+    top, below = (f"({unit})" if any(c in unit for c in "/ ·") else unit for unit in (top, below))
+    return f"{top.strip('()') if '/' not in top else top}/{below}"
 
 
 def label_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:

@@ -1,8 +1,7 @@
-"""Bode and Nyquist diagrams, drawn by python-control, and steps: linear alone, or beside the nonlinear model."""
+"""Channels of pictures, measured responses, and steps: linear alone, or beside the nonlinear model."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,16 +12,15 @@ from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.figures import (
     COLORS,
-    GRID,
-    INK,
     QUIET,
     create_titled_figure,
     draw_grid,
     format_label,
-    new_figure,
+    format_ratio,
     plain,
 )
-from fmilin.signals import Signal, Signals
+from fmilin.report.frequency_curves import convert_to_decibels, unwrap_phase
+from fmilin.signals import Signals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,43 +34,17 @@ Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
 MAX_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE_STEP_SIZE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
 MAX_SAMPLES = 5000  # of a sampled model's step
-FIRST_PHASE = -80.0  # degrees: of those that are the same, the first phase is the nearest: 0, 180 down, -90, 90
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
 MAX_HORIZON_FACTOR, MIN_HORIZON_FACTOR = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
 
-def bode_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return Bode diagrams of channels by name, the first four of each by default."""
-    import control
+def create_measurement_figure(
+    measured: FrequencyResponse, linear: LinearModel | None = None, *, db: bool = True
+) -> Figure:
+    """Return magnitude and phase of a measured response, one column for each output; a linear model's as lines.
 
-    u, out = choose_channels(linear, inputs, outputs)
-    figure = new_figure(4.5 * len(u) + 0.5, 4.5 * len(out), layout="constrained")
-    axes = figure.subplots(2 * len(out), len(u), squeeze=False)
-    with warnings.catch_warnings():  # of matplotlib, that zero has no place on a logarithmic axis
-        warnings.simplefilter("ignore")
-        control.frequency_response(linear.to_control()[out, u]).plot(ax=axes, initial_phase=FIRST_PHASE)
-    for text in list(figure.texts):  # its own names of channels: ours have units
-        text.remove()
-    figure.suptitle(compose_title(linear, "Bode diagram", u, out), x=0.01, ha="left", fontweight="bold", fontsize=12)
-    for column, j in enumerate(u):
-        axes[0, column].set_title(f"from {format_label(linear.inputs[j])}", fontsize=10)
-    for row, i in enumerate(out):
-        axes[2 * row, 0].set_ylabel(f"{format_label(linear.outputs[i])}\nmagnitude")
-    _restyle_lines(axes)
-    for each in axes[1::2].ravel():
-        _set_phase_ticks(each)
-    without_response = np.array([[not _answers(linear, i, j) for j in u] for i in out])
-    for (row, column), has_none in np.ndenumerate(without_response):
-        if has_none:
-            for each in axes[2 * row : 2 * row + 2, column]:
-                _say_no_response(each)
-            if without_response[row].all():
-                axes[2 * row, column].set_yscale("linear")
-    return figure
-
-
-def create_measurement_figure(measured: FrequencyResponse, linear: LinearModel | None = None) -> Figure:
-    """Return magnitude and phase of a measured response, one column for each output; a linear model's as lines."""
+    Magnitudes are in dB, or with ``db=False`` factors.
+    """
     width = 4.5 * len(measured.outputs) + 0.5
     figure = create_titled_figure(f"Measured response from {plain(measured.input.name)}", width, 5.0)
     grid = figure.subplots(2, len(measured.outputs), squeeze=False, sharex=True)
@@ -87,9 +59,13 @@ def create_measurement_figure(measured: FrequencyResponse, linear: LinearModel |
             label = "linear model" if k < 0 else f"amplitude {measured.amplitudes[k]:.3g}"
             style = {"color": QUIET} if k < 0 else {"color": COLORS[k % len(COLORS)], "marker": "o", "linestyle": ""}
             order = np.argsort(w)
-            grid[0, column].loglog(w[order], np.abs(G[order]), label=label, **style)
-            grid[1, column].semilogx(w[order], np.degrees(np.unwrap(np.angle(G[order]))), **style)
-        grid[0, column].set_ylabel(f"{format_label(signal)}\nmagnitude")
+            sizes = np.abs(G[order])
+            grid[0, column].semilogx(w[order], convert_to_decibels(sizes) if db else sizes, label=label, **style)
+            grid[1, column].semilogx(w[order], unwrap_phase(G[order]), **style)
+        if not db:
+            grid[0, column].set_yscale("log")
+        ratio = format_ratio(signal, measured.input)
+        grid[0, column].set_ylabel(f"{plain(signal.name)}\nmagnitude {name_magnitude_unit(ratio, db=db)}")
         grid[1, column].set(ylabel="phase [deg]", xlabel="frequency [rad/s]")
         for axes in grid[:, column]:
             draw_grid(axes)
@@ -97,35 +73,11 @@ def create_measurement_figure(measured: FrequencyResponse, linear: LinearModel |
     return figure
 
 
-def nyquist_figure(linear: LinearModel, *, inputs: Names = None, outputs: Names = None) -> Figure:
-    """Return Nyquist diagrams of channels by name, one panel each, the first four of each by default.
-
-    A loop, whose sign is as wired, is drawn as -L: the critical point is -1, as in any textbook.
-    """
-    import control
-
-    u, out = choose_channels(linear, inputs, outputs)
-    figure = create_titled_figure(compose_title(linear, "Nyquist diagram", u, out), 4.6 * len(u), 4.4 * len(out))
-    grid = figure.subplots(len(out), len(u), squeeze=False)
-    is_loop = any(w.kind == "loop" for w in linear.warnings)
-    system = -linear.to_control() if is_loop else linear.to_control()
-    for (row, column), axes in np.ndenumerate(grid):
-        i, j = out[row], u[column]
-        if _answers(linear, i, j):
-            with warnings.catch_warnings():  # of encirclements that it cannot count: nobody asked
-                warnings.simplefilter("ignore")
-                control.nyquist_plot(system[i, j], ax=axes, title="", color=COLORS[0])
-            _zoom_to_curves(axes)
-        else:
-            _say_no_response(axes)
-        channel = f"{plain(linear.inputs[j].name)} to {plain(linear.outputs[i].name)}"
-        axes.set_title(f"-L, {channel}" if is_loop else channel, fontsize=10, loc="left")
-        ratio = format_ratio(linear.outputs[i], linear.inputs[j])
-        axes.set(xlabel=f"real part [{ratio}]", ylabel=f"imaginary part [{ratio}]")
-        if (legend := axes.get_legend()) is not None:
-            legend.remove()
-        draw_grid(axes)
-    return figure
+def name_magnitude_unit(ratio: str, *, db: bool) -> str:
+    """Return the unit of a magnitude as it is written beside an axis."""
+    if not db:
+        return f"[{ratio}]"
+    return "[dB]" if ratio == "1" else f"[dB]\nre {ratio}"
 
 
 def step_figure(
@@ -272,7 +224,7 @@ def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
     return float(f"{size:.1g}")
 
 
-def _answers(linear: LinearModel, i: int, j: int) -> bool:
+def has_response(linear: LinearModel, i: int, j: int) -> bool:
     """Whether output i answers to input j at all: its transfer function is not zero, as far as rounding lets see."""
     size = float(np.abs(linear.eigenvalues()).max(initial=0.0)) or 1.0
     for point in (
@@ -286,55 +238,12 @@ def _answers(linear: LinearModel, i: int, j: int) -> bool:
     return False
 
 
-def _say_no_response(axes: Axes) -> None:
+def write_no_response(axes: Axes) -> None:
     """Say that a channel has no response, in the place of its curve."""
     for line in list(axes.lines):
         line.remove()
     axes.relim()
     axes.text(0.5, 0.5, "no response", transform=axes.transAxes, ha="center", va="center", color=QUIET)
-
-
-def format_ratio(output: Signal, source: Signal) -> str:
-    """Return the unit of a channel: that of the output over that of the input."""
-    top, below = (f"({unit})" if any(c in unit for c in "/ .*") else unit for unit in (output.unit or "1", source.unit))
-    return top if below in ("", "1") else f"{top}/{below}"
-
-
-def _zoom_to_curves(axes: Axes) -> None:
-    """Show the curves; the critical point -1 too, unless it is so far away that they would be a dot beside it."""
-    curves = [np.asarray(line.get_xydata()) for line in axes.lines if len(np.atleast_1d(line.get_xdata())) > 2]
-    points = np.concatenate(curves)
-    points = points[np.isfinite(points).all(axis=1)]
-    if not len(points) or float(np.ptp(points, axis=0).max()) > 0.2:
-        return
-    low, high = points.min(axis=0), points.max(axis=0)
-    room = 0.08 * float((high - low).max()) or 1e-3
-    axes.set(xlim=(low[0] - room, high[0] + room), ylim=(low[1] - room, high[1] + room))
-    axes.ticklabel_format(scilimits=(-2, 3))
-
-
-def _set_phase_ticks(axes: Axes) -> None:
-    """Give a phase at least two quarter turns of room, and ticks at eighths, fewer where it turns far."""
-    from matplotlib.ticker import MultipleLocator
-
-    low, high = (
-        90.0 * round_(limit / 90.0) for round_, limit in zip((np.floor, np.ceil), axes.get_ylim(), strict=True)
-    )
-    low, high = (low, high) if high - low >= 180.0 else ((low + high) / 2 - 90.0, (low + high) / 2 + 90.0)
-    axes.set_ylim(low, high)
-    axes.yaxis.set_major_locator(MultipleLocator(45.0 if high - low <= 270.0 else 90.0 * np.ceil((high - low) / 630.0)))
-
-
-def _restyle_lines(axes: np.ndarray) -> None:
-    """Give python-control's lines our colours, thick enough for print."""
-    for each in axes.ravel():
-        for line in each.lines:
-            if len(np.atleast_1d(np.asarray(line.get_xdata()))) > 2:
-                line.set(color=COLORS[0], linewidth=1.8)
-            elif line.get_color() != INK:
-                line.set(color=QUIET, linewidth=0.8)
-        each.grid(visible=True, which="major", color=GRID, linewidth=0.7)
-        each.grid(visible=False, which="minor")
 
 
 def choose_channels(linear: LinearModel, inputs: Names, outputs: Names) -> tuple[list[int], list[int]]:

@@ -49,13 +49,35 @@ def test_eigenvalues_over_the_axis_are_tracked_modes(line: fl.LinearFamily) -> N
 def test_a_root_locus_has_every_point(grid: fl.LinearFamily) -> None:
     axes = grid.plot.root_locus().axes[0]
     points = np.concatenate([np.asarray(c.get_offsets()) for c in axes.collections])
-    assert len(points) == 2 * 6 * len(D)
+    drawn = {(round(x, 9), round(y, 9)) for x, y in points.tolist()}
+    expected = grid.eigenvalues.ravel()
+    assert drawn == {(round(s.real, 9), round(s.imag, 9)) for s in expected.tolist()}
     labels = [c.get_label() for c in axes.collections]
     assert labels[0] == "k = 1"
     assert labels[-1] == "k = 9"
     ends = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
     assert ends["-0.5"] == pytest.approx((0.25, np.sqrt(9 - 0.25**2)))
     assert ends["1"] == pytest.approx((-0.5, np.sqrt(9 - 0.5**2)))
+
+
+def test_a_grid_with_more_lines_than_marks_is_drawn_whole_and_labels_do_not_overlap() -> None:
+    family = fl.sweep(oscillator(), {"k": np.linspace(1.0, 9.0, 26), "d": [0.2, 0.4]})
+    axes = family.plot.root_locus().axes[0]
+    assert sum(len(np.asarray(c.get_offsets())) for c in axes.collections) == 2 * 2 * 26
+    assert "26 lines, k = 1 first" in axes.get_legend_handles_labels()[1]
+    close = fl.sweep(oscillator(), {"k": [2100.0, 2100.5, 2101.0]}).plot.root_locus().axes[0]
+    assert [t.get_text() for t in close.texts if t.get_text().startswith("21")] == ["2100"]
+
+
+def test_a_surface_that_is_constant_says_so() -> None:
+    family = fl.sweep(oscillator(), {"k": [1.0, 2.0, 3.0], "F": [0.0, 1.0, 2.0]})
+    title = family.plot.surface("A[v,v]").axes[0].get_title(loc="left")
+    assert title == "constant: -0.2 at all 9 points"
+
+
+def test_a_campbell_diagram_fills_its_range() -> None:
+    frequency = fl.sweep(oscillator(), {"k": [2100.0, 2300.0, 2500.0]}).plot.campbell().axes[0]
+    assert frequency.get_ylim()[0] > 45.0
 
 
 def test_campbell_has_frequencies_and_multiples_of_the_axis(line: fl.LinearFamily) -> None:

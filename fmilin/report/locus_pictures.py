@@ -1,0 +1,124 @@
+"""Root loci: how the eigenvalues, and the zeros, of a family move through the complex plane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import UsageError
+from fmilin.report import figures
+from fmilin.report.family_pictures import MARKERS, FamilyLine, compose_family_title, list_lines
+from fmilin.report.linear_pictures import rays, shade_outside_unit_circle
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from fmilin.families.family import LinearFamily
+
+Complex = NDArray[np.complex128]
+MAX_NAMED_LINES = 2 * len(MARKERS)  # of a grid with a mark of their own: filled first, then open
+LABEL_SIZE = 0.011, 0.030  # of a character, in parts of the width and the height of a picture
+REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
+
+
+def root_locus_figure(family: LinearFamily) -> Figure:
+    """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
+
+    Those of sampled models are drawn as they are, z beside the unit circle.
+    """
+    lines = list(list_lines(family))
+    loci = [line.multipliers if family.sample_time > 0 else line.eigenvalues for line in lines]
+    return _draw_loci(family, "Root locus", lines, loci)
+
+
+def zero_locus_figure(family: LinearFamily) -> Figure:
+    """Return how the transmission zeros move through the complex plane, coloured by the last axis of the grid."""
+    lines = list(list_lines(family))
+    zeros = family.zero_tracks.zeros
+    if not np.isfinite(zeros).any():
+        raise UsageError("None of the linear models has a transmission zero: there is nothing to draw.")
+    return _draw_loci(family, "Zeros", lines, [zeros[line.first : line.first + len(line.axis)] for line in lines])
+
+
+def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], every_loci: Sequence[Complex]) -> Figure:
+    """Return a picture of loci (n, k), those of each line."""
+    figure = figures.create_titled_figure(compose_family_title(family, what), 8.0, 6.4)
+    axes = figure.subplots()
+    points = None
+    for number, (line, loci) in enumerate(zip(lines, every_loci, strict=True)):
+        for values in loci.T:
+            axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
+        axis = np.broadcast_to(line.axis[:, None], loci.shape)
+        is_named = len(lines) <= MAX_NAMED_LINES
+        is_open = is_named and number >= len(MARKERS)
+        drawn = axes.scatter(
+            loci.real, loci.imag, c=axis, cmap="viridis", s=18, zorder=3,
+            marker=MARKERS[number % len(MARKERS)] if is_named else "o", vmin=line.axis.min(), vmax=line.axis.max(),
+            label=(line.title if is_named else "") or None,
+        )  # fmt: skip
+        if is_open:
+            drawn.set(facecolor="none", edgecolor=drawn.cmap(drawn.norm(axis.ravel())))
+        points = points or drawn
+    eigenvalues = np.concatenate([loci.ravel() for loci in every_loci])
+    finite = eigenvalues[np.isfinite(eigenvalues)]
+    if family.sample_time > 0:
+        _frame_unit_circle(axes, finite)
+    else:
+        _frame_half_plane(axes, finite)
+    if len(lines) > MAX_NAMED_LINES:
+        axes.plot([], [], "o", color=figures.QUIET, markersize=4, label=f"{len(lines)} lines, {lines[0].title} first")
+    _label_ends(axes, lines, every_loci)
+    if points is not None:
+        figure.colorbar(points, ax=axes, label=lines[0].label)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    return figure
+
+
+def _label_ends(axes: Axes, lines: Sequence[FamilyLine], every_loci: Sequence[Complex]) -> None:
+    """Write the value of the axis beside both ends of the locus that swings most there, where there is room."""
+    occupied: list[tuple[float, float, float]] = []
+    for line, loci in zip(lines, every_loci, strict=True):
+        good = np.flatnonzero(np.isfinite(loci).all(axis=1)) if loci.shape[1] else np.empty(0, np.intp)
+        for end in good[[0, -1]].tolist() if len(good) else []:
+            at = loci[end, int(np.argmax(loci[end].imag))]
+            text = f"{line.axis[end]:.4g}"
+            x, y = axes.transAxes.inverted().transform(axes.transData.transform((at.real, at.imag)))
+            place = (float(x), float(y), LABEL_SIZE[0] * len(text))
+            if any(_overlap(place, other) for other in occupied):
+                continue
+            occupied.append(place)
+            axes.annotate(text, (float(at.real), float(at.imag)), (5, 5), textcoords="offset points",
+                          color=figures.QUIET, fontsize=8)  # fmt: skip
+
+
+def _overlap(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    """Whether two labels (left, bottom, width) overlap, in parts of the picture."""
+    is_beside = one[0] + one[2] < other[0] or other[0] + other[2] < one[0]
+    return not is_beside and abs(one[1] - other[1]) < LABEL_SIZE[1]
+
+
+def _frame_half_plane(axes: Axes, finite: Complex) -> None:
+    """Draw the stability limit of eigenvalues in 1/s, and let them fill the picture."""
+    reach = 1.12 * float(np.abs(finite).max(initial=0.0)) or 1.0
+    height = max(1.15 * float(finite.imag.max(initial=0.0)), 0.15 * reach)
+    right = max(float(finite.real.max(initial=0.0)), 0.0)
+    leftmost = min(float(finite.real.min(initial=0.0)), 0.0)
+    span = right - leftmost if right - leftmost > REAL_SPAN * reach else 0.2 * reach
+    axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]", ylim=(-height, height))
+    leftmost, right = leftmost - (0.08 if leftmost < 0 else 0.5) * span, right + 0.16 * span
+    rays(axes, -leftmost, right, height)
+    axes.set_xlim(leftmost, right)
+
+
+def _frame_unit_circle(axes: Axes, finite: Complex) -> None:
+    """Draw the stability limit of multipliers, and show all of the circle."""
+    reach = 1.15 * max(1.0, float(np.abs(finite).max(initial=0.0)))
+    shade_outside_unit_circle(axes)
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part of z",
+             ylabel="imaginary part of z")  # fmt: skip
+    figures.draw_grid(axes)
