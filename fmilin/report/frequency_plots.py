@@ -170,13 +170,11 @@ def _draw_nyquist(axes: Axes, linear: LinearModel, G: Complex) -> None:
     """Draw one curve with its mirror image, its direction, and the critical point."""
     is_loop = is_single_loop(linear)
     critical = 1.0 if is_loop else -1.0
-    axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
-    axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
     finite = G[np.isfinite(G)]
     largest = float(np.abs(finite).max(initial=0.0))
     points = np.concatenate((finite, finite.conj()))
-    near = is_loop or float(np.abs(finite - critical).min(initial=np.inf)) < MAX_CRITICAL_DISTANCE * largest
-    if near:
+    is_near = is_loop or float(np.abs(finite - critical).min(initial=np.inf)) < MAX_CRITICAL_DISTANCE * largest
+    if is_near:
         word = "critical point +1" if is_loop else "critical point −1 (negative feedback)"
         axes.plot([critical], [0.0], "+", color=INK, markersize=11, markeredgewidth=2.2, zorder=5, label=word)
         points = np.append(points, critical)
@@ -184,6 +182,8 @@ def _draw_nyquist(axes: Axes, linear: LinearModel, G: Complex) -> None:
     seen = np.where(np.abs(G) < CUT_FACTOR * limit, G, np.nan)
     axes.plot(seen.real, seen.imag, color=COLORS[0], linewidth=1.8, label="ω > 0")
     axes.plot(seen.real, -seen.imag, color=COLORS[0], linewidth=1.0, linestyle=(0, (4, 2)), label="ω < 0")
+    axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
+    axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
     drawn = LoopMargins.of(linear)
     if drawn is not None:
         of_disk = [gain for gain in drawn.margins.disk_gain if math.isfinite(gain)]

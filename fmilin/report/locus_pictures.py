@@ -81,19 +81,20 @@ def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], eve
 
 def _label_ends(axes: Axes, lines: Sequence[FamilyLine], every_loci: Sequence[Complex]) -> None:
     """Write the value of the axis beside both ends of the locus that swings most there, where there is room."""
-    occupied: list[tuple[float, float, float]] = []
+    ends = []
     for line, loci in zip(lines, every_loci, strict=True):
         good = np.flatnonzero(np.isfinite(loci).all(axis=1)) if loci.shape[1] else np.empty(0, np.intp)
-        for end in good[[0, -1]].tolist() if len(good) else []:
-            at = loci[end, int(np.argmax(loci[end].imag))]
-            text = f"{line.axis[end]:.4g}"
-            x, y = axes.transAxes.inverted().transform(axes.transData.transform((at.real, at.imag)))
-            place = (float(x), float(y), LABEL_SIZE[0] * len(text))
-            if any(_overlap(place, other) for other in occupied):
-                continue
-            occupied.append(place)
-            axes.annotate(text, (float(at.real), float(at.imag)), (5, 5), textcoords="offset points",
-                          color=figures.QUIET, fontsize=8)  # fmt: skip
+        ends += [(loci[k, int(np.argmax(loci[k].imag))], line.axis[k]) for k in (good[[0, -1]] if len(good) else [])]
+    occupied: list[tuple[float, float, float]] = []
+    for at, value in sorted(ends, key=lambda end: -end[0].imag):  # the outermost first
+        text = f"{value:.4g}"
+        x, y = axes.transAxes.inverted().transform(axes.transData.transform((at.real, at.imag)))
+        place = (float(x), float(y), LABEL_SIZE[0] * len(text))
+        if any(_overlap(place, other) for other in occupied):
+            continue
+        occupied.append(place)
+        axes.annotate(text, (float(at.real), float(at.imag)), (5, 5), textcoords="offset points",
+                      color=figures.QUIET, fontsize=8)  # fmt: skip
 
 
 def _overlap(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:

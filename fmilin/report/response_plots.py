@@ -34,6 +34,7 @@ Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
 MAX_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE_STEP_SIZE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
 MAX_SAMPLES = 5000  # of a sampled model's step
+DELAYED_TEST_FREQUENCIES = np.array([1e-3, 0.3, 1.1, 17.0])  # rad/s, at which a model with delays is looked at
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
 MAX_HORIZON_FACTOR, MIN_HORIZON_FACTOR = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
@@ -226,6 +227,8 @@ def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
 
 def has_response(linear: LinearModel, i: int, j: int) -> bool:
     """Whether output i answers to input j at all: its transfer function is not zero, as far as rounding lets see."""
+    if isinstance(linear, DelayedLinearModel):
+        return bool(np.abs(linear.frequency_response(DELAYED_TEST_FREQUENCIES)[i, j]).max() > 0)
     size = float(np.abs(linear.eigenvalues()).max(initial=0.0)) or 1.0
     for point in (
         size * np.exp(1j * np.array([0.0, 0.4, 1.1])) * (1.5 if linear.sample_time == 0 else 3.0 / min(size, 1))

@@ -91,7 +91,7 @@ def test_pictures_are_exact_in_the_delays(lag: fl.LinearModel) -> None:
     w, degrees = np.asarray(phase.lines[0].get_data(), dtype=float)
     assert np.abs(degrees + np.degrees(0.5 * w + np.arctan(w))).max() < 1e-6
     assert np.abs(np.asarray(magnitude.lines[0].get_ydata(), dtype=float) - 1 / np.hypot(1, w)).max() < 1e-12
-    curve = late.plot.nyquist().axes[0].lines[0]
+    curve = next(line for line in late.plot.nyquist().axes[0].lines if line.get_label() == "ω > 0")
     assert np.abs(np.hypot(*np.asarray(curve.get_data(), dtype=float)) - 1 / np.hypot(1, w)).max() < 1e-12
     t, y = np.asarray(late.plot.step(stop_time=3.0).axes[0].lines[-1].get_data(), dtype=float)
     assert np.abs(y - np.where(t >= 0.5, 1 - np.exp(0.5 - t), 0.0)).max() < 1e-12
