@@ -44,13 +44,6 @@ ON_THE_LIMIT = 1e-10  # relative to the largest eigenvalue: one this near, and w
 UNIT_GAIN_ROUNDING = 1e-12  # |D| this near to 1 counts as 1: any delay then is too much
 
 
-def require_loop(result: Margins) -> LinearModel:
-    """Return the loop that margins belong to."""
-    if result.loop is None:
-        raise UsageError("These margins belong to no loop that could be drawn: use fl.design.margins(loop).plot().")
-    return result.loop
-
-
 @dataclass(frozen=True, slots=True)
 class Margins(TableRepr):
     """Margins of a loop that is stable when closed; NaN where there are none, and where it is not."""
@@ -71,7 +64,7 @@ class Margins(TableRepr):
     @implemented_in("fmilin.report.designs:show_margins")
     def _print_table(self, page: Sheet) -> None: ...
 
-    @implemented_in("fmilin.report.frequency_plots:draw_margins", subject=require_loop)
+    @implemented_in("fmilin.report.frequency_plots:draw_margins_of_loop")
     def plot(self) -> Figure:
         """Return Bode and Nyquist diagrams of the loop with these margins, and S and T with their peaks."""
         ...

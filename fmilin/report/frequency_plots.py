@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fmilin.design.margins import Margins
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.report.figures import COLORS, INK, QUIET, create_titled_figure, draw_grid, format_label, format_ratio, plain
@@ -128,6 +129,13 @@ def draw_margins(linear: LinearModel) -> Figure:
     return figure
 
 
+def draw_margins_of_loop(result: Margins) -> Figure:
+    """Return the picture of :func:`draw_margins` of the loop that margins belong to."""
+    if result.loop is None:
+        raise UsageError("These margins belong to no loop that could be drawn: use fl.design.margins(loop).plot().")
+    return draw_margins(result.loop)
+
+
 def _name_magnitude(linear: LinearModel, i: int, j: int, *, db: bool) -> str:
     ratio = format_ratio(linear.outputs[i], linear.inputs[j])
     return f"magnitude {name_magnitude_unit(ratio, db=db)}"
@@ -179,9 +187,9 @@ def _draw_nyquist(axes: Axes, linear: LinearModel, G: Complex) -> None:
         axes.plot([critical], [0.0], "+", color=INK, markersize=11, markeredgewidth=2.2, zorder=5, label=word)
         points = np.append(points, critical)
     limit = LOOP_VIEW if is_loop else VIEW_LIMIT * max(1.0, float(np.median(np.abs(finite))) if len(finite) else 1.0)
-    seen = np.where(np.abs(G) < CUT_FACTOR * limit, G, np.nan)
-    axes.plot(seen.real, seen.imag, color=COLORS[0], linewidth=1.8, label="ω > 0")
-    axes.plot(seen.real, -seen.imag, color=COLORS[0], linewidth=1.0, linestyle=(0, (4, 2)), label="ω < 0")
+    inner = np.where(np.abs(G) < CUT_FACTOR * limit, G, np.nan)
+    axes.plot(inner.real, inner.imag, color=COLORS[0], linewidth=1.8, label="ω > 0")
+    axes.plot(inner.real, -inner.imag, color=COLORS[0], linewidth=1.0, linestyle=(0, (4, 2)), label="ω < 0")
     axes.axhline(0, color=QUIET, linewidth=0.8, zorder=1)
     axes.axvline(0, color=QUIET, linewidth=0.8, zorder=1)
     drawn = LoopMargins.of(linear)
@@ -223,8 +231,8 @@ def _frame(axes: Axes, points: Complex) -> None:
 
 def _draw_direction(axes: Axes, G: Complex) -> None:
     """Draw an arrow in the middle of the part of a curve that is seen."""
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    inside = np.isfinite(G) & (left < G.real) & (right > G.real) & (low < G.imag) & (high > G.imag)
+    (leftmost, rightmost), (low, high) = axes.get_xlim(), axes.get_ylim()
+    inside = np.isfinite(G) & (leftmost < G.real) & (rightmost > G.real) & (low < G.imag) & (high > G.imag)
     k = np.flatnonzero(inside[:-1] & inside[1:])
     if not len(k):
         return

@@ -64,7 +64,7 @@ class LoopMargins:
         w = choose_frequencies(self.loop)
         L = self.loop.frequency_response(w)[0, 0]
         crossings = np.flatnonzero((np.sign(L.imag[:-1]) != np.sign(L.imag[1:])) & (L.real[:-1] > 0))
-        found = []
+        ends = []
         for gain in self.margins.gain:
             if not 0 < gain < math.inf:
                 continue
@@ -72,8 +72,8 @@ class LoopMargins:
             at += [brentq(lambda f: self._respond(f).imag, w[k], w[k + 1]) for k in crossings.tolist()]
             distances = [abs(self._respond(float(f)) * gain - 1) for f in at]
             nearest = int(np.argmin(distances))
-            found.append((gain, float(at[nearest]) if distances[nearest] < GAIN_END_TOLERANCE else math.nan))
-        return found
+            ends.append((gain, float(at[nearest]) if distances[nearest] < GAIN_END_TOLERANCE else math.nan))
+        return ends
 
     def list_labels(self) -> Iterator[tuple[str, str]]:
         """Yield what is known of each margin, with its colour."""

@@ -55,7 +55,7 @@ def test_a_root_locus_has_every_point(grid: fl.LinearFamily) -> None:
     labels = [c.get_label() for c in axes.collections]
     assert labels[0] == "k = 1"
     assert labels[-1] == "k = 9"
-    ends = {text.get_text(): text.xy for text in axes.texts if isinstance(text, Annotation)}
+    ends = {text.get_text(): text.xy for text in reversed(axes.texts) if isinstance(text, Annotation)}
     assert ends["-0.5"] == pytest.approx((0.25, np.sqrt(9 - 0.25**2)))
     assert ends["1"] == pytest.approx((-0.5, np.sqrt(9 - 0.5**2)))
 
@@ -66,7 +66,7 @@ def test_a_grid_with_more_lines_than_marks_is_drawn_whole_and_labels_do_not_over
     assert sum(len(np.asarray(c.get_offsets())) for c in axes.collections) == 2 * 2 * 26
     assert "26 lines, k = 1 first" in axes.get_legend_handles_labels()[1]
     close = fl.sweep(oscillator(), {"k": [2100.0, 2100.5, 2101.0]}).plot.root_locus().axes[0]
-    assert [t.get_text() for t in close.texts if t.get_text().startswith("21")] == ["2100"]
+    assert [t.get_text() for t in close.texts if t.get_text().startswith("21")] == ["2101"]
 
 
 def test_a_surface_that_is_constant_says_so() -> None:

@@ -49,7 +49,7 @@ def test_bode_is_the_frequency_response(spring: fl.LinearModel) -> None:
     magnitude, phase = spring.plot.bode(db=False).axes[:2]
     w, gain = (np.asarray(x) for x in magnitude.lines[0].get_data())
     decibels = spring.plot.bode().axes[0]
-    np.testing.assert_allclose(decibels.lines[0].get_ydata(), 20 * np.log10(gain), atol=1e-9)
+    np.testing.assert_allclose(np.asarray(decibels.lines[0].get_ydata()), 20 * np.log10(gain), atol=1e-9)
     assert "[dB]" in decibels.get_ylabel()
     np.testing.assert_allclose(gain, np.abs(1 / (4.0 - w**2 + 0.2j * w)), rtol=1e-9)
     assert "position" in magnitude.get_ylabel()
