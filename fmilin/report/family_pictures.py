@@ -180,7 +180,7 @@ MAX_MARKS = 25  # on a line
 MARKERS = "osD^v<>Pp*h8"
 CONSTANT_TOLERANCE = 1e-6  # relative: a surface this flat is constant, and its lines of equal height are rounding
 MIN_DRAWN_DAMPING_ERROR = 1e-5  # of a damping ratio: smaller errors are thinner than the line
-NARROW_BAND = 0.5  # Frequencies above this part of the highest fill a Campbell diagram
+NARROW_BAND_FRACTION = 0.5  # Frequencies above this part of the highest fill a Campbell diagram
 GROWING = ("unstable", "defective")  # kinds of modes that certainly grow
 
 
@@ -255,7 +255,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         damping.fill_between([], [], [], color=figures.QUIET, alpha=0.2, label="damping within its error")
         damping.legend(fontsize=8, frameon=False)
     bottom, top = frequency.get_ylim()
-    if orders or bottom < NARROW_BAND * top:
+    if orders or bottom < NARROW_BAND_FRACTION * top:
         bottom = 0.0  # the rays of multiples begin there; a narrow band of frequencies fills the picture instead
     rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
     frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(bottom, top))

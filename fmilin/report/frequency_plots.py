@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LOOP_VIEW = 4.0  # largest modulus of a loop that a Nyquist diagram shows without its own scale
+LOOP_VIEW_SIZE = 4.0  # largest modulus of a loop that a Nyquist diagram shows without its own scale
 VIEW_LIMIT = 5.0  # largest modulus of other responses, in units of the larger of 1 and the median
 MAX_CRITICAL_DISTANCE = 3.0  # from the critical point, in sizes of the response, beyond which it is left out
 CUT_FACTOR = 20.0  # A curve is not drawn beyond this multiple of the largest modulus that is seen
@@ -186,7 +186,9 @@ def _draw_nyquist(axes: Axes, linear: LinearModel, G: Complex) -> None:
         word = "critical point +1" if is_loop else "critical point −1 (negative feedback)"
         axes.plot([critical], [0.0], "+", color=INK, markersize=11, markeredgewidth=2.2, zorder=5, label=word)
         points = np.append(points, critical)
-    limit = LOOP_VIEW if is_loop else VIEW_LIMIT * max(1.0, float(np.median(np.abs(finite))) if len(finite) else 1.0)
+    limit = (
+        LOOP_VIEW_SIZE if is_loop else VIEW_LIMIT * max(1.0, float(np.median(np.abs(finite))) if len(finite) else 1.0)
+    )
     inner = np.where(np.abs(G) < CUT_FACTOR * limit, G, np.nan)
     axes.plot(inner.real, inner.imag, color=COLORS[0], linewidth=1.8, label="ω > 0")
     axes.plot(inner.real, -inner.imag, color=COLORS[0], linewidth=1.0, linestyle=(0, (4, 2)), label="ω < 0")

@@ -89,10 +89,10 @@ def _label_ends(axes: Axes, lines: Sequence[FamilyLine], every_loci: Sequence[Co
     for at, value in sorted(ends, key=lambda end: -end[0].imag):  # the outermost first
         text = f"{value:.4g}"
         x, y = axes.transAxes.inverted().transform(axes.transData.transform((at.real, at.imag)))
-        place = (float(x), float(y), LABEL_SIZE[0] * len(text))
-        if any(_overlap(place, other) for other in occupied):
+        extent = (float(x), float(y), LABEL_SIZE[0] * len(text))
+        if any(_overlap(extent, other) for other in occupied):
             continue
-        occupied.append(place)
+        occupied.append(extent)
         axes.annotate(text, (float(at.real), float(at.imag)), (5, 5), textcoords="offset points",
                       color=figures.QUIET, fontsize=8)  # fmt: skip
 
