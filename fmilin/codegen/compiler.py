@@ -37,6 +37,7 @@ from fmilin.support.programs import run_program
 # load of 20 still compiles the largest models within them.
 VERSION_TIME = 20.0  # seconds
 LEAST_COMPILING_TIME = 180.0  # seconds
+ZIG_LIBRARY_TIME = 900.0  # seconds; the C library of Windows, once on a machine: a loaded one takes 240
 COMPILING_TIME_PER_BYTE = 1e-4  # seconds; gcc 12 takes about 5e-6
 
 FLAGS = (
@@ -222,7 +223,8 @@ def _version_text(compiler: tuple[str, ...]) -> str:
 
 def _run(arguments: list[str], folder: Path) -> None:
     environment = {**os.environ, "LC_ALL": "C", "TMPDIR": str(folder)}
-    limit = LEAST_COMPILING_TIME + COMPILING_TIME_PER_BYTE * sum(file.stat().st_size for file in folder.iterdir())
+    limit = (ZIG_LIBRARY_TIME if "ziglang" in arguments else 0.0) + LEAST_COMPILING_TIME
+    limit += COMPILING_TIME_PER_BYTE * sum(file.stat().st_size for file in folder.iterdir())
     try:
         status, printed = run_program(arguments, folder, environment=environment, seconds=limit)
     except TimeoutError:

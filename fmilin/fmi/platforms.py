@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fmilin.codegen.compiler import library_suffix
 from fmilin.errors import ModelError, UnknownNameError
 from fmilin.support.dataclass import dataclass
 
@@ -35,6 +34,16 @@ class Machine:
     def suffix(self) -> str:
         """``.so``, ``.dll`` or ``.dylib``."""
         return _SYSTEMS[self.system][1]
+
+    def folders(self, version: int) -> tuple[str, ...]:
+        """Return where libraries for it lie in an FMU of a version of FMI, the first choice first.
+
+        Under ``binaries/``; names that tools use where the standard has none are among them.
+        """
+        if version == 3:
+            return (self.fmi3_folder,)
+        folders = self.fmi2_folder, self.fmi3_folder
+        return folders[::-1] if self.architecture == "aarch64" else folders
 
 
 _NAMES = {
@@ -73,24 +82,22 @@ def machines(names: Sequence[str]) -> tuple[Machine, ...]:
 
 def fmi3_folders() -> tuple[str, ...]:
     """Return where the library for this machine lies in an FMU of FMI 3.0."""
-    return (host().fmi3_folder,)
+    return host().folders(3)
 
 
 def fmi2_folders() -> tuple[str, ...]:
     """Return where it lies in one of FMI 2.0, and the names that tools use where the standard has none."""
-    here = host()
-    folders = here.fmi2_folder, here.fmi3_folder
-    return folders[::-1] if here.architecture == "aarch64" else folders
+    return host().folders(2)
 
 
-def library_in(folder: Path, identifier: str, binaries: Sequence[str]) -> Path:
+def library_in(folder: Path, identifier: str, machine: Machine, version: int) -> Path:
     """Return the library of an unpacked FMU: the one that is named as it should be, else the only one there is."""
-    name = identifier + library_suffix()
-    folders = [folder / "binaries" / b for b in binaries]
+    name = identifier + machine.suffix
+    folders = [folder / "binaries" / b for b in machine.folders(version)]
     for inside in folders:
         if (inside / name).is_file():
             return inside / name
-    return next(libraries[0] for f in folders if len(libraries := sorted(f.glob(f"*{library_suffix()}"))) == 1)
+    return next(libraries[0] for f in folders if len(libraries := sorted(f.glob(f"*{machine.suffix}"))) == 1)
 
 
 def fmpy_folder() -> Path:

@@ -102,7 +102,7 @@ XML = description_of("nan_derivative")
         ({"modelDescription.xml": XML[:300]}, "malformed"),
         ({"modelDescription.xml": XML.replace('fmiVersion="2.0"', 'fmiVersion="1.0"')}, "does not name its library"),
         ({"modelDescription.xml": XML.replace("ModelExchange", "CoSimulation")}, "no library for this platform"),
-        ({"modelDescription.xml": XML, "binaries/win64/nan_derivative.dll": b"MZ"}, "inside are: win64"),
+        ({"modelDescription.xml": XML, "binaries/darwin64/nan_derivative.dll": b"MZ"}, "inside are: darwin64"),
         ({"modelDescription.xml": XML, "binaries/linux64/nan_derivative.so": b"not ELF"}, "fmilin: "),
     ],
 )

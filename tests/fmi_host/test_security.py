@@ -17,12 +17,16 @@ from tests.takeovers import TAKEOVERS
 ROOT = Path(__file__).parents[2]
 SANDBOX, ARCHIVES = "tests/cli/test_sandbox.py", "tests/fmi/read/test_archive.py"
 ALLOWED = f"{SANDBOX}::test_what_is_allowed_by_name_and_nothing_else_is_possible"
+WINE = "tests/fmi/read/test_wine.py"
 ESCAPES = "tests/cli/test_escape_sequences.py"
 PROBED = "tests/fmi_host/test_sandbox.py::test_attempts_are_refused_where_a_protection_is_active"
 COPIES = "tests/fmi_host/test_sandbox.py::test_where_the_host_may_be_copied_few_processes_of_less_memory_are_had"
 BOUNDED = "tests/fmi_host/test_sandbox.py::test_what_is_taken_is_bounded"
 
 PROOFS: dict[str, Sequence[str]] = {
+    # Wine
+    "Wine runs them in this sandbox, and only": (f"{WINE}::test_without_a_root_of_its_own_wine_is_not_run",),
+    "Wine needs processes and sockets": (f"{WINE}::test_code_for_windows_reaches_neither_files_nor_the_network",),
     # Files, reading
     "The code of an FMU reads its own": (
         "read a file at home",

@@ -1,7 +1,4 @@
-"""Starts a host and speaks with it through pipes, on Linux, macOS and other systems of the POSIX kind.
-
-``WindowsPipes`` of ``pipes_windows.py`` has the same methods.
-"""
+"""Starts a host and speaks with it through pipes, on Linux, macOS and other systems of the POSIX kind."""
 
 from __future__ import annotations
 
@@ -15,34 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.pipes import Pipes
 from fmilin.fmi.client.printed_lines import PrintedLines
+from fmilin.fmi.client.wine import Wine
 
 assert sys.platform != "win32"  # noqa: S101 - for type checkers
 
 _READ_BYTES = 4096  # bytes that are read at a time
+_REPORT_BYTES = 8192  # bytes that a report has at most
 
 
-class PosixPipes:
-    """A host that runs, with a pipe for requests, one for answers and one for what is printed.
-
-    Parameters
-    ----------
-    program
-        The host.
-    arena
-        The memory that it shares with this process.
-    options
-        The limits, as options of ``host/sandbox.h``.
-    environment
-        The variables that it sees.
-    printed
-        Takes what it prints.
-
-    Raises
-    ------
-    OSError
-        When it cannot be started.
-    """
+class PosixPipes(Pipes):
+    """A host on Linux, macOS and other systems of the POSIX kind."""
 
     def __init__(
         self,
@@ -51,22 +32,29 @@ class PosixPipes:
         options: Sequence[str],
         environment: Mapping[str, str],
         printed: PrintedLines,
+        wine: Wine | None = None,
     ) -> None:
         self._printed = printed
         self._owner = os.getpid()
-        pairs = [os.pipe() for _ in range(4)]
-        (requests, self._requests), (self._answers, answers), (self._output, output), (client, our_end) = pairs
-        inherited = (requests, answers, client)
-        ours = (self._requests, self._answers, self._output, our_end)
-        command = [str(program), str(requests), str(answers), str(arena.descriptor), str(arena.size)]
-        for descriptor in (requests, answers):
-            command += ["--keep-descriptor", str(descriptor)]
-        command += ["--client-descriptor", str(client), *options]
+        pairs = [os.pipe() for _ in range(5)]
+        (requests, self._requests), (self._answers, answers), (self._output, output), (client, our_end) = pairs[:4]
+        self._report, report = pairs[4]
+        inherited = (requests, answers, client, report)
+        ours = (self._requests, self._answers, self._output, our_end, self._report)
+        if wine is None:
+            command = [str(program), str(requests), str(answers), str(arena.descriptor), str(arena.size)]
+            for descriptor in (requests, answers):
+                command += ["--keep-descriptor", str(descriptor)]
+            command += ["--client-descriptor", str(client), *options]
+        else:
+            options = ["--client-descriptor", str(client), "--report", str(report), *options]
+            command = wine.write_command(program, arena, options)
+            environment = wine.write_environment(environment, options)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, no shell
                 command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
+                stdin=subprocess.DEVNULL if wine is None else requests,
+                stdout=output if wine is None else answers,
                 stderr=output,
                 pass_fds=(*inherited, arena.descriptor),
                 start_new_session=True,
@@ -92,12 +80,15 @@ class PosixPipes:
     @property
     def are_open(self) -> bool:
         """Whether this process can use them: not one that was forked from that which opened them."""
-        return self._end.alive and os.getpid() == self._owner
+        return super().are_open and os.getpid() == self._owner
 
-    @property
-    def process_id(self) -> int:
-        """The number of the process that was started."""
-        return self._process.pid
+    def take_report(self) -> bytes:
+        """Return what the sandbox around wine reports about itself, once the host is ready; nothing without wine."""
+        os.set_blocking(self._report, False)
+        try:
+            return os.read(self._report, _REPORT_BYTES)
+        except BlockingIOError:
+            return b""
 
     def send(self, message: bytes, seconds: float | None) -> bool:
         """Send a message, to a host that has ended too; return False if it does not take it in this time."""
@@ -203,10 +194,6 @@ class PosixPipes:
             if time.monotonic() > until:
                 return None, 0
             time.sleep(0.001)
-
-    def end(self) -> None:
-        """End the process and what it has started, and close the pipes. Idempotent."""
-        self._end()
 
 
 def _end_process(process: subprocess.Popen[bytes], descriptors: Iterable[int], owner: int) -> None:

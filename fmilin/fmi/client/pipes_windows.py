@@ -1,9 +1,9 @@
 # ruff: noqa: E402, FBT003 - modules of Windows are imported behind a condition, and their functions take no keywords
 """Starts a host and speaks with it through pipes, on Windows.
 
-``PosixPipes`` of ``pipes_posix.py`` has the same methods. The pipes have overlapped reads and writes, so that a thread
-can wait for answers, for what is printed and for the end of its time at once. A job object that this process has ends
-the host, and all that it has started, when this process ends in any way.
+The pipes have overlapped reads and writes, so that a thread can wait for answers, for what is printed and for the end
+of its time at once. A job object that this process has ends the host, and all that it has started, when this process
+ends in any way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.pipes import Pipes
 from fmilin.fmi.client.printed_lines import PrintedLines
+from fmilin.fmi.client.wine import Wine
 
 assert sys.platform == "win32"  # noqa: S101 - for type checkers
 
@@ -38,27 +40,8 @@ _ERROR_OPERATION_ABORTED = 995
 _JOB_OBJECT_EXTENDED_LIMIT_INFORMATION = 9
 
 
-class WindowsPipes:
-    """A host that runs, with a pipe for requests, one for answers and one for what is printed.
-
-    Parameters
-    ----------
-    program
-        The host.
-    arena
-        The memory that it shares with this process.
-    options
-        The limits, as options of ``host/sandbox.h``.
-    environment
-        The variables that it sees.
-    printed
-        Takes what it prints.
-
-    Raises
-    ------
-    OSError
-        When it cannot be started.
-    """
+class WindowsPipes(Pipes):
+    """A host on Windows, with handles in place of descriptors."""
 
     def __init__(
         self,
@@ -67,7 +50,9 @@ class WindowsPipes:
         options: Sequence[str],
         environment: Mapping[str, str],
         printed: PrintedLines,
+        wine: Wine | None = None,
     ) -> None:
+        assert wine is None  # noqa: S101 - binaries for Windows need none here
         self._printed = printed
         self._job = _create_job()
         requests, self._requests = _create_pipe(_OUTBOUND_ACCESS_FLAG)
@@ -98,16 +83,6 @@ class WindowsPipes:
         os.set_handle_inheritable(self._job, False)
         self._reads = (_PendingRead(self._output), _PendingRead(self._answers))
         self._end = weakref.finalize(self, _end_process, self._process, self._reads, ours)
-
-    @property
-    def are_open(self) -> bool:
-        """Whether they can be used."""
-        return self._end.alive
-
-    @property
-    def process_id(self) -> int:
-        """The number of the process that was started."""
-        return self._process.pid
 
     def send(self, message: bytes, seconds: float | None) -> bool:
         """Send a message, to a host that has ended too; return False if it does not take it in this time."""
@@ -162,10 +137,6 @@ class WindowsPipes:
             return self._process.wait(max(seconds, 0.0)), _peak_memory(self._job)
         except subprocess.TimeoutExpired:
             return None, 0
-
-    def end(self) -> None:
-        """End the process and what it has started, and close the pipes. Idempotent."""
-        self._end()
 
 
 class _PendingRead:

@@ -23,7 +23,8 @@ from fmilin.fmi.client.endings import describe_end
 from fmilin.fmi.client.host_programs import MESSAGE, Instruction, Program
 from fmilin.fmi.client.printed_lines import PrintedLines
 from fmilin.fmi.client.restrictions import UNRESTRICTED
-from fmilin.fmi.host.build import host_program
+from fmilin.fmi.client.wine import SANDBOX_MISSING_STATUS, Wine, to_windows_path, without_sandbox
+from fmilin.fmi.host.build import host_program, windows_host_program
 from fmilin.fmi.sandbox_protections import read_sandbox_report, warn_of_missing_protections
 
 if sys.platform == "win32":
@@ -44,7 +45,7 @@ _MAX_BYTES = 1 << 18  # of an answer
 _MAX_PROGRAMS = 65536
 _MEMORY_EXHAUSTION_FRACTION = 0.8  # of the memory that a process may take: it may have crashed for want of more
 
-MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG, NOT_COPIED = range(-1, -9, -1)
+MALFORMED, NOT_LOADED, NO_FUNCTION, NO_INSTANCE, NO_MEMORY, STOPPED, TOO_LONG, NOT_COPIED, CRASHED = range(-1, -10, -1)
 """Statuses of the host itself, in addition to those of FMI: ``enum host_status`` of ``protocol.h``."""
 
 
@@ -83,6 +84,8 @@ class HostProcess:
         The variables that the FMU sees.
     seconds
         The time that each message may take; None for no limit.
+    wine
+        Runs the host, which is then the one for Windows.
     """
 
     def __init__(
@@ -94,6 +97,7 @@ class HostProcess:
         options: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         seconds: float | None = 120.0,
+        wine: Wine | None = None,
     ) -> None:
         self.arena = arena
         self.seconds = seconds
@@ -111,18 +115,24 @@ class HostProcess:
         self._failure: ModelCrashError | None = None
         self._new_to_copy: weakref.WeakSet[Program] = weakref.WeakSet()  # what the copy of the host has not taken
         self._before_copy = object()  # what those belong to that have a number, but not in the present host
-        program = host_program()
+        self._wine = wine
+        program = host_program() if wine is None else windows_host_program(wine.architecture)
         try:
-            self._pipes = HostPipes(program, arena, options, environment or {}, self._printed)
+            self._pipes = HostPipes(program, arena, options, environment or {}, self._printed, wine)
         except OSError as error:
             raise ModelError(
                 f"The program that loads FMUs, '{program}', cannot be started: {error.strerror or error}. Install "
                 "fmilin again, or let the environment variable FMILIN_HOST name another build of it."
             ) from None
-        status, *_, content = self._receive(STARTING_TIME)
+        try:
+            status, *_, content = self._receive(STARTING_TIME)
+        except ModelCrashError:
+            if wine is not None and self._pipes.wait(0.0)[0] == SANDBOX_MISSING_STATUS:
+                raise without_sandbox(source) from None
+            raise
         if status != PROTOCOL_VERSION:
             raise self._fail(f"runs in a host of another version ({status} instead of {PROTOCOL_VERSION})")
-        self.sandbox_report = content.decode("ascii", "replace")
+        self.sandbox_report = (content if wine is None else self._pipes.take_report()).decode("ascii", "replace")
         if UNRESTRICTED not in options:
             try:
                 warn_of_missing_protections(read_sandbox_report(self.sandbox_report))
@@ -141,7 +151,8 @@ class HostProcess:
 
     def open_library(self, path: Path, version: int, *, stepped: bool, prefix: str = "") -> str:
         """Load a library; return the reason where it cannot be loaded, else nothing."""
-        content = os.fsencode(path) + b"\0" + prefix.encode() + b"\0"
+        name = os.fsencode(path) if self._wine is None else to_windows_path(path).encode()
+        content = name + b"\0" + prefix.encode() + b"\0"
         self.running_name = "the loading of the library"
         self._send(MESSAGE.pack(_OPEN_MESSAGE, len(content), version, int(stepped), 0) + content)
         status, _, _, records = self._receive(self.seconds)
@@ -286,6 +297,8 @@ class HostProcess:
         if sequence != self._sequence or len(data) != _ANSWER.size + size:
             raise self._fail("wrote into the output of its host")
         self._sequence = (sequence + 1) & 0xFFFFFFFF
+        if status == CRASHED:  # under wine, in place of an exit status
+            raise self._describe_death(repetition & 0xFFFFFFFF)
         if dropped:
             self._take_record(0, "host", f"({dropped} earlier messages are omitted)")
         return status, instruction, repetition, data[_ANSWER.size :]
@@ -352,13 +365,14 @@ class HostProcess:
             "it more with fl.Limits(seconds=SECONDS)"
         )
 
-    def _describe_death(self) -> ModelCrashError:
+    def _describe_death(self, code: int | None = None) -> ModelCrashError:
+        """Return the error for the end of the process; ``code``: of an exception that its exit status does not tell."""
         where = self._where()
         self._pipes.read_to_end(1.0)
         status, memory = self._pipes.wait(ENDING_TIME)
         if status is None:
             return self._fail(f"closed the connection to its host in {where}")
-        how = f"{describe_end(status)} in {where}"
+        how = f"{describe_end(status if code is None else code)} in {where}"
         if self._memory is not None and memory > _MEMORY_EXHAUSTION_FRACTION * self._memory:
             how += (
                 f". It used nearly all of its memory limit of {self._memory / 2**30:.2f} GiB: raise it with "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +28,21 @@ def host_program() -> Path:
             raise ModelError(f"The environment variable FMILIN_HOST names '{named}', which is not a program.")
         return Path(named).absolute()
     packaged = _packaged_program()
-    return packaged if packaged.is_file() else _compile_program()
+    return packaged if packaged.is_file() else _compile_program(platforms.host().system, _choose_compiler())
+
+
+def windows_host_program(architecture: str) -> Path:
+    """Return the program for Windows, which runs under wine: that of the wheel, or one compiled from the sources.
+
+    Raises
+    ------
+    ModelError
+        Where it has to be compiled and cannot be.
+    """
+    packaged = recipe.FOLDER / recipe.program_name("windows")
+    if packaged.is_file() and architecture == "x86_64":
+        return packaged
+    return _compile_program("windows", _choose_windows_compiler(architecture))
 
 
 def describe_host() -> str:
@@ -49,12 +64,26 @@ def _packaged_program() -> Path:
 
 
 @cache
-def _compile_program() -> Path:
-    system = platforms.host().system
+def _compile_program(system: str, compiler: tuple[str, ...]) -> Path:
     sources = {path.name: path.read_bytes() for path in recipe.source_files()}
     units = [name for name in sources if name.endswith(".c")]
     name, options = recipe.program_name(system), recipe.link_options(system)
-    return build_program(_choose_compiler(), sources, units, recipe.FLAGS, options, name)
+    return build_program(compiler, sources, units, recipe.FLAGS, options, name)
+
+
+def _choose_windows_compiler(architecture: str) -> tuple[str, ...]:
+    """Return MinGW-w64, else zig, which first compiles the C library of Windows: that takes a minute or two."""
+    name = {"x86_64": "x86_64-w64-mingw32-gcc", "x86": "i686-w64-mingw32-gcc"}[architecture]
+    if shutil.which(name):
+        return (name,)
+    zig = zig_command(architecture, "windows")
+    if zig is None:
+        raise ModelError(
+            "The program that loads FMUs for Windows has to be compiled, and there is no compiler for it. Install the "
+            "package ziglang (pip install 'fmilin[cross]') or MinGW-w64 (Debian, Ubuntu: apt install "
+            f"gcc-mingw-w64-{'x86-64' if architecture == 'x86_64' else 'i686'})."
+        )
+    return zig
 
 
 def _choose_compiler() -> tuple[str, ...]:

@@ -2,7 +2,8 @@
  * The FMU host: loads one FMU and answers messages; see protocol.h. It knows nothing of Python.
  *
  *   host REQUESTS ANSWERS ARENA SIZE [OPTIONS]    descriptors of two pipes and of the arena (on Windows two handles and
- *                                                 the name of the arena), its size in bytes, options of sandbox.h
+ *                                                 the name of the arena; under wine `stdin`, `stdout` and a file), its
+ *                                                 size in bytes, options of sandbox.h
  *   host --run [OPTIONS] -- COMMAND...            runs a program in the sandbox
  */
 #include <stdalign.h>
@@ -342,6 +343,12 @@ static bool serve(void) {
   return true;
 }
 
+/* The last answer: without records, since the code that has crashed may have been writing one. */
+static void report_crash(uint32_t code) {
+  struct answer answer = {0, HOST_CRASHED, 0, 0, code, 0, 0};
+  send(&answer, "");
+}
+
 static int report_usage(const char *problem) {
   fprintf(stderr, "fmilin's FMU host is started by fmilin, not by hand: %s\n", problem);
   return EXIT_USAGE;
@@ -367,7 +374,7 @@ int main(int argc, char **argv) {
   if (arena_size < sizeof(struct progress) || arena_size > SIZE_MAX / 2) {
     return report_usage("the arena has no size.");
   }
-  arena = open_channel(argv[1], argv[2], argv[3], arena_size);
+  arena = open_channel(argv[1], argv[2], argv[3], arena_size, report_crash);
   if (arena == NULL) {
     return report_usage("the arena or a pipe cannot be opened.");
   }

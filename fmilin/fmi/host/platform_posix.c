@@ -58,7 +58,9 @@ static int descriptor(const char *text) {
   return errno != 0 || end == text || *end != 0 || number < 3 || number > INT_MAX ? -1 : (int)number;
 }
 
-char *open_channel(const char *requests_text, const char *answers_text, const char *arena_text, size_t arena_size) {
+char *open_channel(const char *requests_text, const char *answers_text, const char *arena_text, size_t arena_size,
+                   void (*report_crash)(uint32_t code)) {
+  (void)report_crash; /* signals tell */
   requests = descriptor(requests_text);
   answers = descriptor(answers_text);
   int arena = descriptor(arena_text);

@@ -82,7 +82,8 @@ enum host_status {
   HOST_NO_MEMORY = -5,
   HOST_STOPPED = -6, /* a communication step ended early, or asks to end the simulation */
   HOST_TOO_LONG = -7,  /* strings do not fit the place for them */
-  HOST_NOT_COPIED = -8 /* the host has threads or processes, or is not allowed a copy, or the copy has ended */
+  HOST_NOT_COPIED = -8, /* the host has threads or processes, or is not allowed a copy, or the copy has ended */
+  HOST_CRASHED = -9     /* under wine, whose exit statuses have 8 bits: `repetition` is the code of the exception */
 };
 
 enum interface { MODEL_EXCHANGE = 0, CO_SIMULATION = 1 };

@@ -144,6 +144,11 @@ int read_sandbox_option(struct sandbox_limits *limits, int argc, char *const *ar
     *position += 1;
     return 1;
   }
+  if (strcmp(option, "--local-sockets") == 0) {
+    limits->local_sockets = true;
+    *position += 1;
+    return 1;
+  }
   if (strcmp(option, "--no-restrictions") == 0) {
     limits->no_restrictions = true;
     *position += 1;

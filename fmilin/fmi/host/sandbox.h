@@ -32,9 +32,12 @@ enum { SANDBOX_MAX_PATHS = 256, SANDBOX_MAX_DESCRIPTORS = 8, SANDBOX_MAX_DETAIL 
  *   --scratch FOLDER       an empty folder to write to, the working folder: in memory where mounts are allowed
  *   --scratch-size BYTES   all that the scratch folder holds, where it is in memory
  *   --keep-descriptor N    a descriptor of the protocol; all others but 1 and 2 are closed, 0 becomes /dev/null
+ *                          unless it is named
  *   --client-descriptor N  as --keep-descriptor; when the other end, which the client alone holds, is closed, all ends;
  *                          on Windows the handle of a job object, which the host enters and closes
  *   --network              sockets are allowed
+ *   --local-sockets        sockets between processes of this machine are allowed, as wine needs them: only in a root of
+ *                          its own, where there are none but those of the sandbox
  *   --require NAME         a protection without which nothing is run
  *   --no-restrictions      files, sockets, processes and system calls as the user has them; memory is still bounded
  */
@@ -48,7 +51,7 @@ struct sandbox_limits {
   size_t descriptor_count;
   int client_descriptor;     /* -1: none */
   uint32_t required;         /* bit number: enum protection */
-  bool network, no_restrictions;
+  bool network, local_sockets, no_restrictions;
 };
 
 /* Protections, in the order in which they are applied and reported; the comment says what holds when one is active. */

@@ -53,9 +53,9 @@ static void add_rule(int ruleset, const struct allowed_path *allowed, uint64_t r
 }
 
 static int restrict_self(const struct ruleset *attributes, long version, const struct allowed_path *paths,
-                         size_t count, bool network) {
+                         size_t count, bool has_sockets) {
   const uint64_t reading = EXECUTE | READ_FILE | READ_DIR;
-  const uint64_t writing = attributes->files & ~(IOCTL_DEV | MAKE_CHAR | MAKE_BLOCK | (network ? 0 : MAKE_SOCK));
+  const uint64_t writing = attributes->files & ~(IOCTL_DEV | MAKE_CHAR | MAKE_BLOCK | (has_sockets ? 0 : MAKE_SOCK));
   const uint64_t device = (READ_FILE | WRITE_FILE | TRUNCATE) & attributes->files;
   size_t size = version < 4 ? 8 : version < 6 ? 16 : sizeof *attributes;
   int ruleset = (int)syscall(CALL_CREATE_RULESET, attributes, size, 0);
@@ -86,7 +86,7 @@ void restrict_by_landlock(const struct sandbox_limits *limits, const struct allo
   attributes.files |= (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0) | (version >= 5 ? IOCTL_DEV : 0);
   attributes.network = version >= 4 && !limits->network ? ALL_TCP : 0;
   attributes.scopes = version >= 6 ? (limits->network ? ALL_SCOPES & ~UINT64_C(1) : ALL_SCOPES) : 0;
-  if (restrict_self(&attributes, version, paths, count, limits->network) < 0) {
+  if (restrict_self(&attributes, version, paths, count, limits->network || limits->local_sockets) < 0) {
     for (int protection = SANDBOX_LANDLOCK_FILES; protection <= SANDBOX_LANDLOCK_SCOPE; protection++) {
       report_error(report, (enum protection)protection, "Landlock");
     }

@@ -109,7 +109,7 @@ static const int OF_SOCKETS[] = {
     __NR_sendmmsg,
 };
 
-static const uint32_t FAMILIES[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+static const uint32_t FAMILIES[] = {AF_UNIX /* alone with --local-sockets */, AF_INET, AF_INET6, AF_NETLINK};
 
 /* Owners of descriptors are signalled; a pipe may be made to hold a megabyte; a lease stops others who open a file. */
 static const uint32_t FORBIDDEN_FCNTL[] = {8 /* F_SETOWN */, 10 /* F_SETSIG */, 15 /* F_SETOWN_EX */,
@@ -258,6 +258,9 @@ static void write_filter(struct filter *filter, const struct sandbox_limits *lim
     }
     allow_values(filter, __NR_ioctl, 1, requests, count);
     allow_values(filter, __NR_socket, 0, FAMILIES, COUNT(FAMILIES));
+  } else if (limits->local_sockets && is_active(report, SANDBOX_ROOT) && is_active(report, SANDBOX_NETWORK)) {
+    allow_values(filter, __NR_ioctl, 1, ALLOWED_IOCTL, COUNT(ALLOWED_IOCTL));
+    allow_values(filter, __NR_socket, 0, FAMILIES, 1);
   } else {
     allow_values(filter, __NR_ioctl, 1, ALLOWED_IOCTL, COUNT(ALLOWED_IOCTL));
     answer_calls(filter, OF_SOCKETS, COUNT(OF_SOCKETS), REFUSE);

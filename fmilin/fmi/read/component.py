@@ -6,12 +6,13 @@ Messages of the FMU go to Python's ``logging``, the last of them into error mess
 from __future__ import annotations
 
 import logging
+import os
 import re
 import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from fmilin.fmi.client.function_names import FmiStandard, function_name
 from fmilin.fmi.client.host_programs import Instruction, Operation, Program, ValueType
 from fmilin.fmi.client.process import NO_FUNCTION, TOO_LONG, Failure, HostProcess
 from fmilin.fmi.client.restrictions import current_restrictions, python_variables
+from fmilin.fmi.client.wine import require_wine, to_windows_path
+from fmilin.fmi.platforms import Machine
+from fmilin.fmi.platforms import host as this_machine
 
 logger = logging.getLogger("fmilin.fmu")
 logger.addHandler(logging.NullHandler())  # as a library should: nothing is printed unless the application asks for it
@@ -88,13 +92,16 @@ Calls = Program | Sequence[Instruction]
 class LoadedCode:
     """A library in a host process, and one instance of it at a time; it begins without a process."""
 
-    def __init__(self, path: Path, standard: FmiStandard, sink: LogSink, arena: Arena, folder: Path) -> None:
+    def __init__(
+        self, path: Path, standard: FmiStandard, sink: LogSink, arena: Arena, folder: Path, machine: Machine
+    ) -> None:
         self.arena = arena
         self.health = 0  # the worst status that was no warning: from 3 on only freeing is allowed, from 4 on nothing
         self.has_instance = False
         self.instances = 0  # that this process has had
         self.is_copied = False  # whether copies of the next process may be made
         self._path, self._standard, self._sink, self._folder = path, standard, sink, folder
+        self._wine = None if machine == this_machine() else require_wine(machine, sink.source)
         self._restrictions = current_restrictions()
         self._scratch = folder / ".scratch"
         self._host: HostProcess | None = None
@@ -114,11 +121,13 @@ class LoadedCode:
         """Load the library in a process with these variables, too; return why it cannot be loaded, else nothing."""
         self._scratch.mkdir(exist_ok=True)
         options = ["--read", str(self._folder), "--scratch", str(self._scratch)]
+        may_copy = self.is_copied and self._wine is None
         host = HostProcess(
             self.arena,
             self._sink.source,
             self._sink.take,
-            options=[*self._restrictions.to_options(copied=self.is_copied), *options],
+            wine=self._wine,
+            options=[*self._restrictions.to_options(copied=may_copy), *options],
             environment={**self._restrictions.to_environment(), "TMPDIR": str(self._scratch), **variables},
             seconds=self._restrictions.seconds,
         )
@@ -130,6 +139,14 @@ class LoadedCode:
         self._host = host
         self.instances = 0
         return ""
+
+    def uri(self, path: Path) -> str:
+        """Return the URI by which the code finds a path."""
+        return path.as_uri() if self._wine is None else PureWindowsPath(to_windows_path(path)).as_uri()
+
+    def folder_name(self, path: Path) -> str:
+        """Return the name by which the code finds a folder, with a separator at its end."""
+        return f"{path}{os.sep}" if self._wine is None else f"{to_windows_path(path)}\\"
 
     @property
     def is_running(self) -> bool:

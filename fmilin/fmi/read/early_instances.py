@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from fmilin.fmi.client.host_programs import Instruction, Operation
-from fmilin.fmi.platforms import fmi2_folders
 from fmilin.fmi.read.buffers import EARLY_TYPES, Group
 from fmilin.fmi.read.description import ModelDescription
 from fmilin.fmi.read.instance import Event, Instance
@@ -26,7 +25,6 @@ class Version1(Instance):
     """The common parts of all instances of an FMI 1.0 FMU."""
 
     version = 1
-    binaries = fmi2_folders()
     types: ClassVar = EARLY_TYPES
 
     def directional(self, unknowns: Group, knowns: Group, target: FloatArray) -> Instruction:
@@ -88,7 +86,7 @@ class SteppedInstance1(SteppedInstance, Version1):
     save_flag = ""
 
     def _instantiate(self) -> bool:
-        return self._create(self._folder.as_uri())
+        return self._create(self.component.uri(self._folder))
 
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         for setting in settings:
@@ -104,12 +102,11 @@ class Instance2(Instance):
     """One instance of an FMI 2.0 FMU."""
 
     version = 2
-    binaries = fmi2_folders()
     types: ClassVar = EARLY_TYPES
     truth = int
 
     def _instantiate(self) -> bool:
-        return self._create((self._folder / "resources").as_uri())
+        return self._create(self.component.uri(self._folder / "resources"))
 
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         numbers, flags = self._experiment(time)

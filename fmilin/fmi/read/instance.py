@@ -12,7 +12,7 @@ from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.function_names import FmiStandard
 from fmilin.fmi.client.host_programs import Instruction, Operation, Program
 from fmilin.fmi.client.process import Failure
-from fmilin.fmi.platforms import library_in
+from fmilin.fmi.platforms import Machine, library_in
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit
 from fmilin.fmi.read.component import LoadedCode, LogSink, logger
 from fmilin.fmi.read.description import ModelDescription, is_true
@@ -47,20 +47,26 @@ class Instance(VariableAccess):
 
     version: ClassVar[int]  # of FMI: 1, 2 or 3
     stepped: ClassVar[bool] = False  # for co-simulation
-    binaries: ClassVar[tuple[str, ...]]  # folders under binaries/ for this platform, the first choice first
     tells_states: ClassVar[bool] = False  # whether the code alone knows which variables are states
 
     def __init__(
-        self, folder: Path, description: ModelDescription, number_of_states: int, sink: LogSink, arena: Arena
+        self,
+        folder: Path,
+        description: ModelDescription,
+        number_of_states: int,
+        sink: LogSink,
+        arena: Arena,
+        machine: Machine,
     ) -> None:
         self.description = description
         self.sink = sink
         self.next_event: float | None = None
         self.tolerance: float | None = None  # what the FMU's own solver is asked for, relative; None: nothing
-        library = library_in(folder, description.model_identifier, self.binaries)
+        library = library_in(folder, description.model_identifier, machine, self.version)
         symbols = f"{description.model_identifier}_" if self.version == 1 else ""
         self.arena = arena
-        self.component = LoadedCode(library, FmiStandard(self.version, self.stepped, symbols), sink, arena, folder)
+        standard = FmiStandard(self.version, self.stepped, symbols)
+        self.component = LoadedCode(library, standard, sink, arena, folder, machine)
         self.lives_alone = is_true(description.capabilities, "canBeInstantiatedOnlyOncePerProcess")
         """Whether each instance needs a process of its own."""
         self._folder = folder

@@ -1,6 +1,5 @@
 """FMI 3.0: instances for model exchange and for co-simulation, the clocks of the latter."""
 
-import os
 from collections.abc import Callable, Sequence
 from math import floor
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 from fmilin.errors import ModelError, NumericalError
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.host_programs import Instruction, Operation, ValueType
-from fmilin.fmi.platforms import fmi3_folders
+from fmilin.fmi.platforms import Machine
 from fmilin.fmi.read.buffers import Group, copy_references
 from fmilin.fmi.read.component import LogSink
 from fmilin.fmi.read.description import ModelDescription, is_true
@@ -27,7 +26,6 @@ class Instance3(Instance):
     """One instance of an FMI 3.0 FMU."""
 
     version = 3
-    binaries = fmi3_folders()
     types: ClassVar = {
         "Float64": ValueType.FLOAT64,
         "Float32": ValueType.FLOAT32,
@@ -41,7 +39,7 @@ class Instance3(Instance):
         return self._create(self._resources())
 
     def _resources(self) -> str:
-        return f"{self._folder / 'resources'}{os.sep}"
+        return self.component.folder_name(self._folder / "resources")
 
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:
         structural = [s for s in settings if s.is_structural]
@@ -93,14 +91,20 @@ class SteppedInstance3(SteppedInstance, Instance3):
     save_flag = "canGetAndSetFMUState"
 
     def __init__(
-        self, folder: Path, description: ModelDescription, number_of_states: int, sink: LogSink, arena: Arena
+        self,
+        folder: Path,
+        description: ModelDescription,
+        number_of_states: int,
+        sink: LogSink,
+        arena: Arena,
+        machine: Machine,
     ) -> None:
         clocks = [v for v in description.looked_through() if v.type == "Clock"]
         self._has_event_mode = bool(clocks) and is_true(description.capabilities, "hasEventMode")
         self._ticking = [v for v in clocks if v.causality == "input" and v.interval]
         self._has_own_events = any(v.causality != "input" for v in clocks)
         self._begin = 0.0
-        super().__init__(folder, description, number_of_states, sink, arena)
+        super().__init__(folder, description, number_of_states, sink, arena, machine)
 
     def _instantiate(self) -> bool:
         self._begin = self._time

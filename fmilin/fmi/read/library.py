@@ -15,8 +15,9 @@ from typing import Any
 from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.client.restrictions import MAX_PROCESSES, Limits, current_restrictions
+from fmilin.fmi.client.wine import find_wine, require_wine, wine_architectures
 from fmilin.fmi.host.sandboxed_run import NOT_STARTED_STATUS, ProgramEnd, run_in_sandbox
-from fmilin.fmi.platforms import fmpy_folder
+from fmilin.fmi.platforms import Machine, fmpy_folder
 from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.description import ModelDescription
@@ -46,37 +47,62 @@ def class_of_instances(description: ModelDescription) -> type[Instance]:
     return SteppedInstance1 if is_stepped else Instance1
 
 
-def unexpected_library(fmu: FmuFile, description: ModelDescription, kind: type[Instance]) -> str:
-    """Return the only library for this platform, where none bears the name that the description gives; else ""."""
-    if _has_library(fmu, description.model_identifier + library_suffix(), kind):
+def unexpected_library(fmu: FmuFile, description: ModelDescription, machine: Machine, version: int) -> str:
+    """Return the only library for a machine, where none bears the name that the description gives; else ""."""
+    if _has_named_library(fmu, description, machine, version):
         return ""
-    for folder in kind.binaries:
+    for folder in machine.folders(version):
         paths = [PurePosixPath(path) for path in fmu.by_path if path.startswith(f"binaries/{folder}/")]
-        named = [p.name for p in paths if len(p.parts) == 3 and p.suffix == library_suffix()]
+        named = [p.name for p in paths if len(p.parts) == 3 and p.suffix == machine.suffix]
         if len(named) == 1:
             return named[0]
     return ""
 
 
-def _has_library(fmu: FmuFile, library: str, kind: type[Instance]) -> bool:
-    return any(f"binaries/{folder}/{library}" in fmu.by_path for folder in kind.binaries)
+def _has_named_library(fmu: FmuFile, description: ModelDescription, machine: Machine, version: int) -> bool:
+    name = description.model_identifier + machine.suffix
+    return any(f"binaries/{folder}/{name}" in fmu.by_path for folder in machine.folders(version))
 
 
-def must_be_compiled(fmu: FmuFile, description: ModelDescription, kind: type[Instance]) -> bool:
-    """Return whether the sources have to be compiled, and may be; nothing of that when a library is there."""
-    library = description.model_identifier + library_suffix()
-    if _has_library(fmu, library, kind) or unexpected_library(fmu, description, kind):
-        return False
+def _has_library(fmu: FmuFile, description: ModelDescription, machine: Machine, version: int) -> bool:
+    return _has_named_library(fmu, description, machine, version) or bool(
+        unexpected_library(fmu, description, machine, version)
+    )
+
+
+def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) -> tuple[Machine, bool]:
+    """Return the machine whose library is loaded, and whether the sources have to be compiled, and may be.
+
+    That is this machine, if the FMU has a library for it; else, on Linux, Windows under wine.
+
+    Raises
+    ------
+    ModelError
+        Where there is no library that could be loaded here.
+    """
+    this = this_machine()
+    if _has_library(fmu, description, this, version):
+        return this, False
     if fmu.options.compile_sources and "C sources" in fmu.platforms:
-        return True
-    here = kind.binaries[0]
+        return this, True
+    if this.system == "linux":
+        for architecture in wine_architectures(this.architecture):
+            machine = Machine(architecture, "windows")
+            if not _has_library(fmu, description, machine, version):
+                continue
+            if find_wine(architecture) is None and "C sources" in fmu.platforms:
+                break
+            require_wine(machine, fmu.name)
+            return machine, False
+    folders = this.folders(version)
+    library = description.model_identifier + this.suffix
     inside = ", ".join(fmu.platforms) or "none at all"
     advice = "Request an export for this platform."
     if "C sources" in fmu.platforms:
         advice = "Compile its sources with this machine's compiler: fmu=FmuOptions(compile_sources=True)."
-    elif any(folder in fmu.platforms for folder in kind.binaries):
+    elif any(folder in fmu.platforms for folder in folders):
         advice = f"The folder exists, but lacks '{library}', the name in the model description."
-    raise ModelError(f"'{fmu.name}' has no library for this platform ({here}); inside are: {inside}. {advice}")
+    raise ModelError(f"'{fmu.name}' has no library for this platform ({folders[0]}); inside are: {inside}. {advice}")
 
 
 MAX_COMPILE_SECONDS = 600.0  # seconds that the compiler may take

@@ -10,13 +10,15 @@ import numpy as np
 from fmilin.errors import ModelError, UsageError, quote_first
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.host_programs import Program
+from fmilin.fmi.client.wine import describe_wine
+from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.component import LogSink
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
-from fmilin.fmi.read.library import class_of_instances, compile_sources, must_be_compiled, unexpected_library
+from fmilin.fmi.read.library import choose_machine, class_of_instances, compile_sources, unexpected_library
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.model.locks import find_lock
 from fmilin.signals import FloatArray, Signals
@@ -66,21 +68,23 @@ class Session:
         self._tokens = itertools.count()
         self._leases: set[int] = set()
         self._owner = 0
-        compiles = must_be_compiled(fmu, description, kind)
+        machine, compiles = choose_machine(fmu, description, kind.version)
         self._instance: Instance | None = None
         sources = ("sources",) if compiles else ()
-        self._folder = fmu.unpack(("resources", *sources, *(f"binaries/{b}" for b in kind.binaries)))
+        self._folder = fmu.unpack(("resources", *sources, *(f"binaries/{b}" for b in machine.folders(kind.version))))
         (self._folder / "resources").mkdir(exist_ok=True)  # the path is handed over even when there are none
         try:
             if compiles:
-                self.notes.append(compile_sources(self._folder, description, kind.binaries[0]))
+                self.notes.append(compile_sources(self._folder, description, machine.folders(kind.version)[0]))
+            if machine != this_machine():
+                self.notes.append(describe_wine(machine))
             sink = LogSink(fmu.name, description.float_names)
-            instance = kind(self._folder, description, len(self.layout.states), sink, self.arena)
+            instance = kind(self._folder, description, len(self.layout.states), sink, self.arena, machine)
             self._instance = instance
             self._declared_alone = instance.lives_alone
             if description.interface == "CoSimulation":
                 instance.tolerance = fmu.options.solver_tolerance
-            if library := unexpected_library(fmu, description, kind):
+            if library := unexpected_library(fmu, description, machine, kind.version):
                 self.note(f"The library '{library}' was used, although the description has another name.")
             instance.begin(self.start_time, self.settings)
             self._complete(instance, values, settings)

@@ -1,0 +1,198 @@
+"""Runs the host for Windows in wine, for FMUs whose only binaries are for Windows.
+
+Wine runs in the sandbox of the host for this system: its root of its own, without the user's files and without network.
+Its prefix is made anew for each process, and consists of links to the libraries of wine's installation: no services
+and no desktop are started, which the code of an FMU has no use for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path, PureWindowsPath
+
+from fmilin.errors import ModelError
+from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.restrictions import UNRESTRICTED
+from fmilin.fmi.host.build import host_program
+from fmilin.fmi.platforms import Machine
+from fmilin.support.dataclass import dataclass
+
+SANDBOX_MISSING_STATUS = 126
+"""Exit status of ``host --run`` where a required protection is missing."""
+
+PACKAGES = {"x86_64": "wine64", "x86": "wine32"}
+"""Of Debian and Ubuntu, by the architecture of the binaries."""
+
+_LOADERS = {
+    "x86_64": ("wine64", "/usr/lib/wine/wine64", "wine"),
+    "x86": ("wine", "/usr/lib/wine/wine"),
+}
+_ADDRESS_SPACE_BYTES = 2 << 30
+"""Of addresses that each process of wine reserves, not of memory: 1.5 GiB with wine 8."""
+
+_MIN_PROCESSES = 8
+"""That wine needs besides the host: the shell that makes the prefix, and wineserver."""
+
+_SCRATCH = "/tmp"  # noqa: S108 - of the sandbox's own root, where wineserver has its socket
+_DISABLED_PROGRAMS = ("wineboot.exe", "services.exe", "explorer.exe", "winemenubuilder.exe", "winedbg.exe")
+_MAKE_PREFIX = """
+set -e
+mkdir -p "$WINEPREFIX/dosdevices" "$WINEPREFIX/drive_c/windows" "$WINEPREFIX/drive_c/temp"
+ln -s ../drive_c "$WINEPREFIX/dosdevices/c:"
+ln -s / "$WINEPREFIX/dosdevices/z:"
+ln -s "$1" "$WINEPREFIX/drive_c/windows/$2"
+printf %s "$3" >"$WINEPREFIX/system.reg"
+arena="file:Z:\\\\proc\\\\$$\\\\fd\\\\$4"
+size=$5
+shift 5
+exec "$@" stdin stdout "$arena" "$size"
+"""
+_REGISTRY = r"""WINE REGISTRY Version 2
+;; All keys relative to \\Machine
+
+#arch=%s
+
+[Software\\Microsoft\\Windows NT\\CurrentVersion]
+"CurrentBuild"="19043"
+"CurrentBuildNumber"="19043"
+"CurrentMajorVersionNumber"=dword:0000000a
+"CurrentMinorVersionNumber"=dword:00000000
+"CurrentVersion"="6.3"
+"ProductName"="Windows 10 Pro"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wine:
+    """An installation of wine for one architecture."""
+
+    architecture: str
+    loader: Path
+    libraries: Path  #: the folder with the libraries of Windows
+
+    @property
+    def readable(self) -> list[str]:
+        """Folders outside of ``/usr`` that the installation lies in."""
+        return [str(path) for path in (self.loader.parent, self.libraries.parent) if not path.is_relative_to("/usr")]
+
+    def write_command(self, program: Path, arena: Arena, options: Sequence[str]) -> list[str]:
+        """Return the command that runs a host for Windows with ``options``, those of the sandbox on this system.
+
+        Requests come by its standard input, answers go to its standard output.
+        """
+        own_options = ["--processes", str(max(_MIN_PROCESSES, _last_number(options, "--processes", 0)))]
+        memory = _last_number(options, "--memory", 0)
+        if memory:
+            own_options += ["--memory", str(memory + _ADDRESS_SPACE_BYTES)]
+        if UNRESTRICTED not in options:
+            own_options += ["--scratch", _SCRATCH, "--local-sockets", "--require", "root", "--require", "network"]
+        for path in (*self.readable, program):
+            own_options += ["--read", str(path)]
+        kept = ["--keep-descriptor", "0", "--keep-descriptor", str(arena.descriptor)]
+        is_64 = self.architecture == "x86_64"
+        prefix = [str(self.libraries), "system32", _REGISTRY % ("win64" if is_64 else "win32")]
+        script = ["/bin/sh", "-c", _MAKE_PREFIX, "fmilin", *prefix, str(arena.descriptor), str(arena.size)]
+        sandbox = [str(host_program()), "--run", *options, *own_options, *kept]
+        return [*sandbox, "--", *script, str(self.loader), to_windows_path(program)]
+
+    def write_environment(self, environment: Mapping[str, str], options: Sequence[str]) -> dict[str, str]:
+        """Return the variables of the host and of wine."""
+        scratch = _SCRATCH if UNRESTRICTED not in options else _last_text(options, "--scratch")
+        return {
+            **environment,
+            "HOME": scratch,
+            "TMPDIR": scratch,
+            "TEMP": r"C:\temp",
+            "TMP": r"C:\temp",
+            "WINEPREFIX": f"{scratch}/wine",
+            "WINEARCH": "win64" if self.architecture == "x86_64" else "win32",
+            "WINEPATH": r"C:\windows\system32",
+            "WINEDEBUG": "-all",
+            "WINEDLLOVERRIDES": f"{','.join(_DISABLED_PROGRAMS)}=d",
+        }
+
+
+@cache
+def find_wine(architecture: str) -> Wine | None:
+    """Return the wine that runs programs of an architecture, ``x86_64`` or ``x86``; None where none is installed."""
+    for name in _LOADERS.get(architecture, ()):
+        loader = shutil.which(name)
+        if loader is None:
+            continue
+        path = Path(loader).resolve()
+        folder = _find_libraries(path, "x86_64-windows" if architecture == "x86_64" else "i386-windows")
+        if folder is not None:
+            return Wine(architecture, path, folder)
+    return None
+
+
+def require_wine(machine: Machine, source: str) -> Wine:
+    """Return the wine for the binaries of an FMU.
+
+    Raises
+    ------
+    ModelError
+        Where it is not installed.
+    """
+    wine = find_wine(machine.architecture)
+    if wine is None:
+        package = PACKAGES[machine.architecture]
+        raise ModelError(
+            f"'{source}' has binaries for Windows only ({machine.fmi2_folder}), which run here through wine, and wine "
+            f"is not installed. Install it (Debian, Ubuntu: apt install {package}), or request an export for this "
+            "platform."
+        )
+    return wine
+
+
+def wine_architectures(architecture: str) -> tuple[str, ...]:
+    """Return the architectures of Windows that wine can run on one of Linux, the first choice first."""
+    return ("x86_64", "x86") if architecture == "x86_64" else ()
+
+
+def describe_wine(machine: Machine) -> str:
+    """Return the note about an FMU that runs through wine."""
+    return f"The FMU has binaries for Windows only: the one for {machine.fmi2_folder} runs through wine."
+
+
+def without_sandbox(source: str) -> ModelError:
+    """Return the error for a system whose sandbox has no root of its own, in which alone wine is run."""
+    return ModelError(
+        f"'{source}' has binaries for Windows only. Through wine these could read all your files, since this system "
+        "does not allow a root and a network of its own for them (user namespaces, /proc in them). Allow user "
+        "namespaces, or, if you trust the file, allow it everything: fl.Limits(unrestricted=True)."
+    )
+
+
+def to_windows_path(path: Path) -> str:
+    r"""Return the path of a file under wine: drive ``Z:`` is the root of this system.
+
+    Examples
+    --------
+    >>> print(to_windows_path(Path("/tmp/a b.dll")))
+    Z:\tmp\a b.dll
+    """
+    return str(PureWindowsPath(f"Z:{path}"))
+
+
+def _find_libraries(loader: Path, name: str) -> Path | None:
+    """Return the folder of an installation that holds the libraries for an architecture."""
+    for root in loader.parents:
+        for pattern in (f"lib/*/wine/{name}", f"lib*/wine/{name}"):
+            for folder in sorted(root.glob(pattern)) if len(root.parts) > 1 else ():
+                if (folder / "kernel32.dll").is_file():
+                    return folder
+    return None
+
+
+def _last_text(options: Sequence[str], name: str) -> str:
+    return next((value for option, value in reversed(list(pairwise(options))) if option == name), os.sep)
+
+
+def _last_number(options: Sequence[str], name: str, default: int) -> int:
+    values = [int(value) for option, value in pairwise(options) if option == name]
+    return values[-1] if values else default
