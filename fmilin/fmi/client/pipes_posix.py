@@ -35,18 +35,21 @@ class PosixPipes(Pipes):
         wine: Wine | None = None,
     ) -> None:
         self._printed = printed
+        self._report: int | None = None
         self._owner = os.getpid()
-        pairs = [os.pipe() for _ in range(5)]
-        (requests, self._requests), (self._answers, answers), (self._output, output), (client, our_end) = pairs[:4]
-        self._report, report = pairs[4]
-        inherited = (requests, answers, client, report)
-        ours = (self._requests, self._answers, self._output, our_end, self._report)
+        pairs = [os.pipe() for _ in range(4)]
+        (requests, self._requests), (self._answers, answers), (self._output, output), (client, our_end) = pairs
+        inherited = [requests, answers, client]
+        ours = [self._requests, self._answers, self._output, our_end]
         if wine is None:
             command = [str(program), str(requests), str(answers), str(arena.descriptor), str(arena.size)]
             for descriptor in (requests, answers):
                 command += ["--keep-descriptor", str(descriptor)]
             command += ["--client-descriptor", str(client), *options]
         else:
+            self._report, report = os.pipe()
+            inherited.append(report)
+            ours.append(self._report)
             options = ["--client-descriptor", str(client), "--report", str(report), *options]
             command = wine.write_command(program, arena, options)
             environment = wine.write_environment(environment, options)
@@ -84,6 +87,8 @@ class PosixPipes(Pipes):
 
     def take_report(self) -> bytes:
         """Return what the sandbox around wine reports about itself, once the host is ready; nothing without wine."""
+        if self._report is None:
+            return b""
         os.set_blocking(self._report, False)
         try:
             return os.read(self._report, _REPORT_BYTES)
