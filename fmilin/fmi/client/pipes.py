@@ -1,4 +1,4 @@
-"""What a host that runs is spoken to through, whatever the system: the pipes of each are in modules of their own."""
+"""The common part of both classes of pipes to a host: each system has a module of its own for the others."""
 
 from __future__ import annotations
 

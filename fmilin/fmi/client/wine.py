@@ -84,19 +84,19 @@ class Wine:
 
         Requests come by its standard input, answers go to its standard output.
         """
-        own_options = ["--processes", str(max(_MIN_PROCESSES, _last_number(options, "--processes", 0)))]
+        wine_options = ["--processes", str(max(_MIN_PROCESSES, _last_number(options, "--processes", 0)))]
         memory = _last_number(options, "--memory", 0)
         if memory:
-            own_options += ["--memory", str(memory + _ADDRESS_SPACE_BYTES)]
+            wine_options += ["--memory", str(memory + _ADDRESS_SPACE_BYTES)]
         if UNRESTRICTED not in options:
-            own_options += ["--scratch", _SCRATCH, "--local-sockets", "--require", "root", "--require", "network"]
+            wine_options += ["--scratch", _SCRATCH, "--local-sockets", "--require", "root", "--require", "network"]
         for path in (*self.readable, program):
-            own_options += ["--read", str(path)]
-        kept = ["--keep-descriptor", "0", "--keep-descriptor", str(arena.descriptor)]
+            wine_options += ["--read", str(path)]
+        descriptors = ["--keep-descriptor", "0", "--keep-descriptor", str(arena.descriptor)]
         is_64 = self.architecture == "x86_64"
         prefix = [str(self.libraries), "system32", _REGISTRY % ("win64" if is_64 else "win32")]
         script = ["/bin/sh", "-c", _MAKE_PREFIX, "fmilin", *prefix, str(arena.descriptor), str(arena.size)]
-        sandbox = [str(host_program()), "--run", *options, *own_options, *kept]
+        sandbox = [str(host_program()), "--run", *options, *wine_options, *descriptors]
         return [*sandbox, "--", *script, str(self.loader), to_windows_path(program)]
 
     def write_environment(self, environment: Mapping[str, str], options: Sequence[str]) -> dict[str, str]:
