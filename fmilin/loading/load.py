@@ -35,7 +35,19 @@ _UNDERSTOOD = (
     "'robot.urdf' or 'robot.sdf', and systems as 'system.ssp'"
 )
 
-_OPTIONS = ("fix_joint", "floating_base", "hold", "keyframe", "library")  # what files may be asked for
+_OPTIONS = (
+    "fix_joint",
+    "floating_base",
+    "friction_modes",
+    "hold",
+    "keyframe",
+    "library",
+)  # what files may be asked for
+_OPTIONS_OF_ADAPTERS = {
+    "friction_modes": "a Modelica file: it has no brakes or clutches that can be held in a mode",
+    "keyframe": "an MJCF file: it has no keyframes",
+    "library": "a Modelica file: it needs no libraries",
+}
 INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 
@@ -80,7 +92,8 @@ def load(
         What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"fix_joint": ["hand"]}`` for
         one and for SDFormat,
         ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.adapters.HasContacts.with_held`),
-        ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are.
+        ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are,
+        and ``{"friction_modes": ["brake=locked"]}`` for one: brakes and clutches in another mode than at the start.
     limits : Limits, optional
         What the code of an FMU may take and reach; by default its own files, and nothing of yours.
 
@@ -140,11 +153,10 @@ def _require_options(text: str, request: Loading) -> None:
         if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
             raise UsageError(f"'{text}' is not a URDF or SDFormat file read by fmilin: it has no {what}.")
-        if name in ("keyframe", "library") and (reader is not None or is_fmu or is_python(text)):
-            what = (
-                "an MJCF file: it has no keyframes" if name == "keyframe" else "a Modelica file: it needs no libraries"
+        if name in _OPTIONS_OF_ADAPTERS and (reader is not None or is_fmu or is_python(text)):
+            raise UsageError(
+                f"'{text}' is not {_OPTIONS_OF_ADAPTERS[name]}. Leave the option out, or load another file."
             )
-            raise UsageError(f"'{text}' is not {what}. Leave the option out, or load another file.")
 
 
 def is_python(text: str) -> bool:

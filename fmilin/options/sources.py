@@ -79,6 +79,13 @@ class SourceOptions:
         kind="texts",
         metavar="FOLDER",
     )
+    friction_modes: Sequence[str] = option(
+        default=(),
+        help="A brake or clutch of a Modelica model that is locked, slides forward or backward, or is free.",
+        group=MODEL,
+        kind="texts",
+        metavar="ELEMENT=locked|forward|backward|free",
+    )
 
 
 @describe_in_docstring

@@ -19,7 +19,7 @@ class ModelicaAdapter(Adapter):
     description = "Modelica models, by file (crane.mo, crane.mo:Package.Model) or by name in a library"
     package = "rumoca"
     oldest = (0, 10)
-    options = ("library",)
+    options = ("library", "friction_modes")
 
     def load(self, path: Path) -> Model:
         """Return the only model in a file."""

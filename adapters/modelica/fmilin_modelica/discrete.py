@@ -10,9 +10,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from fmilin_modelica.modes import LOCKED, Mode, describe_modes, group_of
+from fmilin.errors import UnknownNameError
+from fmilin_modelica.modes import (
+    LOCKED,
+    RELATIVE_VELOCITIES,
+    HeldModeError,
+    Mode,
+    describe_modes,
+    group_of,
+    require_velocity,
+    values_of_mode,
+)
 from fmilin_modelica.parameters import ParameterWalker
 from fmilin_modelica.values import Value, binary, negated
 from fmilin_modelica.variables import Variable
@@ -34,13 +45,20 @@ class DiscreteWalker(ParameterWalker):
         Parameters, or entries of them, with other values than the model's.
     modes : mapping of int to Mode
         Variables of state machines that are held, by their numbers.
+    held_modes : mapping of str to str
+        Modes that a user chooses, by the names of friction elements.
     """
 
     def __init__(
-        self, flat: Mapping[str, Any], changed: Mapping[str, float] | None, modes: Mapping[int, Mode] | None
+        self,
+        flat: Mapping[str, Any],
+        changed: Mapping[str, float] | None,
+        modes: Mapping[int, Mode] | None,
+        held_modes: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(flat, changed)
         self.modes = dict(modes or {})
+        self.held_modes = dict(held_modes or {})
         self.mode_note = ""  # on friction elements, once the start is known
         self.unconstrained: frozenset[str] = frozenset()  # stuck elements without a velocity among the states
         self.held: dict[str, Any] = {}  # the values of variables that are constant between events, by name
@@ -102,7 +120,10 @@ class DiscreteWalker(ParameterWalker):
         """Return what changes at events only: from the others where it follows from them, else held at its start."""
         node = self._definitions.get(number)
         if number in self.modes:
-            return self.modes[number].before if before else self.modes[number].now
+            mode = self.modes[number]
+            if mode.slides and self.variables[number].name.endswith(".mode"):
+                return self._direction(group_of(self.variables[number].name))
+            return mode.before if before else mode.now
         if before or node is None or number in self._underway:
             return self._held_value(self.variables[number], before=before)
         if number not in self._assigned:
@@ -119,17 +140,71 @@ class DiscreteWalker(ParameterWalker):
         with deep_recursion():
             values = values_at([self._flattened(self.value(self._definitions[k]))[0] for k in machine])
         by_name = {self.variables[k].name: value for k, value in zip(machine, values, strict=True)}
-        self.mode_note = describe_modes(by_name, self.unconstrained)
+        self.mode_note = describe_modes(by_name, self.unconstrained, self.held_modes)
         fixed = {group_of(self.variables[k].name) for k in self.modes}
         fixed |= {
             group_of(name) for name, value in by_name.items() if value and name.endswith((f".{LOCKED}", ".stuck"))
         }
+        sliding = self._sliding(by_name, values_at)
         found = {}
         for k, value in zip(machine, values, strict=True):
-            if group_of(self.variables[k].name) in fixed:
+            if group_of(self.variables[k].name) in sliding:
+                found[k] = Mode(now=0, before=0, slides=True)
+            elif group_of(self.variables[k].name) in fixed:
                 exact = bool(value) if self.variables[k].type["scalar"] == "boolean" else int(value)
                 found[k] = Mode(exact, exact)
+        return found | self._modes_of_users(values_at)
+
+    def _sliding(
+        self, by_name: Mapping[str, float], values_at: Callable[[Sequence[Any]], list[float]]
+    ) -> frozenset[str]:
+        """Return the elements that slide with a velocity, and know after the initialization in which direction.
+
+        ``startForward`` is true at the start and false from then on: friction that falls with the speed begins then.
+        """
+        groups = {group_of(name) for name in by_name}
+        begin = [g for g in groups if by_name.get(f"{g}.startForward") or by_name.get(f"{g}.startBackward")]
+        pairs = [(g, self._velocity(g)) for g in begin if f"{g}.mode" in by_name]
+        velocities = {g: velocity for g, velocity in pairs if velocity is not None}
+        values = values_at(list(velocities.values()))
+        return frozenset(g for g, value in zip(velocities, values, strict=True) if value)
+
+    def _velocity(self, element: str) -> Value | None:
+        """Return the relative velocity of a friction element; None where it declares none under a usual name."""
+        names = [f"{element}.{name}" for name in RELATIVE_VELOCITIES]
+        for variable in self.variables:
+            if variable.name in names and variable.role in ("state", "algebraic", "output") and not variable.shape:
+                return self.coordinate(variable.role, variable.number)
+        return None
+
+    def _direction(self, element: str) -> Value:
+        """Return 1 where an element slides forward, else -1."""
+        velocity: Any = self._velocity(element)
+        return ca.if_else(velocity > 0, 1, -1)
+
+    def _modes_of_users(self, values_at: Callable[[Sequence[Any]], list[float]]) -> dict[int, Mode]:
+        """Return the modes that a user chooses; an error where the velocities of the start contradict them."""
+        elements = [group_of(self.variables[k].name) for k in self._definitions if self._is_locked(k)]
+        found = {}
+        for element, mode in self.held_modes.items():
+            if element not in elements:
+                unknown = UnknownNameError.among(element, elements, "a friction element of the model")
+                raise HeldModeError(str(unknown))
+            numbers = {
+                self.variables[k].name.rpartition(".")[2]: k
+                for k in self._definitions
+                if group_of(self.variables[k].name) == element
+            }
+            values = values_of_mode(element, mode, numbers)
+            if self.modes.keys().isdisjoint(numbers[name] for name in values):
+                self._require_velocity(element, mode, values_at)
+            found.update({numbers[name]: value for name, value in values.items()})
         return found
+
+    def _require_velocity(self, element: str, mode: str, values_at: Callable[[Sequence[Any]], list[float]]) -> None:
+        velocity = self._velocity(element)
+        if velocity is not None:
+            require_velocity(element, mode, str(velocity), values_at([velocity])[0])
 
     def _state_machines(self) -> list[int]:
         """Return the scalar variables of components with a variable 'locked' that follow from what was before.

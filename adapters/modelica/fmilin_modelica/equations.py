@@ -42,6 +42,8 @@ class Equations(DiscreteWalker):
         Parameters, or entries of them, with other values than the model's.
     modes : mapping of int to Mode
         Variables of state machines that are held, by their numbers.
+    held_modes : mapping of str to str
+        Modes that a user chooses, by the names of friction elements.
     """
 
     def __init__(
@@ -49,8 +51,9 @@ class Equations(DiscreteWalker):
         flat: Mapping[str, Any],
         changed: Mapping[str, float] | None = None,
         modes: Mapping[int, Mode] | None = None,
+        held_modes: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(flat, changed, modes)
+        super().__init__(flat, changed, modes, held_modes)
         self.time = symbol("time")
         self.unread: list[str] = []  # inputs with a default that is not a number at the start
         self._symbols: dict[int, Value] = {}

@@ -21,7 +21,7 @@ from fmilin_modelica.entries import Entry
 from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed
-from fmilin_modelica.modes import Mode, group_of
+from fmilin_modelica.modes import HeldModeError, Mode, group_of
 from fmilin_modelica.moved import AS_WRITTEN, MovedStart, moved_remark, moved_starts
 from fmilin_modelica.sources import Source
 from fmilin_modelica.starting import Point, Starting, chosen_rows
@@ -117,7 +117,7 @@ class ModelicaEngine(DaeEngine):
             if modes in tried or len(tried) > MODE_ITERATIONS:
                 raise ConstraintError(self._describe_contradiction(modes))
             tried.append(modes)
-            equations = Equations(self.equations.flat, self.equations.changed, modes)
+            equations = Equations(self.equations.flat, self.equations.changed, modes, self.equations.held_modes)
             self.equations = equations
             self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
             graph, starting, point = self._search_start(graph_of(equations, self.merged))
@@ -239,6 +239,8 @@ class ModelicaModel(DaeModel):
         model = cls.__new__(cls)
         try:
             NativeModel.__init__(model, ModelicaEngine(source, opened(source)))
+        except HeldModeError:
+            raise
         except UsageError as error:  # of equations that were typed; here the file is wrong, not the command
             raise ModelError(str(error)) from None
         return model
@@ -254,13 +256,14 @@ def opened(source: Source, changed: Mapping[str, float] | None = None) -> Equati
 
 
 def _opened(source: Source, changed: Mapping[str, float] | None) -> Equations:
-    equations = Equations(flattened(source))
+    held_modes = dict(source.modes)
+    equations = Equations(flattened(source), held_modes=held_modes)
     if not changed:
         return equations
     values = equations.typed(changed)
     structural = {name: value for name, value in values.items() if equations.needs_flattening(name)}
     flat = flattened(source, structural) if structural else equations.flat
-    return Equations(flat, values)
+    return Equations(flat, values, held_modes=held_modes)
 
 
 def _with_parameters(graph: DaeGraph, free: Sequence[str], point: Point) -> DaeGraph:

@@ -15,12 +15,41 @@ from typing import Any
 
 import casadi as ca
 
+from fmilin.errors import UsageError
 from fmilin_modelica.aliases import SignedClasses, equal_pair
 
-__all__ = ["LOCKED", "Mode", "constrain_stuck_rows", "describe_modes", "group_of"]
+__all__ = [
+    "LOCKED",
+    "RELATIVE_VELOCITIES",
+    "HeldModeError",
+    "Mode",
+    "constrain_stuck_rows",
+    "describe_modes",
+    "group_of",
+    "read_held_modes",
+    "require_velocity",
+    "values_of_mode",
+]
 
 LOCKED = "locked"  # the variable of a friction element that is true while it is stuck
+RELATIVE_VELOCITIES = ("w_relfric", "v_relfric", "w_rel", "v_rel", "w_a")  # of the elements of the Standard Library
 SHOWN_ELEMENTS = 8  # in a note
+_MODES = {  # the variable ``mode`` in each of them
+    "locked": 0,
+    "forward": 1,
+    "backward": -1,
+    "free": 2,
+}
+_HELD_WORDS = {
+    "locked": "is held locked (its relative velocity is zero)",
+    "forward": "is held sliding forward",
+    "backward": "is held sliding backward",
+    "free": "is held free",
+}
+
+
+class HeldModeError(UsageError):
+    """An element that cannot be held in a mode."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +58,74 @@ class Mode:
 
     now: float
     before: float  # of pre(variable)
+    slides: bool = False  # with a velocity, in its direction
 
 
 def group_of(name: str) -> str:
     """Return the component of a variable."""
     return name.rpartition(".")[0]
+
+
+def read_held_modes(given: Mapping[str, str] | Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return pairs of element and mode of ``["brake=locked"]`` or ``{"brake": "locked"}``.
+
+    Raises
+    ------
+    UsageError
+        When a text is not of this form, a mode is unknown or an element is named twice.
+    """
+    if isinstance(given, str):
+        raise UsageError(
+            f"'friction_modes' must be a sequence: write friction_modes=['{given}'] even for a single element."
+        )
+    texts = [f"{name}={mode}" for name, mode in given.items()] if isinstance(given, Mapping) else given
+    modes: dict[str, str] = {}
+    for text in texts:
+        element, _, mode = (part.strip() for part in str(text).rpartition("="))
+        if not element or mode not in _MODES:
+            raise UsageError(
+                f"The mode '{text}' is not of the form ELEMENT=MODE. Write for example brake=locked; modes are "
+                f"{', '.join(_MODES)}."
+            )
+        if element in modes:
+            raise UsageError(f"The modes name '{element}' twice. Keep one of them.")
+        modes[element] = mode
+    return tuple(modes.items())
+
+
+def values_of_mode(element: str, mode: str, names: Collection[str]) -> dict[str, Mode]:
+    """Return the values of the variables ``names`` of an element, those of its state machine, in a mode.
+
+    After an initialization ``startForward`` is false again, and ``pre(mode)`` says in which direction it slides.
+    """
+    needed = {"locked": {LOCKED}, "forward": {"startForward"}, "backward": {"startBackward"}, "free": {"free"}}[mode]
+    if not needed & set(names):
+        raise HeldModeError(
+            f"'{element}' has no mode '{mode}': it does not declare '{next(iter(needed))}', as friction elements "
+            "of the Modelica Standard Library with this mode do. Hold it in another mode."
+        )
+    stuck = mode == "locked"
+    values = {
+        LOCKED: stuck,
+        "stuck": stuck,
+        "free": mode == "free",
+        "startForward": False,
+        "startBackward": False,
+        "mode": _MODES[mode],
+    }
+    return {name: Mode(values[name], values[name]) for name in names if name in values}
+
+
+def require_velocity(element: str, mode: str, name: str, velocity: float) -> None:
+    """Raise an error when an element with a relative velocity, the variable ``name``, cannot have a mode."""
+    allowed = {"locked": velocity == 0, "forward": velocity >= 0, "backward": velocity <= 0, "free": True}
+    if allowed[mode]:
+        return
+    asked = {"locked": "stands still", "forward": "slides forward", "backward": "slides backward"}
+    raise HeldModeError(
+        f"'{element}' cannot be held in the mode '{mode}', in which it {asked[mode]}: its relative velocity '{name}' "
+        f"is {velocity:g} at the start. Change the start values of the velocities, or hold it in another mode."
+    )
 
 
 def _strip_factors(expression: Any, parameters: Collection[int]) -> Any:
@@ -84,26 +176,34 @@ def constrain_stuck_rows(
     return constrained, changed
 
 
-def describe_modes(values: Mapping[str, float], unconstrained: Collection[str] = ()) -> str:
+def describe_modes(
+    values: Mapping[str, float], unconstrained: Collection[str] = (), held_modes: Mapping[str, str] | None = None
+) -> str:
     """Return a note on the modes of friction elements, from the values of their variables; empty without any.
 
-    Elements in ``unconstrained`` are stuck, but their velocity is not a state.
+    Elements in ``unconstrained`` are stuck, but their velocity is not a state; ``held_modes`` are chosen by the user.
     """
+    held_modes = held_modes or {}
     words = []
     for name, locked in values.items():
         group = group_of(name)
         if not group or name != f"{group}.{LOCKED}":
             continue
-        if locked and group in unconstrained:
+        starts = values.get(f"{group}.startForward"), values.get(f"{group}.startBackward")
+        if group in held_modes:
+            word = _HELD_WORDS[held_modes[group]]
+            if held_modes[group] == "locked" and any(starts):
+                word = f"{word[:-1]}, though its static friction is too small for that)"
+        elif locked and group in unconstrained:
             word = (
                 "is stuck (its relative acceleration is zero; its relative velocity is not a state of the model and "
                 "not constrained)"
             )
         elif locked:
             word = "is stuck (its relative velocity is held at zero)"
-        elif values.get(f"{group}.startForward"):
+        elif starts[0]:
             word = "slides forward"
-        elif values.get(f"{group}.startBackward"):
+        elif starts[1]:
             word = "slides backward"
         else:
             word = "is free"

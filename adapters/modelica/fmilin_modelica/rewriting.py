@@ -31,12 +31,15 @@ _SECTION_OR_CLASS = re.compile(
 _CLASS = r"(?:model|block|class|record|package|function|connector|operator|type)"
 _CLASS_BEGIN_OR_END = re.compile(rf"\bend\s+(?!(?:if|for|when|while)\b)(\w+)\s*;|\b{_CLASS}\s+(?:extends\s+)?(\w+)")
 _CONSTANT_DECLARATION = r"\b(?:parameter|constant)\s+[^;=(]*?(?<![\w.]){}\b\s*[\[(=;,]"
+_LOCAL_BASE = re.compile(r"\bencapsulated\s+partial\s+(?:model|block|class)\s+(\w+)")
+_ANNOTATION = re.compile(r"\bannotation\s*\(")
 _TABLE_VALUE = re.compile(r"\bget(?:Table1D|Table2D|TimeTable)Value\w*\s*\(")
 
 
 def rewrite(text: str, *, splits_sums: bool = True) -> str:
     """Return a text that the front end reads as the language means it; ``splits_sums`` of ``der(a - b)``."""
-    return write_derivatives_of_variables(write_table_values_as_equations(text), splits_sums=splits_sums)
+    text = unwrap_local_bases(write_table_values_as_equations(text))
+    return write_derivatives_of_variables(text, splits_sums=splits_sums)
 
 
 def write_table_values_as_equations(text: str) -> str:
@@ -65,6 +68,45 @@ def write_table_values_as_equations(text: str) -> str:
         edits.append((declaration.end(), declaration.end(), f"; equation {declaration[2]} "))
         edits.append((end + 1, end + 1, f" {''.join(section) or 'public'}"))
     return _edit(text, edits)
+
+
+def unwrap_local_bases(text: str) -> str:
+    """Return a text in which classes have the elements of encapsulated partial ones that they declare and extend.
+
+    The front end looks a name that such a class inherits up in the class around it, and rejects it there.
+    """
+    code = mask_comments_and_strings(text)
+    edits: list[tuple[int, int, str]] = []
+    for base in _LOCAL_BASE.finditer(code):
+        name = base[1]
+        end = re.compile(rf"\bend\s+{name}\s*;").search(code, base.end())
+        clauses = list(re.finditer(rf"\bextends\s+{name}\s*;", code))
+        if end is None or len(clauses) != 1 or len(re.findall(rf"(?<!\w){name}\b", code)) != 3:
+            continue
+        edits += [(*clauses[0].span(), ""), (*base.span(), ""), (*end.span(), "public")]
+        edits += _remove_description(text, code, base.end())
+        edits += _remove_annotation(code, base.end(), end.start())
+    return _edit(text, edits)
+
+
+def _remove_description(text: str, code: str, place: int) -> list[tuple[int, int, str]]:
+    """Return the edit that removes the description behind the name of a class."""
+    begin = place + len(text[place:]) - len(text[place:].lstrip())
+    if not text.startswith('"', begin):
+        return []
+    end = begin + len(code[begin:]) - len(code[begin:].lstrip())
+    last = text.rfind('"', begin, end)
+    return [(begin, last + 1, "\n" * text.count("\n", begin, last))]
+
+
+def _remove_annotation(code: str, begin: int, end: int) -> list[tuple[int, int, str]]:
+    """Return the edit that removes the annotation of a class, the last thing in it."""
+    for annotation in _ANNOTATION.finditer(code, begin, end):
+        closing = _closing_parenthesis(code, annotation.end() - 1)
+        if code[closing + 1 : end].strip() == ";":
+            lines = "\n" * code.count("\n", annotation.start(), end)
+            return [(annotation.start(), end, lines)]
+    return []
 
 
 def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> str:

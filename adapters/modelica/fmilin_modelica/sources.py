@@ -10,6 +10,7 @@ from typing import Any
 
 from fmilin.errors import ModelError, UsageError
 from fmilin_modelica.libraries import SKIPPED, library_name, library_roots, versions_used
+from fmilin_modelica.modes import read_held_modes
 
 __all__ = ["Source", "source_of"]
 
@@ -32,11 +33,14 @@ class Source:
         Its full name; None for the only one in the file.
     roots : tuple of str
         Folders and files of libraries.
+    modes : tuple of (str, str)
+        Friction elements, each with the mode in which it is held.
     """
 
     file: Path | None
     model: str | None
     roots: tuple[str, ...]
+    modes: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
@@ -81,7 +85,7 @@ class Source:
         model = self.model or inner.stem
         name = model if model.startswith(f"{within[1]}.") else f"{within[1]}.{model}"
         others = [root for root in self.roots if library_name(Path(root)) != library_name(top)]
-        return Source(None, name, (str(top), *others))
+        return replace(self, file=None, model=name, roots=(str(top), *others))
 
 
 def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) -> Source:
@@ -90,10 +94,10 @@ def source_of(path: Path | None, model: str | None, options: Mapping[str, Any]) 
     Raises
     ------
     UsageError
-        When a library is not there.
+        When a library is not there, or a mode in which an element is held is unknown.
     """
     given = options.get("library", ())
     if isinstance(given, (str, Path)):
         raise UsageError(f"'library' must be a sequence: write library=['{given}'] even for a single folder.")
-    source = Source(path, model, ())
+    source = Source(path, model, (), read_held_modes(options.get("friction_modes", ())))
     return replace(source, roots=library_roots(given, versions_used(source.text))).of_package()

@@ -140,6 +140,7 @@ class Starting:
         free = np.setdiff1d(np.arange(self._sizes.size), np.asarray(held, dtype=int))
         names = np.array(self._names, dtype=object)[rows]
         y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
+        is_at_standstill = False  # a small speed, which a small step reaches, is not a standstill
         for _ in range(ITERATIONS):
             r, J = (values[rows] for values in self._values(y))
             if not (np.isfinite(r).all() and np.isfinite(J).all()):
@@ -154,8 +155,9 @@ class Starting:
             of_unknowns = float(np.abs(step[~is_state & ~is_parameter]).max(initial=0.0))
             size = max(of_states, of_unknowns, of_parameters)
             longest = max(of_states, of_unknowns / CHEAP, of_parameters / parameter_step)
-            if size <= STANDSTILL and now.worst > CONSISTENT:
+            if size <= STANDSTILL and now.worst > CONSISTENT and is_at_standstill:
                 break
+            is_at_standstill = size <= STANDSTILL
             if now.worst <= CONSISTENT and size <= 1e-6:
                 y[free] += step * self._sizes[free]
                 polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
@@ -197,7 +199,7 @@ class Starting:
 
     def motions(self, point: Point, *, conditions: bool) -> FloatArray:
         """Return the directions of the states (N, P) that the equations, and the conditions, leave free."""
-        _, J = self._values(np.concatenate((point.x, point.w, point.free)))
+        _, J = self._values(self._vector(point))
         J = J if conditions else J[: self._own, : self._sizes.size - self._free.size]
         scales = np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)
         J = self._without_unknowns(J / scales[:, None])
@@ -212,7 +214,7 @@ class Starting:
 
         Forces in a mechanism of micrometres are small, and no rounding.
         """
-        _, J = self._values(np.concatenate((point.x, point.w, point.free)))
+        _, J = self._values(self._vector(point))
         J = J[: self._solved] / self._sizes
         n, last = self.count, self.count + point.w.size
         followed = np.linalg.lstsq(J[:, n:last], J[:, :n], rcond=None)[0]
@@ -254,9 +256,9 @@ class Starting:
         """
         first = self.first()
         point = self.solved(first, range(self.count))
-        if point.worst <= CONSISTENT:
-            return point
         fixed, written, inner, _ = order
+        if point.worst <= CONSISTENT:
+            return self._close_exactly(point, fixed)
         point = self._near(first, fixed, written, inner)
         if point.worst > CONSISTENT:
             raise ConstraintError(
@@ -274,6 +276,21 @@ class Starting:
                 groups.pop()
             groups.pop()
         return point
+
+    def _close_exactly(self, point: Point, fixed: Sequence[int]) -> Point:
+        """Return a consistent point with less rounding in the equations that contain states alone.
+
+        A speed of a micro-mechanism, 1e-9, would be lost among its joints, which are at rest to within the tolerance.
+        """
+        residuals, slopes = (values[self._of_states] for values in self._values(self._vector(point)))
+        scales = np.maximum(np.abs(slopes).max(axis=1, initial=0.0), 1e-300)
+        if float(np.abs(residuals / scales).max(initial=0.0)) <= ROUNDED:
+            return point
+        other = self.solved(self.closed(point, fixed), range(self.count))
+        return other if other.worst <= point.worst else point
+
+    def _vector(self, point: Point) -> FloatArray:
+        return np.concatenate((point.x, point.w, point.free))
 
     def _near(self, first: Point, fixed: Sequence[int], written: Sequence[int], inner: Sequence[int]) -> Point:
         """Return a consistent point near the start values that the model writes, else near those of its joints.

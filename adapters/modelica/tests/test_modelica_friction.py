@@ -10,14 +10,15 @@ import pytest
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 import fmilin as fl
-from fmilin.errors import ConstraintError
+from fmilin.errors import ConstraintError, UsageError
 
 FILE = Path(__file__).parent / "models" / "friction.mo"
 MODES = FILE.with_name("modes.mo")
 
 
-def load(name: str, library: Path, **parameters: float) -> fl.Model:
-    return fl.load(f"{FILE}:Friction.{name}", options={"library": [str(library)]}, parameters=parameters)
+def load(name: str, library: Path, modes: tuple[str, ...] = (), **parameters: float) -> fl.Model:
+    options = {"library": [str(library)], "friction_modes": modes}
+    return fl.load(f"{FILE}:Friction.{name}", options=options, parameters=parameters)
 
 
 def test_a_brake_that_is_stuck_holds_its_drum(standard_library):
@@ -91,6 +92,46 @@ def test_a_one_way_clutch_is_overrun_when_its_drive_brakes(standard_library):
     np.testing.assert_allclose(linear.f0, [1, -3 + 0.5, 1, (-0.5 - 2) / 5], atol=1e-12)
 
 
+@pytest.mark.parametrize("speed", [1, -1])
+def test_friction_that_falls_with_the_speed_has_the_slope_of_its_motion(standard_library, speed):
+    """2 v' = -3 v - (5 + 10 exp(-2 |v|)) sign(v), not the 15 at which sliding begins."""
+    linear = fl.linearize(load("Stribeck", standard_library, speed=speed), independent=["mass.s", "mass.v"])
+    np.testing.assert_allclose(linear.A, [[0, 1], [0, -(3 - 20 * np.exp(-2)) / 2]], atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [speed, -speed * (8 + 10 * np.exp(-2)) / 2], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mode", "damping", "torque"), [("forward", 2, -5), ("backward", 2, 5), ("free", 0, 0), ("locked", None, None)]
+)
+def test_a_brake_is_held_in_the_mode_that_a_user_names(standard_library, mode, damping, torque):
+    """Of itself it is stuck with a force of 10, and slides with a force of 1."""
+    model = load("Drum", standard_library, (f"brake={mode}",), F=1.0 if mode == "locked" else 10.0)
+    assert f"'brake' is held {'sliding ' * mode.endswith('ward')}{mode}" in " ".join(model.notes)
+    if mode == "locked":
+        assert fl.linearize(model).states.names == ("wheel.phi", "wheel.w", "drum.phi")
+        assert "though its static friction is too small" in " ".join(model.notes)
+        return
+    linear = fl.linearize(model, independent=["wheel.phi", "wheel.w", "drum.phi", "drum.w"])
+    expected = [[0, 1, 0, 0], [-4, 0, 4, 0], [0, 0, 0, 1], [8, 0, -8, -damping]]
+    np.testing.assert_allclose(linear.A, expected, atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [0, -0.4, 0, 0.8 + torque], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "words"),
+    [
+        ("Drum", "brake=locked", r"cannot be held in the mode 'locked'.*'brake\.w_relfric' is 2 at the start"),
+        ("Drum", "brake=backward", r"in which it slides backward: .* is 2 at the start"),
+        ("Drum", "break=locked", r"'break' is not a friction element of the model. Did you mean 'brake'\?"),
+        ("Drum", "brake=stuck", r"not of the form ELEMENT=MODE.*locked, forward, backward, free"),
+        ("OneWay", "clutch=backward", r"'clutch' has no mode 'backward': it does not declare 'startBackward'"),
+    ],
+)
+def test_a_mode_that_cannot_be_is_an_error_that_says_why(standard_library, name, mode, words):
+    with pytest.raises(UsageError, match=words):
+        load(name, standard_library, (mode,), speed=2)
+
+
 @pytest.mark.parametrize(("force", "acceleration"), [(3e-12, (2 - 1.5) / 1), (1e-11, None)])
 def test_forces_of_a_micro_mechanism_are_not_taken_for_rounding(standard_library, force, acceleration):
     """A torque of 2e-12 begins to turn a drum that is held with 1.5e-12, and not one that is held with 5e-12."""
@@ -99,6 +140,13 @@ def test_forces_of_a_micro_mechanism_are_not_taken_for_rounding(standard_library
         assert len(linear.states) == 1
     else:
         np.testing.assert_allclose(linear.f0, [0, acceleration], atol=1e-9)
+
+
+def test_a_small_speed_of_a_micro_mechanism_is_a_motion(standard_library):
+    """With 1e-9 rad/s, a thousandth of the nominal speed, the drum slides: 2 - 5 * 0.5 of its torque remain."""
+    model = load("Micro", standard_library, speed=1e-9)
+    assert "'brake' slides forward" in " ".join(model.notes)
+    np.testing.assert_allclose(fl.linearize(model).f0, [1e-9, 2 - 10 * 0.5], rtol=1e-9)
 
 
 def test_an_element_without_a_mode_that_agrees_with_its_motion_is_an_error():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fmilin_modelica.rewriting import rewrite
+from fmilin_modelica.rewriting import rewrite, unwrap_local_bases
 
 TABLES = """model Clutch
   parameter Real mu_pos[:, 2] = [0, 0.5]; // parameter Real no = getTable1DValue(id, 1, 0);
@@ -90,3 +90,41 @@ def test_parameters_of_the_class_have_no_derivative():
     ]
     lines = rewrite("model M\n  Real x;\nequation\n  der(x - b.L) = 1;\nend M;\n", splits_sums=False).splitlines()
     assert lines[2:4] == ["protected Real der_argument_1 = x - b.L; equation", "  der(der_argument_1) = 1;"]
+
+
+LOCAL_BASE = """model Slider "A slider"
+  extends Base;
+  encapsulated partial model Base
+    "What slides"
+    import P.Rigid;
+    extends Rigid(s(start = 0));
+  equation
+    v = der(s);
+    annotation (Documentation(info = "(
+      )"));
+  end Base;
+equation
+  m*der(v) = 0;
+end Slider;
+"""
+
+
+def test_an_encapsulated_class_that_only_the_class_around_extends_gives_it_its_elements():
+    assert [line.strip() for line in unwrap_local_bases(LOCAL_BASE).splitlines()] == [
+        'model Slider "A slider"',
+        "",
+        "",
+        "",
+        "import P.Rigid;",
+        "extends Rigid(s(start = 0));",
+        "equation",
+        "v = der(s);",
+        "",
+        "",
+        "public",
+        "equation",
+        "m*der(v) = 0;",
+        "end Slider;",
+    ]
+    another = LOCAL_BASE.replace("equation\n  m", "  Base other;\nequation\n  m")
+    assert unwrap_local_bases(another) == another

@@ -68,4 +68,11 @@ package Friction "Friction elements at the start: stuck, too weak to stay so, sl
     connect(drum.flange_b, brake.flange_a);
     connect(pressure.y, brake.f_normalized);
   end Micro;
+
+  model Stribeck "A mass whose friction falls with the speed"
+    parameter Real speed = 1;
+    Modelica.Mechanics.Translational.Components.MassWithStopAndFriction mass(
+      m = 2, F_prop = 3, F_Coulomb = 5, F_Stribeck = 10, fexp = 2, L = 1, smin = -10, smax = 10,
+      s(start = 0, fixed = true), v(start = speed, fixed = true));
+  end Stribeck;
 end Friction;
