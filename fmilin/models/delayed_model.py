@@ -11,10 +11,9 @@ import numpy as np
 
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError, quote_first
-from fmilin.linear_model.delay_channels import name_ends
-from fmilin.manifold.operating_points import model_at
+from fmilin.linear_model import delay_channels
 from fmilin.model.capabilities import CutDelays, HasDelays
-from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.support.kinds import kinds_checked
 
@@ -49,7 +48,7 @@ class DelayedModel(Model, HasDelays):
         Parameters
         ----------
         undelayed : Model
-            Its last outputs are the signals before the delays, by the names of :func:`name_ends`.
+            Its last outputs are the signals before the delays, by the names of :meth:`name_ends`.
         cut : Model
             The same with the delayed signals as its last inputs.
         channels : sequence of str
@@ -68,29 +67,28 @@ class DelayedModel(Model, HasDelays):
         self.constraints, self.start = undelayed.constraints, undelayed.start
         self.parameters, self.moves_parameters = undelayed.parameters, undelayed.moves_parameters
         self.independent, self.independent_by_default = undelayed.independent, undelayed.independent_by_default
-        added = [name_ends(name)[0] for name in channels]
+        added = [self.name_ends(name)[0] for name in channels]
         if list(cut.inputs.names) != [*self.inputs.names, *added]:
             raise UsageError(
                 f"A delayed signal of '{self.info.name}' ({quote_first(list(channels), 4)}) stands in an equation that "
                 "has to be differentiated, as constraints have: the rate of the delayed signal would be needed. Write "
                 "delays into equations of motion only."
             )
-        self._seconds(self.start.parameters)
+        seconds = [float(value) for value in compute_seconds(self.parameters)]
+        for name, value in zip(self._channels, seconds, strict=True):
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(f"The delay of '{name}' is {value:g} s: a delay is finite and not negative.")
+        self._seconds = tuple(seconds)
 
     @property
     def delays(self) -> Mapping[str, float]:
         """The delays in seconds, by the delayed expressions."""
-        return dict(zip(self._channels, self._seconds(self.start.parameters), strict=True))
+        return dict(zip(self._channels, self._seconds, strict=True))
 
-    def _seconds(self, parameters: Mapping[str, float]) -> list[float]:
-        seconds = [float(value) for value in self._compute_seconds({**self._parameter_values(), **parameters})]
-        for name, value in zip(self._channels, seconds, strict=True):
-            if not (math.isfinite(value) and value >= 0):
-                raise UsageError(f"The delay of '{name}' is {value:g} s: a delay is finite and not negative.")
-        return seconds
-
-    def _parameter_values(self) -> Mapping[str, float]:
-        return {name: float(value) for name, value in self.parameters.items()}
+    @staticmethod
+    def name_ends(channel: str) -> tuple[str, str]:
+        """Return the names of a delayed ``channel`` behind the delay, of an input, and before it, of an output."""
+        return delay_channels.name_ends(channel)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -102,11 +100,8 @@ class DelayedModel(Model, HasDelays):
         """The resources of both models."""
         return (*self._undelayed.used_alone, *self._cut.used_alone)
 
-    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
-        """Raise UsageError: derivatives depend on the past, too."""
-        self._reject()
-
-    def _reject(self) -> NoReturn:
+    def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> NoReturn:
+        """Reject every point ``t``, ``x``, ``u``. Raises UsageError: derivatives depend on the past, too."""
         raise UsageError(
             f"'{self.info.name}' has delays ({quote_first(list(self.delays), 4)}), and this is not made for delays: it "
             "would ignore them. Linearize the model (fl.linearize) and use the linear model; model.without_delays() is "
@@ -134,7 +129,7 @@ class DelayedModel(Model, HasDelays):
         )
 
     def _ends(self) -> tuple[list[str], list[str]]:
-        ends = [name_ends(name) for name in self._channels]
+        ends = [self.name_ends(name) for name in self._channels]
         return [behind for behind, _ in ends], [before for _, before in ends]
 
     @kinds_checked
@@ -159,13 +154,16 @@ class DelayedModel(Model, HasDelays):
         return self._undelayed.with_interface(None, self.outputs.names)
 
     def cut_delays(self, point: OperatingPoint) -> CutDelays:
-        """Return the model with the delayed signals as inputs; they have the values that they would have at rest."""
-        undelayed = model_at(self._undelayed, point)
-        values = undelayed.evaluate(point.time, point.states, point.inputs).outputs[len(self.outputs) :]
+        """Return the model with delayed signals as inputs, which have the values at a ``point`` that does not move."""
+        model = self.with_parameters(point.parameters) if point.parameters else self
+        outputs = model._undelayed.evaluate(point.time, point.states, point.inputs).outputs
+        values = outputs[len(self.outputs) :]
+        inputs = np.concatenate((point.inputs, values))
+        parameters = {name: value for name, value in point.parameters.items() if name in model._cut.parameters}
         return CutDelays(
-            model=self._cut,
-            point=replace(point, inputs=np.concatenate((point.inputs, values)), names=((), ())),
+            model=model._cut,
+            point=replace(point, inputs=inputs, parameters=parameters, names=((), ())),
             channels=self._channels,
-            seconds=self._seconds(point.parameters),
+            seconds=list(model.delays.values()),
             of_inputs={},
         )

@@ -47,7 +47,9 @@ class ModelicaAdapter(Adapter):
 
     def _opened(self, path: Path | None, name: str | None, options: Mapping[str, Any]) -> Model:
         self.engine()
+        from fmilin_modelica.delays import delay_model
         from fmilin_modelica.model import ModelicaModel
         from fmilin_modelica.sources import source_of
 
-        return ModelicaModel.opened(source_of(path, name, options))
+        model = ModelicaModel.opened(source_of(path, name, options))
+        return delay_model(model) if model.engine.equations.delays else model

@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from fmilin_modelica.delays import SignalDelay, name_delay
 from fmilin_modelica.discrete import DiscreteWalker, deep_recursion
 from fmilin_modelica.entries import Entry
 from fmilin_modelica.modes import Mode, constrain_stuck_rows, group_of
@@ -44,6 +45,8 @@ class Equations(DiscreteWalker):
         Variables of state machines that are held, by their numbers.
     held_modes : mapping of str to str
         Modes that a user chooses, by the names of friction elements.
+    cuts_delays : bool
+        Whether ``delay(x, T)`` is a symbol of its own; x by default, as at an equilibrium.
     """
 
     def __init__(
@@ -52,8 +55,12 @@ class Equations(DiscreteWalker):
         changed: Mapping[str, float] | None = None,
         modes: Mapping[int, Mode] | None = None,
         held_modes: Mapping[str, str] | None = None,
+        *,
+        cuts_delays: bool = False,
     ) -> None:
         super().__init__(flat, changed, modes, held_modes)
+        self._cuts_delays = cuts_delays
+        self.delays: dict[int, SignalDelay] = {}
         self.time = symbol("time")
         self.unread: list[str] = []  # inputs with a default that is not a number at the start
         self._symbols: dict[int, Value] = {}
@@ -290,10 +297,36 @@ class Equations(DiscreteWalker):
         if kind == "condition":
             return self._event_condition(content)
         if kind == "delay":
-            raise UnsupportedError("'delay'")
+            return self._delay(content)
         if kind == "previous":
             raise UnsupportedError("'previous' of a clocked variable")
         raise UnsupportedError(f"'{kind}'")
+
+    def cut_delays(self) -> Equations:
+        """Return the same equations with the delayed signals as symbols of their own."""
+        return Equations(self.flat, self.changed, self.modes, self.held_modes, cuts_delays=True)
+
+    def list_cut_delays(self) -> list[SignalDelay]:
+        """Return the delays of which the signals behind them are symbols of their own."""
+        return list(self.delays.values()) if self._cuts_delays else []
+
+    def _delay(self, number: int) -> Value:
+        """Return the signal behind a delay, or the one before it where delays are not cut."""
+        if number not in self.delays:
+            details = self.flat["delays"][number]
+            source = self.value(details["source"])
+            _, kind = tagged(details["kind"])
+            time = kind["delay_time"]
+            time_value = self.value(time["expression"] if isinstance(time, dict) else time)
+            if is_symbolic(time_value) and not self._of_parameters(time_value):
+                raise UnsupportedError("'delay' with a time that changes")
+            seconds = float(self.number(time_value, freeze=True))
+            name = name_delay(source, number)
+            taken = [delay.name for delay in self.delays.values()]
+            name = name if name not in taken else f"{name} (delay {number + 1})"
+            self.delays[number] = SignalDelay(name, source, symbol(f"delayed {name}"), seconds)
+        delay = self.delays[number]
+        return delay.delayed if self._cuts_delays else delay.source
 
     def _constrain_stuck_rows(self) -> list[Any]:
         """Return the residuals, with a constraint where a friction element is stuck."""

@@ -17,6 +17,7 @@ from fmilin.models import DaeGraph, DaeModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import Merged, merge_aliases
 from fmilin_modelica.declarations import LIBRARY_RANK
+from fmilin_modelica.delays import add_sources
 from fmilin_modelica.entries import Entry
 from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
@@ -303,17 +304,17 @@ def graph_of(equations: Equations, merged: Merged) -> DaeGraph:
     """Return what the engine takes."""
     states, algebraic, inputs = merged.states, equations.algebraic, merged.inputs
     parameters = list(equations.parameters.values())
-    return DaeGraph(
+    graph = DaeGraph(
         name=equations.flat["name"],
         residuals=_column(equations.residuals),
         x=_column([e.symbol for e in states]),
         dx=_column(equations.derivative_symbols()),
         z=_column([e.symbol for e in algebraic]),
-        u=_column([e.symbol for e in inputs]),
+        u=_column([*(e.symbol for e in inputs), *(delay.delayed for delay in equations.list_cut_delays())]),
         p=_column([p.symbol for p in parameters]),
         states=_signals(states),
         algebraic=_signals(algebraic),
-        inputs=_signals(inputs),
+        inputs=Signals([*_signals(inputs), *(Signal(delay.delayed.name()) for delay in equations.list_cut_delays())]),
         parameters=Signals(
             Signal(p.name, p.variable.unit, start=p.value, description=p.variable.description) for p in parameters
         ),
@@ -327,6 +328,7 @@ def graph_of(equations: Equations, merged: Merged) -> DaeGraph:
         notes=equations.notes(),
         ranges=tuple(equations.table_ranges.values()),
     )
+    return add_sources(graph, list(equations.delays.values()))
 
 
 def _column(items: Sequence[Any]) -> Any:

@@ -108,8 +108,8 @@ def test_a_file_inside_a_package_is_read_with_it(written):
             "^model.mo:4: .*array dimension mismatch",
         ),
         (
-            "model M\n  Real x;\nequation\n  der(x) = -x\n    - delay(x, 0.1);\nend M;\n",
-            r"^model.mo:5: .* has 'delay' in 'der\(x\) = -x - delay\(x, 0.1\)', which the Modelica adapter",
+            "model M\n  Real x;\nequation\n  der(x) = -x\n    - delay(x, abs(x), 1.0);\nend M;\n",
+            r"^model.mo:5: .* has 'delay' with a time that changes in 'der\(x\) = -x - delay\(x, abs\(x\), 1.0\)', ",
         ),
         (
             "model M\n  Real x;\ninitial equation\n  x = g(1);\nequation\n  der(x) = -x;\nend M;\n"
