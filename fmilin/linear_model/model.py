@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.linear_model.delay_response_record import TimeResponse
+    from fmilin.linear_model.delay_sweep_record import DelaySweep
     from fmilin.linear_model.descriptor import Derivative, Descriptor
     from fmilin.linear_model.modes import Modes
     from fmilin.linear_model.sparse_matrices import SparseMatrices
@@ -637,6 +638,17 @@ class DelayedLinearModel(LinearModel):
             When a name is not that of a delayed signal.
         UsageError
             When a delay is negative or not finite.
+        """
+        ...
+
+    @kinds_checked
+    @implemented_in("fmilin.linear_model.delay_sweep:sweep_delays")
+    def sweep_delays(self, delays: Mapping[str, Sequence[float] | FloatArray], count: int = 2) -> DelaySweep:
+        """Return the ``count`` rightmost eigenvalues over ``delays`` in seconds, by name, and where stability changes.
+
+        Several delays are varied together: their sequences have one length. A change between two points of the sweep
+        is solved for; an eigenvalue that crosses the imaginary axis twice between them is not noticed. UsageError for
+        other sequences and neutral systems, UnknownNameError of other names, NumericalError as in :meth:`eigenvalues`.
         """
         ...
 

@@ -121,8 +121,8 @@ _ZERO_IN_EVERY = "Whether a channel is zero does not depend on this option."
 _ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
 _NO_DELAYS_IN_FAMILIES = (
-    "Families hold matrices, which models with delays do not have. Linearize one point with delays=, and compute its "
-    "eigenvalues for other delays by with_delay_values()."
+    "Families hold matrices, which models with delays do not have. Linearize one point with delays=, and vary the "
+    "delays of its linear model: sweep_delays()."
 )
 _NO_DELAYS_ALONG = "Periodic motions are followed without delays, which would change them."
 _NO_DELAYS_OF_NUMBERS = "Derivatives by parameters and boxes of parameters are of models without delays."

@@ -10,6 +10,7 @@ import pytest
 from scipy.special import lambertw
 
 import fmilin as fl
+from fmilin.models import OdeModel
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +107,41 @@ def test_delays_in_series_with_a_loop_leave_its_eigenvalues() -> None:
     )
     lambert = np.array([lambertw(-2 * math.e, k) - 1 for k in (0, -1)])
     assert np.abs(np.sort_complex(closed.eigenvalues(2)) - np.sort_complex(lambert)).max() < 1e-13
+
+
+def test_sweeps_over_a_delay_find_where_stability_changes() -> None:
+    """x' = -x - 2 x(t - tau) has the eigenvalues ±i sqrt(3) at tau = (acos(-1/2) + 2 pi k)/sqrt(3)."""
+    model = OdeModel("Hayes", {"x": "-x - 2*delay(x, 1)"})
+    lin = fl.linearize(model)
+    assert isinstance(lin, fl.DelayedLinearModel)
+    sweep = lin.sweep_delays({"x": [0.0, 1.0, 1.5, 6.0]})
+    exact = (math.acos(-0.5) + 2 * math.pi * np.arange(2)) / math.sqrt(3)
+    assert [change.delays["x"] for change in sweep.changes] == pytest.approx(exact, abs=1e-12)
+    assert [change.frequency for change in sweep.changes] == pytest.approx([math.sqrt(3)] * 2, abs=1e-12)
+    assert sweep.unstable.tolist() == [0, 0, 2, 4]
+    assert [(c.unstable_before, c.unstable_after) for c in sweep.changes] == [(0, 2), (2, 4)]
+    assert sweep.eigenvalues[0, 1] == pytest.approx(-3.0)
+    assert np.isnan(sweep.eigenvalues[0, 0])
+    s = sweep.eigenvalues[2]
+    assert np.abs(s + 1 + 2 * np.exp(-1.5 * s)).max() < 1e-12
+    with pytest.raises(fl.UsageError, match="sequences of the same length"):
+        lin.sweep_delays({"x": []})
+
+
+def test_delay_margins_are_where_a_sweep_changes_its_stability() -> None:
+    rng = np.random.default_rng(5)
+    compared = 0
+    while compared < 2:
+        damping, gain, T = rng.uniform(0.05, 0.8), rng.uniform(0.5, 1.5), rng.uniform(0.05, 0.4)
+        plant = OdeModel("plant", {"x": "v", "v": f"-x - {damping}*v + u"}, inputs=["u"], outputs={"y": "x + v"})
+        law = control.ss([], [], [], [[-gain]], inputs="e", outputs="u")
+        members, wires = {"plant": plant, "law": law}, [("plant.y", "law.e"), ("law.u", "plant.u")]
+        system = fl.connect(members, wires, delays={"plant.u": T})
+        margin = fl.design.margins(fl.loop_transfer(system, "plant.u")).delay
+        closed = fl.linearize(system)
+        assert isinstance(closed, fl.DelayedLinearModel)
+        if not math.isfinite(margin) or not closed.stability().stable:
+            continue
+        sweep = closed.sweep_delays({"plant.u": [T, T + 1.2 * margin]})
+        assert sweep.changes[0].delays["plant.u"] == pytest.approx(T + margin, abs=1e-9)
+        compared += 1

@@ -1,0 +1,107 @@
+"""Rightmost eigenvalues over delays, and the delays at which the number of those that grow changes.
+
+Between two points of a sweep where that number differs, the crossing eigenvalue is followed by Brent's method on its
+real part: the eigenvalues themselves are exact to rounding at each delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fmilin.errors import UsageError
+from fmilin.linear_model.delay_sweep_record import DelaySweep, StabilityChange
+from fmilin.linear_model.model import DelayedLinearModel
+from fmilin.linear_model.stability import SAFETY_FACTOR
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EPS
+
+DEFAULT_SWEEP_EIGENVALUE_COUNT = 2
+COUNTED_EIGENVALUES = 4  # that are computed at first, to count those that grow
+MAX_BISECTIONS = 40  # of an interval of a sweep in which several pairs of eigenvalues cross the imaginary axis
+POSITION_TOLERANCE = 4 * EPS  # of a delay at which stability changes, relative to the interval of the sweep
+
+
+def sweep_delays(
+    model: DelayedLinearModel,
+    delays: Mapping[str, Sequence[float] | FloatArray],
+    count: int = DEFAULT_SWEEP_EIGENVALUE_COUNT,
+) -> DelaySweep:
+    """Return the rightmost eigenvalues for other delays, which are varied together."""
+    axes = {name: np.asarray(values, dtype=np.float64) for name, values in delays.items()}
+    sizes = {values.shape for values in axes.values()}
+    if len(sizes) != 1 or len(next(iter(sizes))) != 1 or not next(iter(sizes))[0]:
+        raise UsageError("The delays of a sweep are sequences of the same length, {'u': [0.1, 0.2, 0.3]}.")
+    (size,) = next(iter(sizes))
+
+    def model_at(position: float) -> DelayedLinearModel:
+        numbers = np.arange(size)
+        return model.with_delay_values(
+            {name: float(np.interp(position, numbers, values)) for name, values in axes.items()}
+        )
+
+    models = [model_at(k) for k in range(size)]
+    eigenvalues = np.full((size, count), np.nan, dtype=np.complex128)
+    errors = np.full((size, count), np.nan)
+    for k, changed in enumerate(models):
+        found = changed.eigenvalues(max(count, COUNTED_EIGENVALUES))[-count:]  # one more where a pair would be split
+        eigenvalues[k, count - len(found) :] = found
+        errors[k, count - len(found) :] = changed.eigenvalue_errors(max(count, COUNTED_EIGENVALUES))[-count:]
+    unstable = [count_growing(changed) for changed in models]
+    changes = []
+    for k in range(size - 1):
+        for position, before, after in _find_changes(model_at, (k, unstable[k]), (k + 1, unstable[k + 1])):
+            at = model_at(position)
+            crossing = _select_eigenvalue(at, min(before, after))
+            changes.append(StabilityChange(at.delays, abs(crossing.imag), before, after))
+    return DelaySweep(axes, eigenvalues, errors, np.array(unstable), tuple(changes))
+
+
+def count_growing(model: DelayedLinearModel) -> int:
+    """Return how many eigenvalues grow, each by more than its error."""
+    count = COUNTED_EIGENVALUES
+    while True:
+        values, errors = model.eigenvalues(count), SAFETY_FACTOR * model.eigenvalue_errors(count)
+        growing = int(np.count_nonzero(values.real > errors))
+        if growing < len(values) or len(values) < count:
+            return growing
+        count *= 2
+
+
+def _find_changes(
+    model_at: Callable[[float], DelayedLinearModel],
+    low: tuple[float, int],
+    high: tuple[float, int],
+    depth: int = 0,
+) -> Iterator[tuple[float, int, int]]:
+    """Yield where single eigenvalues or pairs cross the imaginary axis between two positions, and both numbers."""
+    from scipy.optimize import brentq
+
+    (start, before), (end, after) = low, high
+    if before == after:
+        return
+    if abs(after - before) > 2 and depth < MAX_BISECTIONS:
+        middle = (start + end) / 2
+        between = middle, count_growing(model_at(middle))
+        yield from _find_changes(model_at, low, between, depth + 1)
+        yield from _find_changes(model_at, between, high, depth + 1)
+        return
+    number = min(before, after)
+
+    def real_part(position: float) -> float:
+        return _select_eigenvalue(model_at(position), number).real
+
+    first, last = real_part(start), real_part(end)
+    position = start if first * last >= 0 else float(brentq(real_part, start, end, xtol=POSITION_TOLERANCE))
+    if first * last >= 0 and abs(last) < abs(first):  # one of the two lies on the axis within rounding
+        position = end
+    yield position, before, after
+
+
+def _select_eigenvalue(model: DelayedLinearModel, number: int) -> complex:
+    """Return the eigenvalue of this number, from 0, counted from the right; pairs may be split in either way."""
+    values: NDArray[np.complex128] = model.eigenvalues(max(number + 1, COUNTED_EIGENVALUES))
+    ordered = values[np.argsort(-values.real, kind="stable")]
+    return complex(ordered[min(number, len(ordered) - 1)])
