@@ -6,6 +6,7 @@ real part: the eigenvalues themselves are exact to rounding at each delay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -15,12 +16,14 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.delay_sweep_record import DelaySweep, StabilityChange
 from fmilin.linear_model.model import DelayedLinearModel
 from fmilin.linear_model.stability import SAFETY_FACTOR
+from fmilin.numerics.delay_eigenvalues import solve_newton
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
 DEFAULT_SWEEP_EIGENVALUE_COUNT = 2
 COUNTED_EIGENVALUES = 4  # that are computed at first, to count those that grow
 MAX_BISECTIONS = 40  # of an interval of a sweep in which several pairs of eigenvalues cross the imaginary axis
+CROSSING_TOLERANCE = 1e-9  # real over imaginary part of an eigenvalue that crosses the imaginary axis
 POSITION_TOLERANCE = 4 * EPS  # of a delay at which stability changes, relative to the interval of the sweep
 
 
@@ -46,9 +49,9 @@ def sweep_delays(
     eigenvalues = np.full((size, count), np.nan, dtype=np.complex128)
     errors = np.full((size, count), np.nan)
     for k, changed in enumerate(models):
-        found = changed.eigenvalues(max(count, COUNTED_EIGENVALUES))[-count:]  # one more where a pair would be split
-        eigenvalues[k, count - len(found) :] = found
-        errors[k, count - len(found) :] = changed.eigenvalue_errors(max(count, COUNTED_EIGENVALUES))[-count:]
+        rightmost = changed.eigenvalues(max(count, COUNTED_EIGENVALUES))[-count:]  # of a pair that is split, one
+        eigenvalues[k, count - len(rightmost) :] = rightmost
+        errors[k, count - len(rightmost) :] = changed.eigenvalue_errors(max(count, COUNTED_EIGENVALUES))[-count:]
     unstable = [count_growing(changed) for changed in models]
     changes = []
     for k in range(size - 1):
@@ -77,8 +80,6 @@ def _find_changes(
     depth: int = 0,
 ) -> Iterator[tuple[float, int, int]]:
     """Yield where single eigenvalues or pairs cross the imaginary axis between two positions, and both numbers."""
-    from scipy.optimize import brentq
-
     (start, before), (end, after) = low, high
     if before == after:
         return
@@ -88,16 +89,42 @@ def _find_changes(
         yield from _find_changes(model_at, low, between, depth + 1)
         yield from _find_changes(model_at, between, high, depth + 1)
         return
-    number = min(before, after)
+    yield _solve_crossing(model_at, start, end, min(before, after)), before, after
 
-    def real_part(position: float) -> float:
+
+def _solve_crossing(model_at: Callable[[float], DelayedLinearModel], start: float, end: float, number: int) -> float:
+    """Return where the real part of the eigenvalue of a number, counted from the right, is zero.
+
+    It is followed by Newton's method alone. Where that loses it, all rightmost eigenvalues are computed at each
+    position.
+    """
+    first, last = (_select_eigenvalue(model_at(position), number) for position in (start, end))
+    if first.real * last.real >= 0:  # one of the two lies on the axis within rounding
+        return end if abs(last.real) < abs(first.real) else start
+    known: dict[float, complex] = {start: first, end: last}
+
+    def follow(position: float) -> float:
+        if position not in known:
+            form = model_at(position).form.close_undelayed()
+            nearest = known[min(known, key=lambda other: (other == start, abs(other - position)))]
+            known[position] = solve_newton(form, nearest) or complex(math.nan)
+        return known[position].real
+
+    def compute(position: float) -> float:
         return _select_eigenvalue(model_at(position), number).real
 
-    first, last = real_part(start), real_part(end)
-    position = start if first * last >= 0 else float(brentq(real_part, start, end, xtol=POSITION_TOLERANCE))
-    if first * last >= 0 and abs(last) < abs(first):  # one of the two lies on the axis within rounding
-        position = end
-    yield position, before, after
+    position = _find_zero(follow, start, end)
+    if not math.isnan(position):
+        crossing = _select_eigenvalue(model_at(position), number)
+        if abs(crossing.real) <= CROSSING_TOLERANCE * abs(crossing.imag):
+            return position
+    return _find_zero(compute, start, end)
+
+
+def _find_zero(function: Callable[[float], float], start: float, end: float) -> float:
+    from scipy.optimize import brentq
+
+    return float(brentq(function, start, end, xtol=POSITION_TOLERANCE, disp=False))
 
 
 def _select_eigenvalue(model: DelayedLinearModel, number: int) -> complex:

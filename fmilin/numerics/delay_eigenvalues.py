@@ -183,7 +183,7 @@ def _search(form: DelayForm, line: float, roots: Complex, total: int, count: int
     values = values[np.lexsort((values.imag, -values.real))][: int(CANDIDATE_FACTOR * count) + 4]
     corrected: list[complex] = []
     for value in values.tolist():
-        root = value if value in roots else _solve_newton(form, complex(value.real, abs(value.imag)))
+        root = value if value in roots else solve_newton(form, complex(value.real, abs(value.imag)))
         if root is None:
             return None
         corrected.append(root if value in roots or value.imag >= 0 else root.conjugate())
@@ -210,7 +210,7 @@ def _correct(form: DelayForm, candidates: Complex, count: int, previous: Complex
     upper = upper[np.argsort(-upper.real)][: int(CANDIDATE_FACTOR * count) + 4]
     distinct: list[tuple[complex, int]] = []
     for candidate in upper.tolist():
-        root = _take_previous(form, candidate, previous) or _solve_newton(form, candidate)
+        root = _take_previous(form, candidate, previous) or solve_newton(form, candidate)
         if root is None:
             continue
         weight = 2 if candidate.imag > 0 and root.imag == 0 else 1  # a double real one appears as a narrow pair
@@ -250,7 +250,7 @@ def _same_distance(form: DelayForm, s: complex) -> float:
     return SAME_ROOT_DISTANCE * _size(form, s)
 
 
-def _solve_newton(form: DelayForm, s: complex) -> complex | None:
+def solve_newton(form: DelayForm, s: complex) -> complex | None:
     """Return the eigenvalue near ``s``; None where Newton's method runs away."""
     start = s
     real = abs(s.imag) <= SAME_ROOT_DISTANCE * _size(form, s)
