@@ -101,14 +101,14 @@ def _solve_crossing(model_at: Callable[[float], DelayedLinearModel], start: floa
     first, last = (_select_eigenvalue(model_at(position), number) for position in (start, end))
     if first.real * last.real >= 0:  # one of the two lies on the axis within rounding
         return end if abs(last.real) < abs(first.real) else start
-    known: dict[float, complex] = {start: first, end: last}
+    crossings: dict[float, complex] = {start: first, end: last}
 
     def follow(position: float) -> float:
-        if position not in known:
+        if position not in crossings:
             form = model_at(position).form.close_undelayed()
-            nearest = known[min(known, key=lambda other: (other == start, abs(other - position)))]
-            known[position] = solve_newton(form, nearest) or complex(math.nan)
-        return known[position].real
+            nearest = crossings[min(crossings, key=lambda other: (other == start, abs(other - position)))]
+            crossings[position] = solve_newton(form, nearest) or complex(math.nan)
+        return crossings[position].real
 
     def compute(position: float) -> float:
         return _select_eigenvalue(model_at(position), number).real

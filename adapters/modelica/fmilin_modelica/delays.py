@@ -83,17 +83,17 @@ def _cut_graph(engine: ModelicaEngine, values: Sequence[float]) -> DaeGraph:
     """Return the equations with the delayed signals as their last inputs, of these values at the start."""
     from fmilin_modelica.model import graph_of
 
-    known = engine.graph
+    settled = engine.graph
     equations = engine.equations.cut_delays()
     merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
     graph = graph_of(equations, merged)
-    cut_inputs = graph.inputs[len(known.inputs) :]
+    cut_inputs = graph.inputs[len(settled.inputs) :]
     behind = [signal.starting_at(value) for signal, value in zip(cut_inputs, values, strict=True)]
     return replace(
         graph,
-        inputs=Signals([*known.inputs, *behind]),
-        states=known.states,
-        algebraic=known.algebraic,
-        parameters=known.parameters,
+        inputs=Signals([*settled.inputs, *behind]),
+        states=settled.states,
+        algebraic=settled.algebraic,
+        parameters=settled.parameters,
         preferred=engine.independent,
     )
