@@ -21,8 +21,8 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS
 
 DEFAULT_SWEEP_EIGENVALUE_COUNT = 2
-COUNTED_EIGENVALUES = 4  # that are computed at first, to count those that grow
-MAX_BISECTIONS = 40  # of an interval of a sweep in which several pairs of eigenvalues cross the imaginary axis
+FIRST_EIGENVALUE_COUNT = 4  # that are computed at first, to count those that grow
+MAX_BISECTION_COUNT = 40  # of an interval of a sweep in which several pairs of eigenvalues cross the imaginary axis
 CROSSING_TOLERANCE = 1e-9  # real over imaginary part of an eigenvalue that crosses the imaginary axis
 POSITION_TOLERANCE = 4 * EPS  # of a delay at which stability changes, relative to the interval of the sweep
 
@@ -49,9 +49,9 @@ def sweep_delays(
     eigenvalues = np.full((size, count), np.nan, dtype=np.complex128)
     errors = np.full((size, count), np.nan)
     for k, changed in enumerate(models):
-        rightmost = changed.eigenvalues(max(count, COUNTED_EIGENVALUES))[-count:]  # of a pair that is split, one
+        rightmost = changed.eigenvalues(max(count, FIRST_EIGENVALUE_COUNT))[-count:]  # of a pair that is split, one
         eigenvalues[k, count - len(rightmost) :] = rightmost
-        errors[k, count - len(rightmost) :] = changed.eigenvalue_errors(max(count, COUNTED_EIGENVALUES))[-count:]
+        errors[k, count - len(rightmost) :] = changed.eigenvalue_errors(max(count, FIRST_EIGENVALUE_COUNT))[-count:]
     unstable = [count_growing(changed) for changed in models]
     changes = []
     for k in range(size - 1):
@@ -64,7 +64,7 @@ def sweep_delays(
 
 def count_growing(model: DelayedLinearModel) -> int:
     """Return how many eigenvalues grow, each by more than its error."""
-    count = COUNTED_EIGENVALUES
+    count = FIRST_EIGENVALUE_COUNT
     while True:
         values, errors = model.eigenvalues(count), SAFETY_FACTOR * model.eigenvalue_errors(count)
         growing = int(np.count_nonzero(values.real > errors))
@@ -83,7 +83,7 @@ def _find_changes(
     (start, before), (end, after) = low, high
     if before == after:
         return
-    if abs(after - before) > 2 and depth < MAX_BISECTIONS:
+    if abs(after - before) > 2 and depth < MAX_BISECTION_COUNT:
         middle = (start + end) / 2
         between = middle, count_growing(model_at(middle))
         yield from _find_changes(model_at, low, between, depth + 1)
@@ -129,6 +129,6 @@ def _find_zero(function: Callable[[float], float], start: float, end: float) -> 
 
 def _select_eigenvalue(model: DelayedLinearModel, number: int) -> complex:
     """Return the eigenvalue of this number, from 0, counted from the right; pairs may be split in either way."""
-    values: NDArray[np.complex128] = model.eigenvalues(max(number + 1, COUNTED_EIGENVALUES))
+    values: NDArray[np.complex128] = model.eigenvalues(max(number + 1, FIRST_EIGENVALUE_COUNT))
     ordered = values[np.argsort(-values.real, kind="stable")]
     return complex(ordered[min(number, len(ordered) - 1)])
