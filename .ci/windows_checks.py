@@ -6,6 +6,7 @@ computes the same from them, and has FMUs crash, hang and take memory.
 
 import json
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -163,6 +164,51 @@ def check_printed_lines(folder: Path) -> str:
     return "" if lines else "nothing was printed"
 
 
+PRINTS_MODEL = "import fmilin as fl; print(fl.linearize(fl.systems.four_bar()))"
+PRINTED_ENCODING = "cp1252"  # of files and pipes on a Windows for Western Europe
+
+
+def print_into_file(folder: Path) -> str:
+    """Return what is wrong with a linear model that is printed into a file."""
+    target = folder / "printed.txt"
+    with target.open("wb") as file:
+        command = [sys.executable, "-c", PRINTS_MODEL]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        return f"exit status {done.returncode}: {done.stderr[-500:]!r}"
+    text = target.read_bytes().decode(PRINTED_ENCODING)
+    return "" if "\xb12.1476766 i" in text and "?" not in text else f"the text is {text[:500]!r}"
+
+
+def export_models(folder: Path) -> str:
+    """Save a linear model in all formats that need no compiler, in a folder with a space and an umlaut; read some."""
+    target = folder / "Ordner \xfc"
+    target.mkdir(exist_ok=True)
+    linear = fl.linearize(fl.systems.four_bar())
+    for suffix in (".mat", ".json", ".npz", ".m", ".c", ".html"):
+        linear.save(target / f"linear model{suffix}")
+    texts = [
+        compare(suffix, fl.LinearModel.load(target / f"linear model{suffix}").A, linear.A)
+        for suffix in (".mat", ".json", ".npz")
+    ]
+    return "; ".join(filter(None, texts))
+
+
+def load_from_elsewhere(folder: Path) -> str:
+    """Load an FMU whose path has a space and an umlaut, is relative, or has slashes."""
+    target = folder / "Ordner \xfc" / "model \xf6.fmu"
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes((folder / "pendulum.fmu").read_bytes())
+    before = Path.cwd()
+    os.chdir(target.parent)
+    try:
+        models = [jacobians(fl.linearize(fl.load(path))) for path in (target, target.name, target.as_posix())]
+    finally:
+        os.chdir(before)
+    expected = json.loads((folder / "results.json").read_text("utf-8"))["models"]["pendulum"]
+    return "; ".join(filter(None, [compare("A", model["A"], expected["A"]) for model in models]))
+
+
 HANGING_CLIENT = """
 import sys
 from pathlib import Path
@@ -207,6 +253,9 @@ def check(folder: Path) -> None:
     attempt("the host ends with its client", lambda: kill_client(folder))
     attempt("a sweep with two jobs", lambda: compare("A", sweep(folder, 2), expected["sweep"]))
     attempt("the command line", lambda: run_command(folder))
+    attempt("a linear model is printed into a file", lambda: print_into_file(folder))
+    attempt("linear models are exported and read", lambda: export_models(folder))
+    attempt("FMUs in folders with spaces and umlauts", lambda: load_from_elsewhere(folder))
     small = fl.Limits(seconds=60.0, memory=2**28)
     if linearize_broken(folder, GREEDY, small):
         print("NOT RUN the limit of memory: wine 8 does not apply that of a job object, which Windows does", flush=True)

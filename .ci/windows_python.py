@@ -1,8 +1,9 @@
 """Makes a Python for Windows that runs under wine: .ci/windows_python.py FOLDER PACKAGE...
 
 The parts come from PyPI alone: the wheel of panda3d for Windows has python311.dll and the compiled modules of the
-standard library, whose other modules are those of the Python 3.11 that runs this script. ziglang compiles what is
-missing: python.exe, python3.dll, and the functions of complex numbers that wine 8 lacks in its C library.
+standard library, whose other modules are those of the Python 3.11 that runs this script. MinGW-w64, or ziglang, which
+takes minutes the first time, compiles what is missing: python.exe, python3.dll, and the functions of complex numbers
+that wine 8 lacks in its C library. Their sources are those in ziglang.
 """
 
 import os
@@ -20,7 +21,9 @@ from pathlib import Path
 import ziglang
 
 PANDA3D = "panda3d==1.10.16"
-COMPILE = [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-O1", "-w"]
+MINGW = "x86_64-w64-mingw32-gcc"
+COMPILER = [MINGW] if shutil.which(MINGW) else [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu"]
+COMPILE = [*COMPILER, "-O1", "-w", "-s"]
 COMPLEX_SOURCES = Path(ziglang.__file__).parent / "lib" / "libc" / "mingw" / "complex"
 PIP = [sys.executable, "-m", "pip"]
 FOR_WINDOWS = ["--platform", "win_amd64", "--python-version", "3.11", "--only-binary", ":all:"]

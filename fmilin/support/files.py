@@ -160,9 +160,14 @@ def remove_leftovers(folder: Path) -> None:
                     Path(entry.path).unlink()
 
 
+_UNKNOWN_BOOT = f"{zlib.crc32(b''):08x}"
+
+
 def _is_orphaned(name: re.Match[str]) -> bool:
     machine, boot = _machine()
     if name[1] != machine:  # a folder that machines or containers share: nothing is known about that process
+        return False
+    if sys.platform.startswith("linux") and boot == _UNKNOWN_BOOT:  # without /proc nothing is known about any process
         return False
     return name[2] != boot or _read_start(int(name[3])) != int(name[4])
 

@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -163,6 +164,14 @@ def test_another_process_of_the_same_number_is_another_one(folder: Path) -> None
         (folder / f".{'-'.join(('fmilin', *names))}.tmp").write_bytes(b"half a file")
     remove_leftovers(folder)
     assert list(folder.iterdir()) == []
+
+
+def test_where_processes_cannot_be_seen_their_folders_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, boot, pid, start, word = make_owned_name().removeprefix("fmilin-").split("-")
+    (folder / "-".join(("fmilin", machine, boot, str(int(pid) + 1), start, word))).mkdir()
+    monkeypatch.setattr("fmilin.support.files._machine", lambda: (machine, f"{zlib.crc32(b''):08x}"))  # without /proc
+    remove_leftovers(folder)
+    assert len(list(folder.iterdir())) == (1 if sys.platform == "linux" else 0)
 
 
 def test_links_are_not_followed(folder: Path) -> None:

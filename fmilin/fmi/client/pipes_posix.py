@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fmilin.fmi.client.arena import Arena
+from fmilin.fmi.client.endings import end_started_process
 from fmilin.fmi.client.pipes import Pipes
 from fmilin.fmi.client.printed_lines import PrintedLines
 from fmilin.fmi.client.wine import Wine
@@ -208,7 +209,7 @@ def _end_process(process: subprocess.Popen[bytes], descriptors: Iterable[int], o
     """
     is_ours = os.getpid() == owner
     if is_ours:
-        process.kill()
+        end_started_process(process)
     for descriptor in descriptors:
         os.close(descriptor)
     if is_ours:

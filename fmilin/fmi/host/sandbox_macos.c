@@ -2,6 +2,8 @@
  * The sandbox on macOS: limits on resources, a session of its own, closed descriptors. Files, network and other
  * processes are not kept from the code of an FMU there, and the report says so.
  */
+#define _DEFAULT_SOURCE
+#define _DARWIN_C_SOURCE
 #include "sandbox_posix.h"
 
 #if !defined(__linux__) && !defined(_WIN32) /* macOS, and POSIX without the means of Linux */
@@ -21,8 +23,28 @@ static void close_descriptors(const struct sandbox_limits *limits) {
   }
 }
 
-/* Waits for the host, looks ten times a second whether the client is there, and ends like the host. */
+static pid_t supervised;
+
+static void end_host(int number) {
+  (void)number;
+  kill(supervised, SIGKILL);
+}
+
+static void block_termination(bool is_blocked) {
+  sigset_t termination;
+  sigemptyset(&termination);
+  sigaddset(&termination, SIGTERM);
+  sigprocmask(is_blocked ? SIG_BLOCK : SIG_UNBLOCK, &termination, NULL);
+}
+
+/*
+ * Waits for the host, looks ten times a second whether the client is there, and ends like the host. No system call binds
+ * the host's life to that of this process: who wants to end it sends SIGTERM.
+ */
 static void supervise(pid_t host, int client_descriptor) {
+  supervised = host;
+  signal(SIGTERM, end_host);
+  block_termination(false);
   struct pollfd client = {client_descriptor, 0, 0};
   int status = 0;
   for (int remaining = 20; waitpid(host, &status, WNOHANG) == 0;) {
@@ -48,6 +70,7 @@ int apply_sandbox(const struct sandbox_limits *limits, struct sandbox_report *re
   }
   redirect_standard_descriptors(limits, report);
   close_descriptors(limits);
+  block_termination(true); /* until there is a host to be ended; in the host start_session allows it again */
   pid_t host = fork();
   if (host < 0) {
     return -1;

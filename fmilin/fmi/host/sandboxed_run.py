@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Literal, NamedTuple
 
+from fmilin.fmi.client.endings import end_started_process
 from fmilin.fmi.host.build import host_program
 
 NOT_STARTED_STATUS = 126
@@ -85,7 +86,7 @@ def _open_client_pipe(at_end: ExitStack) -> tuple[tuple[int, ...], tuple[str, ..
 
 def _end(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
     """End a process and the thread that reads what it prints."""
-    process.kill()
+    end_started_process(process)
     process.wait()
     reader.join(ENDING_TIME)
 
