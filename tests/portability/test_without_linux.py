@@ -31,8 +31,8 @@ io.open = open_without_memory_information
 import psutil
 psutil.virtual_memory = lambda: type("memory", (), {"available": 2**33})
 import fmilin as fl
-from fmilin.fmi.client import endings
-endings.HOST_DIES_WITH_PARENT = False
+from fmilin.fmi.host import termination
+termination.HOST_DIES_WITH_PARENT = False
 from fmilin.fmi.client.restrictions import _free_memory
 assert _free_memory() == 0.9 * 2**33
 

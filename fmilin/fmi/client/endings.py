@@ -1,16 +1,8 @@
-"""How a host is ended, and how it ended, in words: signals of POSIX and statuses of Windows."""
+"""How a process ended, in words: signals of POSIX and statuses of Windows."""
 
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from contextlib import suppress
-
-HOST_DIES_WITH_PARENT = sys.platform in ("linux", "win32")
-"""Whether the system ends the host with the process that was started; elsewhere that one ends it when it is told to."""
-
-_TERMINATION_TIME = 5.0  # seconds in which it has done so
 
 _FIRST_NT_ERROR = 0xC0000000  # an exit status of POSIX is smaller than 256
 _NT_STATUSES = {
@@ -48,12 +40,3 @@ def describe_end(status: int) -> str:
     if number == signal.SIGFPE:
         name += "; it switched floating-point traps on, or divided integers by zero"
     return f"crashed ({name})"
-
-
-def end_started_process(process: subprocess.Popen[bytes]) -> None:
-    """End a process that runs a host, in its sandbox, and with it the host."""
-    if not HOST_DIES_WITH_PARENT and process.poll() is None:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_TERMINATION_TIME)
-    process.kill()

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fmilin.fmi.client.arena import Arena
-from fmilin.fmi.client.endings import end_started_process
 from fmilin.fmi.client.pipes import Pipes
 from fmilin.fmi.client.printed_lines import PrintedLines
 from fmilin.fmi.client.wine import Wine
+from fmilin.fmi.host.termination import end_started_process
 
 assert sys.platform != "win32"  # noqa: S101 - for type checkers
 

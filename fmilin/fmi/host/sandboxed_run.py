@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Literal, NamedTuple
 
-from fmilin.fmi.client.endings import end_started_process
 from fmilin.fmi.host.build import host_program
+from fmilin.fmi.host.termination import end_started_process
 
 NOT_STARTED_STATUS = 126
 """The status where the program is not there or cannot be started."""
