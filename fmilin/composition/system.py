@@ -89,6 +89,8 @@ class ConnectedModel(
     def __init__(self, declaration: SystemDeclaration, *, owner: bool = True) -> None:
         self.declaration, self.members = declaration, dict(declaration.members)
         self._owner = owner
+        # opens the file of the system anew, for a pickled copy; None for a system that was connected in Python
+        self.reopening: Callable[[], ConnectedModel] | None = None
         models = list(self.members.values())
         self.info = ModelInfo(declaration.name, tool="fmilin, connected")
         self.states = Signals(of_member(name, s) for name, m in self.members.items() for s in m.states)
@@ -407,7 +409,7 @@ class ConnectedModel(
             declared = {w.name: w for w in self.declaration.outputs}
             fed = {feed.signal.name: feed.targets[0][0] for feed in self.declaration.feeds if feed.targets}
             changes["outputs"] = [self._find_output(name, declared, fed) for name in outputs]
-        return self._replace_declaration(**changes)
+        return self._view(**changes)
 
     def _find_output(
         self, name: str, declared: Mapping[str, SystemOutput], fed: Mapping[str, tuple[str, str]]
@@ -421,7 +423,7 @@ class ConnectedModel(
     @kinds_checked
     def with_constraints(self, constraints: Sequence[Constraint]) -> Self:
         """Return the same system with these constraints instead of its members'."""
-        return self._replace_declaration(constraints=tuple(constraints))
+        return self._view(constraints=tuple(constraints))
 
     @kinds_checked
     def with_parameters(self, values: Mapping[str, float]) -> Self:
@@ -444,6 +446,19 @@ class ConnectedModel(
         """Return the system with delays in seconds of what reaches inputs of members, by their names."""
         ...
 
+    def __reduce__(self) -> tuple[Callable[..., ConnectedModel], tuple[object, ...]]:
+        """Write the path of an SSP file, or else the members; a copy that is read opens FMUs anew."""
+        if self.reopening is None:
+            return ConnectedModel, (self.declaration,)
+        view = self.declaration.constraints, self.inputs.names, self.outputs.names
+        return _open_again, (self.reopening, *view)
+
+    def _view(self, **changes: Any) -> Self:
+        """Return another view of the same members."""
+        view = self._replace_declaration(**changes)
+        view.reopening = self.reopening
+        return view
+
     def _replace_declaration(self, **changes: Any) -> Self:
         return type(self)(replace(self.declaration, **changes), owner=False)
 
@@ -453,3 +468,16 @@ class ConnectedModel(
             return
         for model in self.members.values():
             model.close()
+
+
+def _open_again(
+    reopening: Callable[[], ConnectedModel],
+    constraints: Sequence[Constraint] | None,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> ConnectedModel:
+    """Return a view like one that was pickled, of new instances of the members."""
+    system = reopening()
+    view = system if constraints is None else system.with_constraints(constraints)
+    same = (view.inputs.names, view.outputs.names) == (tuple(inputs), tuple(outputs))
+    return view if same else view.with_interface(inputs, outputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.trim_request import PointRequest, require_variable
 
 if TYPE_CHECKING:
+    from fmilin.composition.system import ConnectedModel
     from fmilin.fmi.read.fmu_model import FmuModel
     from fmilin.model.model_files import ConstraintsFile
 
@@ -285,7 +287,7 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
-def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
+def _from_ssp(path: Path, request: Loading, at: PointRequest) -> ConnectedModel:
     from fmilin.composition.ssp.opening import open_ssp
 
     if request.interface is not None:
@@ -298,6 +300,7 @@ def _from_ssp(path: Path, request: Loading, at: PointRequest) -> Model:
     settings: dict[str, Any] = {**at.settings, **request.parameters}
     targets = () if at.trim is None else at.trim.fixed
     model = open_ssp(path, member, settings=settings, targets=targets, options=request.fmu)
+    model.reopening = partial(_from_ssp, path.absolute(), request, at)
     variables = {*model.states.positions, *model.inputs.positions, *model.outputs.positions}
     declared = _read_declared(request, variables.__contains__)
     return model if declared is None else model.with_constraints(declared)

@@ -4,6 +4,8 @@ A model that has a symbolic form is a graph already, W w = r for accelerations a
 positive definite at the start, it remains so as far as the model goes without becoming singular: W = L D L' then needs
 no pivots, and is written out as scalars. Elsewhere W w = r is one node of the graph, a sparse QR factorization at each
 evaluation, and the implicit function theorem for its derivatives: some microseconds.
+
+A model without a symbolic form is called by CasADi; see :mod:`fmilin.models.external_casadi`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from fmilin.errors import UsageError
 from fmilin.model.capabilities import read_graph
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.models.casadi_form import CasadiModel, Function, IndependentForm, OutputSignals
 from fmilin.signals import Signals
 from fmilin.support.kinds import kinds_checked
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from fmilin.manifold.frame import Frame
 
 
-Function = Any  # casadi.Function: casadi ships no types
 SX = Any  # casadi.SX
 MX = Any  # casadi.MX
 
@@ -38,17 +40,9 @@ W_ASYMMETRY_TOLERANCE = 1e-14  # difference of W and its transpose that is round
 
 
 @dataclass(frozen=True)
-class CasadiModel:
-    """x' = f(t, x, u), out = c(t, x, u), 0 = g(t, x, u): functions of x (N,), u (nu,) and t, by position or name."""
+class SymbolicCasadiModel(CasadiModel):
+    """A model with a symbolic form: functions of all states x (N,), inputs u (nu,) and time t."""
 
-    # states, inputs, outputs: names, units and start values of the entries of x, u and the outputs
-    states: Signals
-    inputs: Signals
-    outputs: Signals
-    f: Function  # (x, u, t) -> ``x_dot`` (N,)
-    c: Function  # (x, u, t) -> ``out`` (ny,)
-    g: Function  # (x, u, t) -> ``residuals`` (m,) of the declared constraints: zero on the manifold
-    model: Model  # where they come from
     _graph: _ModelGraph = field(repr=False, compare=False)
 
     def invariants(self, rows: Sequence[int]) -> Callable[[MX, MX, MX], MX]:
@@ -58,10 +52,10 @@ class CasadiModel:
     def in_independent_coordinates(
         self, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
     ) -> IndependentForm:
-        """Return y' = F(y, u), out = C(y, u): the model on its manifold, as :func:`fmilin.linearize` sees it.
+        """Return y' = F(y, u), out = C(y, u); Newton's iteration finds the dependent states.
 
-        Newton's iteration finds the dependent states from the tangent at the point, with exact derivatives: good
-        beside the point, as far as y determines x.
+        It starts from the tangent at the point, with exact derivatives: good beside the point, as far as y determines
+        x.
         """
         from fmilin.manifold.verified_frame import frame_at
 
@@ -71,29 +65,31 @@ class CasadiModel:
         return _independent_form(self, frame_at(self.model, at, named=named))
 
 
-@dataclass(frozen=True)
-class IndependentForm:
-    """y' = F(t, y, u), out = C(t, y, u) in P independent coordinates: functions of y (P,), u (nu,) and t."""
-
-    # coordinates, inputs, outputs: names and units of the entries of y, u and the outputs; y starts at the point
-    coordinates: Signals
-    inputs: Signals
-    outputs: Signals
-    F: Function  # (y, u, t) -> ``y_dot`` (P,)
-    C: Function  # (y, u, t) -> ``out`` (ny,)
-    psi: Function  # (y, u, t) -> ``x`` (N,): all states
-
-
 @kinds_checked
-def to_casadi(model: Model) -> CasadiModel:
-    """Return a model with a symbolic form as ``casadi.Function`` objects, parameters as numbers in them.
+def to_casadi(
+    model: Model, point: OperatingPoint | None = None, *, independent: Sequence[str] | None = None
+) -> CasadiModel:
+    """Return a model as ``casadi.Function`` objects, parameters as numbers in them.
 
-    Raises UsageError when the model has no symbolic form: an FMU, an engine, a Python function.
+    Of a model with a symbolic form they are graphs over all its states, f(x, u, t). FMUs, systems with FMUs, engines
+    and Python functions are called by CasADi, in independent coordinates at a point, f(y, u), with their own
+    directional derivatives; see :class:`fmilin.models.external_casadi.ExternalCasadiModel`.
 
     Parameters
     ----------
     model : Model
-        Of Lagrange's, Kane's or other symbolic equations, or a mechanism; change parameters before.
+        Change its parameters before.
+    point : OperatingPoint, optional
+        Of a model without a symbolic form: where its coordinates are chosen, ``model.start`` when left out. Its time
+        is the time of ``f(y, u)``.
+    independent : sequence of str, optional
+        Of such a model: the coordinates y, as in :func:`fmilin.linearize`.
+
+    Raises
+    ------
+    UsageError
+        When rates cannot be read at given states: a co-simulation FMU that hides them, a model with delays; and when
+        ``point`` or ``independent`` is given for a model with a symbolic form.
 
     Examples
     --------
@@ -107,18 +103,22 @@ def to_casadi(model: Model) -> CasadiModel:
     """
     system = read_graph(model)
     if system is None:
+        from fmilin.models.external_casadi import ExternalCasadiModel
+
+        return ExternalCasadiModel.at_point(model, point, independent=independent or ())
+    if point is not None or independent is not None:
         raise UsageError(
-            f"The model '{model.info.name}' ({type(model).__name__}) has no symbolic form for CasADi, only numbers. "
-            "Describe it natively, by equations or as a mechanism; fmilin.linearize and fmilin.simulate work without "
-            "one."
+            f"The model '{model.info.name}' has a symbolic form, which holds at every point in all states. For "
+            "coordinates at a point use fl.to_casadi(model).in_independent_coordinates(point, independent=[...])."
         )
     graph = _ModelGraph(system, model)
-    return CasadiModel(
+    c = graph.function("c", "out", graph.outputs)
+    return SymbolicCasadiModel(
         states=model.states,
         inputs=model.inputs,
-        outputs=model.outputs,
+        outputs=OutputSignals(model.outputs, c),
         f=graph.function("f", "x_dot", graph.rates),
-        c=graph.function("c", "out", graph.outputs),
+        c=c,
         g=graph.function("g", "residuals", graph.residuals),
         model=model,
         _graph=graph,
@@ -194,7 +194,7 @@ class _ModelGraph:
         return ca.vertcat(self.residuals, ca.mtimes(ca.jacobian(hidden, moving), along))
 
 
-def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
+def _independent_form(nonlinear: SymbolicCasadiModel, frame: Frame) -> IndependentForm:
     coordinates = frame.coordinates
     y, u = ca.MX.sym("y", len(frame.selection.signals)), ca.MX.sym("u", len(nonlinear.inputs))
     t = ca.MX.sym("t")
@@ -216,7 +216,7 @@ def _independent_form(nonlinear: CasadiModel, frame: Frame) -> IndependentForm:
     )
 
 
-def _states(nonlinear: CasadiModel, frame: Frame, rate_arguments: tuple[MX, MX, MX]) -> MX:
+def _states(nonlinear: SymbolicCasadiModel, frame: Frame, rate_arguments: tuple[MX, MX, MX]) -> MX:
     """Return x = Psi(y) with (rho(x) - y; h(t, x)) = 0, Spencer eq. (2.23), for symbols y, u, t."""
     p, coordinates = frame.parametrization, frame.coordinates
     rows = list(p.rows)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models import FunctionModel, LagrangeModel, OdeModel
-from fmilin.models.to_casadi import CasadiModel, IndependentForm
+from fmilin.models import LagrangeModel, OdeModel
+from fmilin.models.casadi_form import CasadiModel, IndependentForm
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, furuta_pendulum
 from tests.systems.linkages import five_bar_mechanism
@@ -162,12 +162,6 @@ def test_the_chosen_interface_and_parameters_are_used() -> None:
     expected = model.evaluate(0.0, x, np.empty(0))
     np.testing.assert_allclose(column(nonlinear.f, x, [], 0.0), expected.derivatives, rtol=1e-13)
     np.testing.assert_allclose(column(nonlinear.c, x, [], 0.0), expected.outputs, rtol=1e-13)
-
-
-def test_a_model_of_numbers_alone_is_refused() -> None:
-    numbers = FunctionModel("decay", {"x": 1.0}, lambda t, x, u: -x)
-    with pytest.raises(fl.UsageError, match=r"'decay' \(FunctionModel\) has no symbolic form .* natively"):
-        fl.to_casadi(numbers)
 
 
 def test_an_indefinite_matrix_is_solved_with_pivots_of_each_point() -> None:

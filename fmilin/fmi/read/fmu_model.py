@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ from fmilin.model.point_derivatives import HasPointDerivatives, ValuesWithJacobi
 from fmilin.model.ranges import find_extrapolated
 from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
+from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray, Signals
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class FmuModel(
         fmu = source if isinstance(source, FmuFile) else FmuFile(Path(source))
         session = cls.session_class(fmu, parameters or {}, time, settings or {})
         session.notes += notes
+        how = {"parameters": parameters, "settings": settings, "time": time, "notes": tuple(notes)}
+        session.reopening = partial(_open_again, cls, (fmu.absolute, fmu.options), how)
         try:
             expressions = [e for c in constraints for e in (c.expression, c.rate) if e is not None]
             hidden, layout = {e.names[0] for e in expressions if e.is_variable}, session.layout
@@ -516,6 +519,11 @@ class FmuModel(
         """Return a view with these constraints; see :meth:`fmilin.Model.with_constraints`."""
         return type(self)(self._session, self._interface, constraints, self.independent)
 
+    def __reduce__(self) -> tuple[Callable[..., Model], tuple[object, ...]]:
+        """Write the path of the FMU and how it was opened: a copy that is read opens the FMU anew."""
+        interface = tuple(tuple(name for name, _ in part) for part in self._interface)
+        return self._session.reopening, (tuple(self.constraints.declared), self.independent, interface)
+
     @_in_turn
     def close(self) -> None:
         """Terminate and unload the FMU and remove its files, if this is the loaded model or the last view."""
@@ -597,6 +605,19 @@ class FmuModel(
 
 
 open_fmu = FmuModel.opened
+
+
+def _open_again(
+    kind: type[FmuModel],
+    file: tuple[Path, FmuOptions],
+    how: Mapping[str, Any],
+    constraints: Sequence[Constraint],
+    independent: tuple[str, ...],
+    interface: tuple[Sequence[str], Sequence[str]],
+) -> FmuModel:
+    """Return a view like one that was pickled, of a new instance of the FMU."""
+    model = kind.opened(FmuFile(*file), constraints=constraints, independent=independent, **how)
+    return model.with_interface(*interface)
 
 
 def _index(layout: ScalarLayout, scalar: ScalarVariable) -> int:

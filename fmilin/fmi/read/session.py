@@ -2,8 +2,9 @@
 
 import itertools
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import choose_machine, class_of_instances, compile_sources, unexpected_library
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
+from fmilin.model.interface import Model
 from fmilin.model.locks import find_lock
 from fmilin.signals import FloatArray, Signals
 
@@ -32,6 +34,10 @@ MAX_LOST_POINTS = 1000  # points at which the instance was lost, at most; the ol
 def _request(buffers: Buffers, point: FloatArray, extent: str) -> tuple[str, tuple[int, ...], bytes]:
     numbers = point[: 1 + buffers.n + buffers.k].tobytes()
     return extent, tuple(v.reference for v in buffers.further), numbers
+
+
+def _reject_reopening(name: str, *_: object) -> Model:
+    raise ModelError(f"'{name}' was not opened from a path and cannot be opened again from a pickled copy.")
 
 
 class Session:
@@ -55,6 +61,8 @@ class Session:
         parameters = self.layout.without_negatives(parameters)
         self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(values, settings))
         self.start_time = description.start_time if time is None else time
+        # opens the same FMU anew in the same way, for a view that is pickled
+        self.reopening: Callable[..., Model] = partial(_reject_reopening, fmu.name)
         self.notes = [*description.notes, *self.layout.notes]
         self.directional = description.directional_derivatives
         self.indicators = description.event_indicators > 0
