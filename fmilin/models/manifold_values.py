@@ -147,7 +147,26 @@ class ManifoldFunction:
                 f"({', '.join(self.frame.selection.signals.names)}): they may be singular on the way from the point. "
                 "Choose others with independent=."
             )
+        x = self._polish(t, x, y, u)
         self._last = y.copy(), u.copy(), x
+        return x
+
+    def _polish(self, t: float, x: FloatArray, y: FloatArray, u: FloatArray) -> FloatArray:
+        """Take one more step of Newton's method with the gradient of the points themselves.
+
+        The iteration ends where its last step is small, which depends on where it began: values at one point differed
+        by 2e-10. After this step they agree to rounding.
+        """
+        manifold, coordinates = self._manifold, self.coordinates
+        if self._coordinates_are_states:
+            return x
+        points = PointBatch(np.full(len(x), t), x, u)
+        h, H = manifold.equations.compute_gradient(points)
+        norms = manifold.row_norms[:1, manifold.rows]
+        r = None if coordinates.is_linear else coordinates.values(x) - y
+        inverse = coordinates.invert(H[:, manifold.rows] / norms[..., None], x)
+        x = x.copy()
+        x[:, coordinates.moving] -= inverse.compute_displacement(h[:, manifold.rows] / norms, r)
         return x
 
     def _anchor_beside(self, t: float, y: FloatArray, last: tuple[FloatArray, FloatArray, FloatArray]) -> None:
