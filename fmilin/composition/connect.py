@@ -406,6 +406,7 @@ def build_member(name: str, source: Any) -> Model:
     if isinstance(source, (DelayedSystem, DelayedModel)):
         source.evaluate(0.0, source.start.states, source.start.inputs)  # raises: connect(..., delays={}) keeps delays
     if isinstance(source, Model):
+        source.require_rates("connect it as it is: connect its linear model")
         return source
     if isinstance(source, (str, bytes)) or hasattr(source, "__fspath__"):
         raise UsageError(f"The member '{name}' is a text or path: load it first, fl.load({str(source)!r}).")

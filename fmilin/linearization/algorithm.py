@@ -27,9 +27,12 @@ this algorithm are chosen in :mod:`fmilin.linearization.methods`, and pass throu
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from fmilin.errors import FmilinError
+from fmilin.diagnostics import Remark, off_equilibrium
+from fmilin.errors import FmilinError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.assembly import assemble, assemble_point, attach_descriptor, find_row_errors, state_accuracy
 from fmilin.linearization.batch_derivatives import differentiate_batch
@@ -64,6 +67,11 @@ from fmilin.manifold.selection import Selection
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint, TangentBatch
 from fmilin.numerics.differences.differences import Differences
+from fmilin.signals import FloatArray
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE
+
+REMARKS_ON_MOTION = ("off-equilibrium", "steady", "periodic", "equilibrium-not-tested")
+"""Kinds of diagnostics that take increments for rates in time."""
 
 RESULT_CHECKS = tuple(one for one in CHECKS if isinstance(one, ResultCheck))
 CARING_CHECKS = tuple(one for one in RESULT_CHECKS if type(one).request_care is not ResultCheck.request_care)
@@ -76,6 +84,8 @@ def linearize_point(
 ) -> tuple[LinearModel, Selection]:
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
     require_dense_size(model)
+    if model.sample_time:
+        return linearize_map(model, point, request, previous)
     plan = find_plan(model, request) if previous is None else None
     repetition = None if plan is None else plan.find_repetition()
     if plan is not None and repetition is not None:
@@ -108,13 +118,47 @@ def linearize_batch(
 
     ``tangents`` are the derivatives at the points where they were computed before; the result may refer to them.
     """
-    if not reference.is_usable:
+    if not reference.is_usable or reference.model.sample_time:
         return None
     try:
         with np.errstate(all="ignore"):
             return check_batch(compute_batch(reference, points, tangents)) if reference.agrees else None
     except (FmilinError, np.linalg.LinAlgError):
         return None
+
+
+def linearize_map(
+    model: Model, point: OperatingPoint, request: Request, previous: Selection | None
+) -> tuple[LinearModel, Selection]:
+    """Return the linear model of a sampled model: that of its increments, checked, and the identity added to A."""
+    request = replace(request, seek_steady=False)
+    try:
+        increments = model.evaluate(point.time, point.states, point.inputs).derivatives
+        sizes = model.states.scales(point.states)
+        moves = bool((np.abs(increments) > EQUILIBRIUM_RATE_TOLERANCE * sizes).any())
+        if moves and len(model.constraints):
+            raise UsageError(
+                "The point of a sampled model with constraints is linearized where it is a fixed point: find one with "
+                "fl.trim(model), or a point of period p with fl.trim(model.iterated(p))."
+            )
+        computed = compute(model, point, request, describe_choice(model, request, previous))
+        linear, selection = check(computed), computed.nearby.frame.selection
+    except FmilinError as error:
+        raise explain_failure(error, model, point) from error.__cause__
+    remarks = tuple(remark for remark in linear.warnings if remark.kind not in REMARKS_ON_MOTION)
+    if moves:
+        remarks = (describe_increment(model, increments / sizes), *remarks)
+    A = linear.A + np.eye(len(linear.A))
+    return replace(linear, A=A, sample_time=model.sample_time, warnings=remarks), selection
+
+
+def describe_increment(model: Model, increments: FloatArray) -> Remark:
+    """Say that a point of a map moves, and what moves most, by increments (N,) in sizes of the states."""
+    i = int(np.argmax(np.abs(increments)))
+    return off_equilibrium(
+        f"'{model.states.names[i]}' changes within a sample",
+        "f0 is what the states change by at the next sample; eigenvalues are those of this step alone.",
+    )
 
 
 def compute(model: Model, point: OperatingPoint, request: Request, choice: CoordinateChoice) -> LinearizedPoint:

@@ -94,6 +94,8 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
     measured = not all(s.g.is_exact for s in samples)
     ranks = [decide_rank(s.g.scaled, s.g.threshold).rank for s in samples]
     tolerance = MEASURED_INVARIANT_TOLERANCE if measured else INVARIANT_TOLERANCE
+    if invariants.model.sample_time:
+        return Invariance(_violation_by_map(parametrization, samples), tolerance, ranks[0], max(ranks), None)
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if max(ranks) == ranks[0] and not (violation <= tolerance).all():
         # At rest, noise is all that there is of the rates. It is measured at every sample: at x = 0 there is none.
@@ -150,6 +152,17 @@ def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) ->
         off, size = drift(s.g.H, s.f, typical, scales, s.g.reference, s.moving)
         if noise.any():
             off = np.maximum(off - 10 * np.abs(s.g.H) @ noise - s.g.error @ np.abs(s.f), 0.0)
+        worst = np.maximum(worst, np.divide(off, size, out=np.zeros_like(size), where=size > 0))
+    return worst
+
+
+def _violation_by_map(parametrization: PointParametrization, samples: list[_Sample]) -> FloatArray:
+    """Return the largest |h| after one sample of a map from points of the manifold, in sizes of its terms, (m,)."""
+    invariants, t = parametrization.invariants, parametrization.time
+    worst = np.zeros(len(samples[0].g.H))
+    for s in samples:
+        size = np.abs(s.g.H) @ invariants.scales
+        off = np.abs(invariants.values(t, s.x + s.f))
         worst = np.maximum(worst, np.divide(off, size, out=np.zeros_like(size), where=size > 0))
     return worst
 

@@ -11,4 +11,5 @@ from .lagrange import LagrangeModel as LagrangeModel
 from .multiplier_models import MultiplierModel as MultiplierModel
 from .multiplier_models import NullSpaceModel as NullSpaceModel
 from .ode import OdeModel as OdeModel
+from .sampled import DiscreteModel as DiscreteModel
 from .symbolic import SymbolicModel as SymbolicModel

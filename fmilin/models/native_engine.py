@@ -74,6 +74,9 @@ class NativeEngine(ABC, Generic[Selection]):
     smooth: bool = False
     evaluation_seconds: float = 0.0  # of an evaluation, about; 0 where compiled code of the graph is not to replace it
 
+    sample_time: float = 0.0  # seconds between samples of a map, of which rates are increments; 0 for rates in time
+    repetitions: int = 1  # of the map, which are one sample of the model
+
     @property
     @abstractmethod
     def available(self) -> Mapping[str, Quantity]:

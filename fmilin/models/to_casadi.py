@@ -101,6 +101,7 @@ def to_casadi(
     >>> nonlinear.f(x=[0, 3.14159265, 0, 0], u=0.01)["x_dot"].full().ravel().round(3) + 0.0
     array([0.   , 0.   , 3.333, 3.333])
     """
+    model.require_rates("give x' to CasADi")
     system = read_graph(model)
     if system is None:
         from fmilin.models.external_casadi import ExternalCasadiModel

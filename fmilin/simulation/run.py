@@ -20,6 +20,7 @@ from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.signals import FloatArray, RealArray, as_numbers
 from fmilin.simulation.inputs import Inputs, input_course
 from fmilin.simulation.integration_loop import IntegrationPlan, MotionIntegration, MotionSample
+from fmilin.simulation.map_run import run_map
 from fmilin.simulation.method import Method
 from fmilin.simulation.projector import require_invariance
 from fmilin.simulation.stabilization import Clocked, Energy, IntegratedCoordinates, Plant, Stabilization
@@ -96,6 +97,10 @@ def simulate(
     True
     """
     start = _choose_start(model, point, start_time)
+    if model.sample_time:
+        if energy is not None:
+            raise UsageError("Along a sampled model energy= is not recorded: add it to its outputs.")
+        return run_map(model, start, stop_time, step, inputs)
     request = RunRequest(inputs, formulation or stabilization, method, energy, progress, stop=stop)
     return simulate_at_times(model, start, _grid(start.time, stop_time, step), request)
 
@@ -254,6 +259,7 @@ class _Run:
 
 
 def _prepare_run(model: Model, start: OperatingPoint, request: RunRequest) -> _Run:
+    model.require_rates("integrate it")
     chosen, method = request.stabilization, request.method
     chosen = stabilization_named(chosen) if isinstance(chosen, str) else chosen
     method = Method(method) if isinstance(method, str) else method

@@ -46,10 +46,12 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
     V = null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
     A = V.T @ (F * S / S[:, None]) @ V
     changes = _changes_within_distance(equations, solution, F)
+    if sampled := candidate.model.sample_time > 0:
+        A = A + np.eye(len(A))
     if not changes:
-        return judge_growth(A, BLURRED[solution.is_exact])
+        return judge_growth(A, BLURRED[solution.is_exact], sampled=sampled)
     change = np.max([np.abs(V.T @ (each * S / S[:, None]) @ V) for each in changes], axis=0)
-    verdict = judge_growth(A, BLURRED[solution.is_exact], change)
+    verdict = judge_growth(A, BLURRED[solution.is_exact], change, sampled=sampled)
     if solution.certified.multiple or _relative_distance(equations, solution) > MAX_SIMPLE_SOLUTION_DISTANCE:
         return replace(verdict, slope_changes=np.max(np.abs(changes), axis=0))
     return verdict
@@ -93,13 +95,15 @@ def _compute_slopes(equations: Equations, solution: Solution, candidate: Candida
     return slopes[equations.kinds("constraint")], slopes[equations.kinds("rate")]
 
 
-def judge_growth(A: FloatArray, blurred: float, change: FloatArray | float = 0.0) -> Instability:
-    """Return whether deviations of y' = A y grow.
+def judge_growth(
+    A: FloatArray, blurred: float, change: FloatArray | float = 0.0, *, sampled: bool = False
+) -> Instability:
+    """Return whether deviations of y' = A y, or of y[k+1] = A y[k], grow.
 
     Rows of A are known to ``blurred`` of their largest entry, and entries to ``change``.
     """
     sizes = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
-    return Instability(A, np.broadcast_to(blurred * sizes, A.shape) + change)
+    return Instability(A, np.broadcast_to(blurred * sizes, A.shape) + change, sampled=sampled)
 
 
 STEPS = 400

@@ -92,6 +92,8 @@ def trim(
                 "on the delays. Linearize the point: lin.stability() tells."
             )
         return search(model.without_delays(), request, guess or {})
+    if stable or steady:
+        model.require_rates("follow its motion as stable= and steady= do")
     return _assess_motion(model, search(model, request, guess or {}))
 
 

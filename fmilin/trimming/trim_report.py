@@ -37,11 +37,12 @@ class Instability:
     A: FloatArray  # (P, P), of the linear model at the point
     errors: FloatArray  # (P, P), of its entries
     slope_changes: FloatArray | None = None  # (N, N), of the rates, over the distance within which the point is known
+    sampled: bool = False  # whether A is that of a map, and the limit is the unit circle
 
     @cached_property
     def stability(self) -> Stability:
         """The verdict on deviations."""
-        return judge_stability(self.A, self.errors)
+        return judge_stability(self.A, self.errors, sampled=self.sampled)
 
     @property
     def count(self) -> int:

@@ -188,6 +188,7 @@ def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, Float
 
 def _require_rates(model: Model) -> tuple[Remark, ...]:
     """Reject a model whose motion a filter cannot follow; say what it leaves out."""
+    model.require_rates("estimate its states by a filter of rates")
     if isinstance(model, Stepped):
         raise UsageError(
             f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: a filter needs its rates. "
