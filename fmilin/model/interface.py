@@ -257,7 +257,13 @@ class Model(TableRepr, ABC):
     views_are_stable: bool = False  #: whether a view with other outputs stays what it is: it is made once then
 
     def require_rates(self, purpose: str) -> None:
-        """Raise UsageError for a sampled model where ``purpose``, a verb phrase, takes rates in time."""
+        """Check that the model has rates in time, which ``purpose`` takes, a verb phrase.
+
+        Raises
+        ------
+        UsageError
+            When the model is sampled.
+        """
         if self.sample_time:
             raise UsageError(
                 f"'{self.info.name}' is sampled every {self.sample_time:g} s and has no rates in time, so fmilin "

@@ -34,7 +34,7 @@ DIFFERENCE_STENCIL = ((1.0, 2.0 / 3.0), (-1.0, -2.0 / 3.0), (2.0, -1.0 / 12.0), 
 TIME_STEP_SIZE = 1e-3  # seconds, of differences in time
 CONTINUATION_STEP_SIZE = 0.25  # in sizes of the coordinates: longer ways on the manifold are followed in several steps
 MAX_STEP_HALVINGS = 4  # of these steps, where Newton's iteration does not converge
-REMEMBERED_BATCHES = 8  # evaluations and Jacobians that are remembered: rates and outputs are asked for in turn
+MAX_REMEMBERED_BATCHES = 8  # evaluations and Jacobians that are remembered: rates and outputs are asked for in turn
 
 
 class ManifoldValues(NamedTuple):
@@ -351,5 +351,5 @@ def _key(t: float, y: FloatArray, u: FloatArray) -> bytes:
 
 def _remember(memory: OrderedDict[bytes, T], key: bytes, value: T) -> None:
     memory[key] = value
-    if len(memory) > REMEMBERED_BATCHES:
+    if len(memory) > MAX_REMEMBERED_BATCHES:
         memory.popitem(last=False)

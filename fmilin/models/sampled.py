@@ -64,7 +64,7 @@ class SampledModel(NativeModel):
         >>> flip = DiscreteModel("flip", {"x": "3.2*x*(1 - x)"}, sample_time=1.0, start={"x": 0.5})
         >>> twice = flip.iterated(2)
         >>> point = fl.trim(twice, guess={"x": 0.5})
-        >>> round(point["x"], 6), round(fl.linearize(twice, point).eigenvalues()[0].real, 6)
+        >>> round(point["x"], 6), float(fl.linearize(twice, point).eigenvalues()[0].real.round(6))
         (0.513045, 0.16)
         """
         if not 1 <= period <= MAX_PERIOD:
