@@ -48,6 +48,10 @@ class CasadiModel(ABC):
         return self.states.starts
 
     @abstractmethod
+    def batch(self, count: int) -> CasadiModel:
+        """Return the functions of ``count`` columns: (N, k) or (P, k), (nu, k)."""
+
+    @abstractmethod
     def invariants(self, rows: Sequence[int]) -> Callable[[Any, Any, Any], Any]:
         """Return h(x, u, t), some ``rows`` of the constraints' residuals and then of their rates, for symbols."""
 

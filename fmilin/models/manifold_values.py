@@ -15,10 +15,10 @@ import numpy as np
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.coordinates import StateCoordinates
-from fmilin.manifold.equations import VectorizedEquations
 from fmilin.manifold.frame import Frame
+from fmilin.manifold.manifold_equations import VectorizedEquations
 from fmilin.manifold.parametrization import LocalParametrization
-from fmilin.manifold.points import PointBatch
+from fmilin.manifold.point_arrays import PointBatch
 from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.capabilities import HasDelays, read_products
 from fmilin.model.evaluator import PointEvaluator

@@ -45,6 +45,11 @@ class SymbolicCasadiModel(CasadiModel):
 
     _graph: _ModelGraph = field(repr=False, compare=False)
 
+    def batch(self, count: int) -> SymbolicCasadiModel:
+        """Return the functions of ``count`` columns, those of :meth:`casadi.Function.map`."""
+        c = self.c.map(count)
+        return replace(self, f=self.f.map(count), c=c, g=self.g.map(count), outputs=OutputSignals(self.outputs, c))
+
     def invariants(self, rows: Sequence[int]) -> Callable[[MX, MX, MX], MX]:
         """Return h(x, u, t), some ``rows`` of the constraints' residuals and then of their rates, for symbols."""
         return self._graph.evaluate(self._graph.invariants(self.model.constraints.hidden, {})[list(rows)])
