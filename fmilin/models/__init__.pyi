@@ -8,8 +8,8 @@ from .kane import KaneEquations as KaneEquations
 from .kane import KaneModel as KaneModel
 from .labels import Labels as Labels
 from .lagrange import LagrangeModel as LagrangeModel
+from .map_model import DiscreteModel as DiscreteModel
 from .multiplier_models import MultiplierModel as MultiplierModel
 from .multiplier_models import NullSpaceModel as NullSpaceModel
 from .ode import OdeModel as OdeModel
-from .sampled import DiscreteModel as DiscreteModel
 from .symbolic import SymbolicModel as SymbolicModel

@@ -30,7 +30,7 @@ from fmilin.support.kinds import containers_checked
 MAX_PERIOD = 1000  # samples
 
 
-class SampledModel(NativeModel):
+class MapModel(NativeModel):
     """What models of maps have in common: ``evaluate`` returns increments x[k+1] - x[k] as derivatives."""
 
     @property
@@ -134,7 +134,7 @@ class SampledModel(NativeModel):
         return self
 
 
-class DiscreteModel(SampledModel, OdeModel):
+class DiscreteModel(MapModel, OdeModel):
     """x[k+1] = F(x[k], u[k], p) every ``sample_time`` seconds, with constraints that the map keeps.
 
     Expressions are texts, numbers or sympy expressions, as in :class:`fmilin.models.OdeModel`; of a function or a
@@ -242,7 +242,7 @@ class DiscreteModel(SampledModel, OdeModel):
         return model
 
 
-class DiscreteFunctionModel(SampledModel, FunctionModel):
+class DiscreteFunctionModel(MapModel, FunctionModel):
     """A sampled model of a function; :meth:`DiscreteModel.from_function` makes it."""
 
     def products(self, t: float, x: FloatArray, u: FloatArray, dx: FloatArray, du: FloatArray) -> Evaluation | None:
