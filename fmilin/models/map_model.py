@@ -31,7 +31,7 @@ MAX_PERIOD = 1000  # samples
 
 
 class MapModel(NativeModel):
-    """What models of maps have in common: ``evaluate`` returns increments x[k+1] - x[k] as derivatives."""
+    """A model of a map, of which ``evaluate`` returns increments x[k+1] - x[k] as derivatives."""
 
     @property
     def sample_time(self) -> float:  # type: ignore[override]
