@@ -199,9 +199,10 @@ def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> A
         has = f"the suffix '{suffix}'" if suffix else "no suffix"
         codecs = list_codecs(holds, readable=action == "read")
         if holds == "delayed linear model":
+            endings = ", ".join(f"{codec.suffix} ({codec.audience})" for codec in list_codecs(holds))
             raise UsageError(
-                f"Cannot {action} '{path}': of a linear model with delays there is a function of MATLAB only, a .m "
-                "file. Save that, or lin.pade(order), which has no delays."
+                f"Cannot {action} '{path}': a linear model with delays is written as {endings} only. Choose one of "
+                "these, or save lin.pade(order), which has no delays."
             )
         listing = ", ".join(f"{codec.suffix} ({codec.audience})" for codec in codecs)
         raise UsageError(

@@ -19,7 +19,7 @@ from fmilin.errors import UsageError
 from fmilin.export.for_people import by_name
 from fmilin.export.linear_record import POINT_PARTS, require_writable
 from fmilin.formats import Writing
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin.version import __version__
 
@@ -108,10 +108,20 @@ class _Names:
     states: list[str]
     inputs: list[str]
     outputs: list[str]
+    delays: list[str]  # of the last inputs, which are the last outputs a delay ago
 
 
 def dumps(linear: LinearModel, writing: Writing) -> bytes:
     """Return the file's content: one model, called like the file."""
+    return _dumps(linear, writing, {})
+
+
+def dumps_delayed(linear: DelayedLinearModel, writing: Writing) -> bytes:
+    """Return the same of a model with delays: the model between them, and ``delay(...)``."""
+    return _dumps(linear.core, writing, linear.delays)
+
+
+def _dumps(linear: LinearModel, writing: Writing, delays: Mapping[str, float]) -> bytes:
     require_writable(linear)
     if not writing.deviation:
         _require_values("input", linear.inputs, linear.point.inputs)
@@ -121,12 +131,18 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
         *linear.outputs.names,
     }  # an output often has the name of the state that it shows
     states = [f"{name}.state" if name in interface_names else name for name in linear.states.names]
-    order = [*linear.inputs.names, *linear.outputs.names, *states]
+    order = [*linear.inputs.names, *linear.outputs.names, *states, *(f"{name} delay" for name in delays)]
     reserved_names = _RESERVED_NAMES if _is_sampled(linear) or writing.modelica == "equations" else _RESERVED_NAMES[:8]
     legal = identifiers(order, [*reserved_names, identifier(writing.name)])
     n_u, n_y = len(linear.inputs), len(linear.outputs)
-    names = _Names(legal[n_u + n_y :], legal[:n_u], legal[n_u : n_u + n_y])
-    return ("\n".join(_lines(linear, writing, names)) + "\n").encode("utf-8")
+    n_x = len(states)
+    names = _Names(
+        states=legal[n_u + n_y : n_u + n_y + n_x],
+        inputs=legal[:n_u],
+        outputs=legal[n_u : n_u + n_y],
+        delays=legal[n_u + n_y + n_x :],
+    )
+    return ("\n".join(_lines(linear, writing, names, delays)) + "\n").encode("utf-8")
 
 
 def _require_values(kind: str, signals: Signals, values: Mapping[str, float]) -> None:
@@ -141,18 +157,25 @@ def _is_sampled(linear: LinearModel) -> bool:
     return linear.sample_time > 0
 
 
-def _lines(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
+def _lines(linear: LinearModel, writing: Writing, names: _Names, delays: Mapping[str, float]) -> Iterator[str]:
     name = identifier(writing.name)
     yield "within ;"
     yield f"model {name} {_string(f'Linear model of {linear.model.name}')}"
     yield from _connectors("input", linear, writing, names)
     yield from _connectors("output", linear, writing, names)
+    yield from _declare_delays(linear, names, delays)
     yield from _states(linear, writing, names)
     yield from _parameters(linear, writing)
     yield "equation"
     yield from (
         _write_sampled_equations(linear, writing, names) if _is_sampled(linear) else _equations(linear, writing, names)
     )
+    m = len(delays)
+    ends = zip(
+        names.inputs[len(names.inputs) - m :], names.outputs[len(names.outputs) - m :], names.delays, strict=True
+    )
+    for behind, before, delay in ends:
+        yield f"  {behind} = delay({before}, {delay});"
     yield from _annotation(linear, writing)
     yield f"end {name};"
 
@@ -161,12 +184,23 @@ def _connectors(kind: str, linear: LinearModel, writing: Writing, names: _Names)
     signals, legal = (linear.inputs, names.inputs) if kind == "input" else (linear.outputs, names.outputs)
     blocks = writing.modelica == "blocks"
     declared = f"Modelica.Blocks.Interfaces.Real{kind.capitalize()}" if blocks else f"{kind} Real"
-    for i, (signal, name) in enumerate(zip(signals, legal, strict=True)):
+    count = len(legal) - len(names.delays)
+    for i, (signal, name) in enumerate(zip(signals[:count], legal[:count], strict=True)):
         # An input that nobody connects stays at the operating point.
         start = 0.0 if writing.deviation else linear.point.inputs.get(signal.name, 0.0)
         modified = _format_modifiers(signal, f"start = {_number(start)}" if kind == "input" else "")
-        placed = _place_connector(kind, i, len(legal), blocks=blocks)
+        placed = _place_connector(kind, i, count, blocks=blocks)
         yield f"  {declared} {name}{modified} {_describe_signal(signal)}{placed};"
+
+
+def _declare_delays(linear: LinearModel, names: _Names, delays: Mapping[str, float]) -> Iterator[str]:
+    """Declare the signals at both ends of each delay, and its time as a parameter."""
+    first_input, first_output = len(names.inputs) - len(delays), len(names.outputs) - len(delays)
+    for k, (seconds, name) in enumerate(zip(delays.values(), names.delays, strict=True)):
+        behind, before = names.inputs[first_input + k], names.outputs[first_output + k]
+        yield f"  Real {behind} {_describe_signal(linear.inputs[first_input + k])};"
+        yield f"  Real {before} {_describe_signal(linear.outputs[first_output + k])};"
+        yield f'  parameter Real {name}(unit = "s", min = 0) = {_number(seconds)} "delay in s";'
 
 
 def _place_connector(kind: str, i: int, count: int, *, blocks: bool) -> str:

@@ -5,6 +5,8 @@ import pytest
 from scipy.special import lambertw
 
 import fmilin as fl
+from fmilin.export.files import save
+from fmilin.formats import Writing
 from fmilin.models import DelayedModel
 
 W = np.geomspace(0.02, 30.0, 30)
@@ -94,3 +96,22 @@ def test_fixed_delays_of_the_standard_library_are_exact(written, standard_librar
     exact = loop / (1 + loop) * np.exp(-0.1 * s)
     assert np.abs(lin.frequency_response(W)[0, 0] - exact).max() < 1e-12
     assert len(lin.states) == 1
+
+
+def test_a_linear_model_with_delays_is_read_back_from_its_modelica_file(tmp_path):
+    plant = fl.models.OdeModel(
+        "plant",
+        {"x": "-x*x - 2*delay(x, 0.5) + u"},
+        inputs=["u"],
+        outputs={"y": "x + delay(u, 0.25)"},
+        start={"x": 0.5},
+    )
+    lin = fl.linearize(plant, fl.trim(plant, fixed={"x": 0.5}, free=["u"]), delays={"y": 0.1})
+    path = tmp_path / "late.mo"
+    for options in ({}, {"modelica": "equations"}, {"deviation": True}):
+        save(lin, path, Writing(**options))
+        back = fl.linearize(fl.load(path))
+        assert sorted(back.delays.values()) == [0.1, 0.25, 0.5]
+        assert back.is_equilibrium
+        assert np.abs(back.frequency_response(W) - lin.frequency_response(W)).max() < 1e-14
+    assert back.with_delay_values({}).eigenvalues(2) == pytest.approx(lin.eigenvalues(2), abs=1e-13)

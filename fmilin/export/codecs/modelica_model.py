@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fmilin.formats import Codec, Writing, register
 
 if TYPE_CHECKING:
-    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 
 
 @register
@@ -24,3 +24,19 @@ class LinearModelModelica(Codec["LinearModel"]):
         from fmilin.export.modelica import dumps
 
         return dumps(result, writing)
+
+
+@register
+class DelayedModelModelica(Codec["DelayedLinearModel"]):
+    holds = "delayed linear model"
+    suffix = ".mo"
+    audience = "Modelica"
+    content = "one model with `delay(...)`; connectors, or plain inputs and outputs"
+    position = 20
+    description = "a Modelica model"
+    choices = ("name", "deviation", "modelica")
+
+    def dumps(self, result: DelayedLinearModel, writing: Writing) -> bytes:
+        from fmilin.export.modelica import dumps_delayed
+
+        return dumps_delayed(result, writing)
