@@ -170,11 +170,10 @@ def _lines(linear: LinearModel, writing: Writing, names: _Names, delays: Mapping
     yield from (
         _write_sampled_equations(linear, writing, names) if _is_sampled(linear) else _equations(linear, writing, names)
     )
-    m = len(delays)
-    ends = zip(
-        names.inputs[len(names.inputs) - m :], names.outputs[len(names.outputs) - m :], names.delays, strict=True
-    )
-    for behind, before, delay in ends:
+    first_input, first_output = len(names.inputs) - len(delays), len(names.outputs) - len(delays)
+    for behind, before, delay in zip(
+        names.inputs[first_input:], names.outputs[first_output:], names.delays, strict=True
+    ):
         yield f"  {behind} = delay({before}, {delay});"
     yield from _annotation(linear, writing)
     yield f"end {name};"

@@ -51,7 +51,7 @@ def test_code_without_delays_is_stopped_with_a_sentence(lag: fl.LinearModel) -> 
             use()
     with pytest.raises(fl.UsageError, match="so there is no matrix A of the whole"):
         late.zeros()
-    with pytest.raises(fl.UsageError, match="a linear model with delays is written as .m "):
+    with pytest.raises(fl.UsageError, match=r"a linear model with delays is written as \.m "):
         late.save("late.mat")
     with pytest.raises(fl.UsageError, match="a delay is finite and not negative"):
         lag.with_delays(inputs={"lag.u": -1.0})
