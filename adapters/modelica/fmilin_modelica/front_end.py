@@ -14,8 +14,8 @@ import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
+from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.places import Texts
 from fmilin_modelica.rewriting import rewrite
 from fmilin_modelica.sources import Source
@@ -125,7 +126,11 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     library = needed_files(source.roots, text, model or source.model)
     answer = _answer(source, text, model, library)
     if NO_STATE in answer.get("crash", ""):
-        other = _answer(source, text, model, library, splits_sums=False)
+        other = _answer(source, text, model, library, partial(rewrite, splits_sums=False))
+        answer = other if "dae" in other else answer
+    if FAULT.search(answer.get("error", "")):
+        members = list_outer_members([text, *_read_texts(library.values())])
+        other = _answer(source, text, model, library, partial(_rewrite_with, members)) if members else answer
         answer = other if "dae" in other else answer
     if _MISSING_CLASS.search(answer.get("error", "")):
         names = names_needed(source.roots, f"{text} {source.model or ''}")
@@ -147,11 +152,15 @@ def _may_declare(files: Sequence[Path], error: str) -> bool:
 
 
 def _answer(
-    source: Source, text: str, model: str | None, library: Mapping[str, Path], *, splits_sums: bool = True
+    source: Source,
+    text: str,
+    model: str | None,
+    library: Mapping[str, Path],
+    change: Callable[[str], str] = rewrite,
 ) -> dict[str, Any]:
-    """Return what the front end answers, from a process of its own that reads the files in ``library``."""
+    """Return what the front end answers, from a process of its own that reads the files in ``library``, changed."""
     names = [library_name(Path(root)) for root in source.roots]
-    rewritten = rewrite(text, splits_sums=splits_sums)
+    rewritten = change(text)
     request = {
         "text": f"{rewritten}\n// {' '.join(names)}\n",  # it loads libraries that the text names
         "model": model,
@@ -162,7 +171,7 @@ def _answer(
     path = os.pathsep.join(entry for entry in sys.path if entry)
     cache = cache_folder().parent / f"modelica-{_version()}-classes"
     with private_cache(cache) as folder:
-        _copy_files(library, folder / LIBRARY, splits_sums=splits_sums)
+        _copy_files(library, folder / LIBRARY, change)
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
         environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
@@ -197,7 +206,20 @@ def _version() -> str:
     return metadata.version("rumoca")
 
 
-def _copy_files(library: Mapping[str, Path], folder: Path, *, splits_sums: bool) -> None:
+def _rewrite_with(members: Mapping[str, Mapping[str, str]], text: str) -> str:
+    """Return a text for the front end in which classes read arrays of outer components from variables."""
+    return write_outer_members_as_variables(rewrite(text), members)
+
+
+def _read_texts(files: Iterable[Path]) -> list[str]:
+    texts = []
+    for file in files:
+        with contextlib.suppress(OSError):
+            texts.append(file.read_text("utf-8-sig", "replace"))
+    return texts
+
+
+def _copy_files(library: Mapping[str, Path], folder: Path, change: Callable[[str], str]) -> None:
     """Copy the needed files of libraries into a folder, rewritten where the front end needs that.
 
     It reads no others, such as data of tables.
@@ -207,7 +229,7 @@ def _copy_files(library: Mapping[str, Path], folder: Path, *, splits_sums: bool)
         with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
             raw = file.read_bytes()
             text = raw.decode("utf-8-sig", "replace")
-            changed = rewrite(text, splits_sums=splits_sums)
+            changed = change(text)
             (folder / place).write_bytes(raw if changed == text else changed.encode())
 
 

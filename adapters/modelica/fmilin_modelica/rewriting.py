@@ -10,7 +10,7 @@ import re
 
 from fmilin_modelica.libraries import SKIPPED
 
-__all__ = ["rewrite"]
+__all__ = ["edit_text", "mask_comments_and_strings", "rewrite"]
 
 _KEYWORDS = (
     "algorithm|and|else|elseif|equation|extends|for|if|import|in|loop|model|not|or|protected|public|return|then|type|"
@@ -67,7 +67,7 @@ def write_table_values_as_equations(text: str) -> str:
         section = [found[0] for found in _SECTION.finditer(code, 0, declaration.start())][-1:]
         edits.append((declaration.end(), declaration.end(), f"; equation {declaration[2]} "))
         edits.append((end + 1, end + 1, f" {''.join(section) or 'public'}"))
-    return _edit(text, edits)
+    return edit_text(text, edits)
 
 
 def unwrap_local_bases(text: str) -> str:
@@ -86,7 +86,7 @@ def unwrap_local_bases(text: str) -> str:
         edits += [(*clauses[0].span(), ""), (*base.span(), ""), (*end.span(), "public")]
         edits += _remove_description(text, code, base.end())
         edits += _remove_annotation(code, base.end(), end.start())
-    return _edit(text, edits)
+    return edit_text(text, edits)
 
 
 def _remove_description(text: str, code: str, place: int) -> list[tuple[int, int, str]]:
@@ -136,7 +136,7 @@ def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> st
         name = f"der_argument_{count}"
         edits.append((place, place, f"{opening}Real {name} = {' '.join(argument.split())}; "))
         edits.append((derivative.start(), end + 1, f"der({name})"))
-    return _edit(text, edits)
+    return edit_text(text, edits)
 
 
 def _differentiate_sum(argument: str, code: str, place: int) -> str:
@@ -209,7 +209,7 @@ def mask_comments_and_strings(text: str) -> str:
     return SKIPPED.sub(lambda skipped: re.sub(r"[^\n]", " ", skipped[0]), text)
 
 
-def _edit(text: str, edits: list[tuple[int, int, str]]) -> str:
+def edit_text(text: str, edits: list[tuple[int, int, str]]) -> str:
     """Return a text with other words at some places, given by begin and end."""
     for begin, end, words in sorted(edits, reverse=True):
         text = text[:begin] + words + text[end:]

@@ -151,3 +151,43 @@ def test_homotopy_is_its_actual_expression(tmp_path):
         "model M\n  Real x(start = 2);\nequation\n  der(x) = homotopy(actual = -x^2, simplified = -x);\nend M;\n"
     )
     np.testing.assert_allclose(fl.linearize(fl.load(str(path))).A, [[-4]])
+
+
+OUTER = """package P
+  record Frame
+    Real T[2, 2];
+  end Frame;
+  function turn
+    input Frame R;
+    input Real v[2];
+    output Real y[2] = R.T*v;
+  algorithm
+    annotation (Inline = true);
+  end turn;
+  model World
+    Frame R;
+    Real g[2];
+  equation
+    g = {0, -9.81};
+    R.T = {{0, -1}, {1, 0}};
+  end World;
+  model Body
+    outer World world;
+    Real v[2](start = {1, 2}, each fixed = true);
+  equation
+    der(v) = world.g - turn(world.R, v);
+  end Body;
+  model Falling
+    inner World world;
+    Body body;
+  end Falling;
+end P;
+"""
+
+
+def test_equations_use_arrays_and_records_of_outer_components(tmp_path):
+    file = tmp_path / "outer.mo"
+    file.write_text(OUTER)
+    linear = fl.linearize(fl.load(f"{file}:P.Falling"))
+    np.testing.assert_allclose(linear.A, [[0, 1], [-1, 0]], atol=1e-12)
+    np.testing.assert_allclose(linear.f0, [2, -9.81 - 1], atol=1e-12)

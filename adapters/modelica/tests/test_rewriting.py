@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fmilin_modelica.outer_members import list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.rewriting import rewrite, unwrap_local_bases
 
 TABLES = """model Clutch
@@ -128,3 +129,39 @@ def test_an_encapsulated_class_that_only_the_class_around_extends_gives_it_its_e
     ]
     another = LOCAL_BASE.replace("equation\n  m", "  Base other;\nequation\n  m")
     assert unwrap_local_bases(another) == another
+
+
+OUTER = """package P
+  record Frame
+    Real T[2, 2];
+  end Frame;
+  model World
+    Frame R;
+    Real g[2];
+    Real h;
+    parameter Real k[2] = {1, 2};
+  end World;
+  model Body
+    outer World world "The world";
+    Shape shape(r = turn(world.R, {1, 0}));
+  initial equation
+    v = world.k;
+  equation
+    der(v) = world.g + world.g[1]*world.h;
+  end Body;
+end P;
+"""
+
+
+def test_classes_read_arrays_and_records_of_outer_components_from_variables_of_their_own():
+    """Parameters are found by the front end, as are scalars and entries."""
+    members = list_outer_members([OUTER])
+    assert members == {"world": {"R": "Frame {}", "g": "Real {}[2]"}}
+    lines = write_outer_members_as_variables(OUTER, members).splitlines()
+    assert [line.strip() for line in lines[12:17]] == [
+        "Shape shape(r = turn(world_R_of_Body, {1, 0}));",
+        "protected Frame world_R_of_Body = world.R; Real world_g_of_Body[2] = world.g; initial equation",
+        "v = world.k;",
+        "equation",
+        "der(v) = world_g_of_Body + world.g[1]*world.h;",
+    ]
