@@ -7,6 +7,7 @@ computes the same from them, and has FMUs crash, hang and take memory.
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -74,6 +75,16 @@ def prepare(folder: Path) -> None:
     (folder / "results.json").write_text(json.dumps(results), "utf-8")
 
 
+def windows_compiler() -> list[str]:
+    """Return MinGW-w64, else zig."""
+    name = "x86_64-w64-mingw32-gcc"
+    return (
+        [name, "-static-libgcc"]
+        if shutil.which(name)
+        else [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu"]
+    )
+
+
 def compile_fmus(folder: Path) -> None:
     """Compile the FMUs of tests/fmus for both systems."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -90,11 +101,10 @@ def compile_fmus(folder: Path) -> None:
             make.description_of("crashes").replace("crashes", name) if name == GREEDY else make.description_of(name)
         )
         members: dict[str, bytes | str] = {"modelDescription.xml": description}
-        for platform, target, suffix in (("linux64", "x86_64-linux-gnu", "so"), ("win64", "x86_64-windows-gnu", "dll")):
+        for platform, compiler, suffix in (("linux64", ["cc", "-fPIC"], "so"), ("win64", windows_compiler(), "dll")):
             library = folder / f"{name}.{suffix}"
-            command = [sys.executable, "-m", "ziglang", "cc", "-target", target, "-shared", "-O1", "-w"]
-            command += [f"-I{headers}", f"-I{make.HERE}", "-o", str(library), str(source)]
-            subprocess.run([*command, *(["-fPIC", "-lm"] if suffix == "so" else [])], check=True)
+            command = [*compiler, "-shared", "-O1", "-w", "-s", f"-I{headers}", f"-I{make.HERE}", "-o", str(library)]
+            subprocess.run([*command, str(source), "-lm"], check=True)
             members[f"binaries/{platform}/{library.name}"] = library.read_bytes()
         make.pack(folder / f"{name}.fmu", members)
 

@@ -22,7 +22,11 @@ import ziglang
 
 PANDA3D = "panda3d==1.10.16"
 MINGW = "x86_64-w64-mingw32-gcc"
-COMPILER = [MINGW] if shutil.which(MINGW) else [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu"]
+COMPILER = (
+    [MINGW, "-static-libgcc"]
+    if shutil.which(MINGW)
+    else [sys.executable, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu"]
+)
 COMPILE = [*COMPILER, "-O1", "-w", "-s"]
 COMPLEX_SOURCES = Path(ziglang.__file__).parent / "lib" / "libc" / "mingw" / "complex"
 PIP = [sys.executable, "-m", "pip"]

@@ -29,6 +29,7 @@ CHECKOUT = Path(__file__).parents[2]
 HAS_CLANG = shutil.which("clang") is not None
 CLANG = pytest.param(("clang",), marks=pytest.mark.skipif(not HAS_CLANG, reason="there is no clang"), id="other clang")
 WINE = shutil.which("wine64") or shutil.which("/usr/lib/wine/wine64")
+MUSL_LOADER = Path("/lib/ld-musl-x86_64.so.1")
 SYSROOT = Path("/usr/aarch64-linux-gnu")
 EXIT_USAGE = 64
 needs_zig = pytest.mark.skipif(not HAS_ZIG, reason="ziglang is not installed")
@@ -76,7 +77,21 @@ def test_a_host_for_arm_loads_a_library_for_arm(monkeypatch: pytest.MonkeyPatch,
     emulated.write_text(f'#!/bin/sh\nexec qemu-aarch64 -L {SYSROOT} {program} "$@"\n')
     emulated.chmod(0o700)
     monkeypatch.setenv("FMILIN_HOST", str(emulated))
-    library = compile_types3((*target, "-O1"), "types3-arm.so")
+    check_small_integers(compile_types3((*target, "-O1"), "types3-arm.so"))
+
+
+@needs_zig
+@pytest.mark.skipif(not MUSL_LOADER.is_file(), reason=f"'{MUSL_LOADER}' is missing: apt install musl")
+def test_a_host_for_musl_loads_a_library_for_musl(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    target = [*ZIG, "-target", "x86_64-linux-musl", "-dynamic"]  # as hatch_build.py has it on Alpine
+    program = tmp_path / "host-for-musl"
+    subprocess.run(recipe.compilation(target, "linux", program), check=True)
+    monkeypatch.setenv("FMILIN_HOST", str(program))
+    check_small_integers(compile_types3((*target, "-O1"), "types3-musl.so"))
+
+
+def check_small_integers(library: Path) -> None:
+    """Set and get integers of 8 bits in a host."""
     with HostedFmu(library, 3) as fmu:
         assert fmu.problem == ""
         assert fmu.instantiate("types3") is None
