@@ -79,6 +79,14 @@ def test_an_fmu_for_windows_gives_what_its_twin_for_linux_gives(name: str, tmp_p
 
 
 @needs_wine
+@pytest.mark.parametrize("name", ["MassSpringSystem", "Mass_Damper", "add"])
+def test_fmus_of_openmodelica_for_windows_give_what_those_for_linux_give(name: str) -> None:
+    folder = Path(pytest.importorskip("gemseo_fmu.problems").__path__[0]) / "fmu_files"
+    pair = [linearize(folder / system / f"{name}.fmu") for system in ("win32", "linux")]  # both are for 64 bits
+    assert difference(*pair) <= TOLERANCE
+
+
+@needs_wine
 def test_communication_steps_of_an_fmu_for_windows_are_those_of_linux(tmp_path: Path) -> None:
     kind = stepped_make.Kind()
     twin = stepped_make.build("motor", tmp_path, kind)
