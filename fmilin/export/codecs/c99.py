@@ -9,7 +9,7 @@ from fmilin.formats import Codec, Writing, register
 if TYPE_CHECKING:
     from fmilin.design.estimation.estimator import Estimator
     from fmilin.export.c_file import LimitedSchedule
-    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 
 
 @register
@@ -24,6 +24,22 @@ class LinearModelC(Codec["LinearModel"]):
 
     def dumps(self, result: LinearModel, writing: Writing) -> bytes:
         from fmilin.export.c_file import dumps
+
+        return dumps(result, writing)
+
+
+@register
+class DelayedModelC(Codec["DelayedLinearModel"]):
+    holds = "delayed linear model"
+    suffix = ".c"
+    audience = "microcontrollers"
+    content = "[one C99 file](c_code.md) that runs it in steps, with a ring buffer for each delay"
+    position = 30
+    description = "a program"
+    choices = ("name", "deviation", "precision")
+
+    def dumps(self, result: DelayedLinearModel, writing: Writing) -> bytes:
+        from fmilin.export.delayed_c_file import dumps
 
         return dumps(result, writing)
 

@@ -10,7 +10,7 @@ from fmilin.formats import Codec, Writing, register
 if TYPE_CHECKING:
     from fmilin.design.estimation.estimator import Estimator
     from fmilin.export.c_file import LimitedSchedule
-    from fmilin.linear_model.model import LinearModel
+    from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 
 
 @register
@@ -38,6 +38,22 @@ class LinearModelFmu(Codec["LinearModel"]):
         from fmilin.export.fmu_file import holds_linear_model
 
         return holds_linear_model(path)
+
+
+@register
+class DelayedModelFmu(Codec["DelayedLinearModel"]):
+    holds = "delayed linear model"
+    suffix = ".fmu"
+    audience = "simulation tools"
+    content = "an FMU 2.0 or 3.0 for co-simulation that takes a step every sample, with a ring buffer for each delay"
+    position = 40
+    description = "an FMU"
+    choices = ("name", "deviation", "fmi")
+
+    def dumps(self, result: DelayedLinearModel, writing: Writing) -> bytes:
+        from fmilin.export.delayed_c_file import dumps_fmu
+
+        return dumps_fmu(result, writing)
 
 
 @register
