@@ -66,7 +66,7 @@ class SampledDelays:
     A: FloatArray  # shape (n, n)
     f0: FloatArray  # shape (n,)
     B: FloatArray  # shape (n, nu)
-    held: FloatArray  # H, shape (n, m): of delayed signals that are held over a sample
+    hold: FloatArray  # H, shape (n, m): of delayed signals that are held over a sample
     ramp_start: FloatArray  # P, shape (n, m): of delayed signals that are linear over a sample, by their first value
     ramp_end: FloatArray  # Q, shape (n, m): by their last value
 
@@ -80,13 +80,13 @@ def sample_form(form: DelayForm, f0: FloatArray, sample_time: float) -> SampledD
     M[:n, :n], M[:n, n : n + k] = form.A * sample_time, forcing * sample_time
     M[n : n + k, n + k :] = np.eye(k)
     exponential = expm(M)
-    held, ramp = exponential[:n, n : n + k], exponential[:n, n + k :]
+    forced, ramp = exponential[:n, n : n + k], exponential[:n, n + k :]
     return SampledDelays(
         A=exponential[:n, :n],
-        f0=held[:, 0],
-        B=held[:, 1 : 1 + nu],
-        held=held[:, 1 + nu :],
-        ramp_start=(held - ramp)[:, 1 + nu : 1 + nu + m],
+        f0=forced[:, 0],
+        B=forced[:, 1 : 1 + nu],
+        hold=forced[:, 1 + nu :],
+        ramp_start=(forced - ramp)[:, 1 + nu : 1 + nu + m],
         ramp_end=ramp[:, 1 + nu :],
     )
 
@@ -137,7 +137,7 @@ def build_component(linear: DelayedLinearModel, writing: Writing) -> CComponent:
     constants = [
         Constant("A", sampled.A, "of the states, by rows, for their next values"),
         Constant("B", sampled.B, "of the inputs, for the next values of the states"),
-        Constant("H", sampled.held, "of delayed signals that are held, for the next values of the states"),
+        Constant("H", sampled.hold, "of delayed signals that are held, for the next values of the states"),
         Constant("P", sampled.ramp_start, "of delayed signals at the start of a sample"),
         Constant("Q", sampled.ramp_end, "of delayed signals at its end"),
         Constant("C1", form.C1, "of the states, for the outputs"),
@@ -178,7 +178,7 @@ def build_component(linear: DelayedLinearModel, writing: Writing) -> CComponent:
         constants=constants,
         step=_write_step(form, sampled, jumps=jumps),
         operations=operations(
-            sampled.A, sampled.B, sampled.held, sampled.ramp_start, sampled.ramp_end, form.C1, form.D11, form.D12,
+            sampled.A, sampled.B, sampled.hold, sampled.ramp_start, sampled.ramp_end, form.C1, form.D11, form.D12,
             form.D12, form.C2, form.D21, form.D22, form.D22,
         )
         + nu
@@ -193,7 +193,7 @@ def build_component(linear: DelayedLinearModel, writing: Writing) -> CComponent:
 def _write_step(form: DelayForm, sampled: SampledDelays, *, jumps: bool) -> str:
     n, nu, ny, m = len(form.A), form.B1.shape[1], len(form.C1), len(form.delays)
     reads_states = bool(form.D12.any() or form.D22.any() or sampled.ramp_start.any())
-    reads_jumps = jumps and bool(form.D12.any() or form.D22.any() or sampled.held.any())
+    reads_jumps = jumps and bool(form.D12.any() or form.D22.any() or sampled.hold.any())
     reads_ahead = bool(sampled.ramp_end.any())
     sizes = [("du", nu), ("next", n), ("z", m)]  # compilers warn of arrays that nobody reads
     sizes += [("w", m)] * reads_states + [("later", m)] * reads_ahead + [("wj", m)] * reads_jumps + [("zj", m)] * jumps
@@ -216,5 +216,5 @@ def _write_step(form: DelayForm, sampled: SampledDelays, *, jumps: bool) -> str:
     text += loop(n, "next[i] = @f0[i];")
     text += product("A", sampled.A, "self->x", "next") + product("B", sampled.B, "du", "next")
     text += product("P", sampled.ramp_start, "w", "next") + product("Q", sampled.ramp_end, "later", "next")
-    text += product("H", sampled.held, "wj", "next") * reads_jumps
+    text += product("H", sampled.hold, "wj", "next") * reads_jumps
     return text + loop(n, "self->x[i] = next[i];")
