@@ -1,7 +1,7 @@
 """A linear model with delays as C99, or as an FMU around it: the model between the delays, and a ring buffer for each.
 
-The model between the delays is sampled, its inputs held. A delay is d + a samples, d whole and 0 <= a < 1. What is
-delayed is z = z_x + z_u: z_x, which follows from states, is taken as linear between samples, and z_u, which jumps with
+The model between the delays is sampled, its inputs held. A delay is d + a samples, d whole and 0 <= a < 1. The
+delayed signal is z = z_x + z_u: z_x, which follows from states, is taken as linear between samples, and z_u, which jumps with
 the inputs, as constant over a sample. Both are read from the ring between the samples d and d + 1 ago, with the
 weights 1 - a and a. For inputs that are held from sample to sample, a delay of whole samples (a = 0) delays z_u
 exactly, and the error of everything else is of second order in the sample time.
@@ -112,13 +112,13 @@ def build_component(linear: DelayedLinearModel, writing: Writing) -> CComponent:
     samples = form.delays / h
     if not samples.min() >= 1 - 1e-9:
         raise UsageError(
-            f"A sample time of {h:g} s is longer than the delay of {form.delays.min():g} s: what is delayed would be "
-            "needed within a sample. Give a sample time that is at most as long."
+            f"A sample time of {h:g} s is longer than the delay of {form.delays.min():g} s: the delayed signal would "
+            "be needed within a sample. Give a sample time that is at most as long."
         )
-    whole = np.floor(samples + 1e-9)
-    fractions = np.clip(samples - whole, 0.0, None)
+    sample_counts = np.floor(samples + 1e-9)
+    fractions = np.clip(samples - sample_counts, 0.0, None)
     fractions[fractions < 1e-9] = 0.0
-    lengths = whole + 2
+    lengths = sample_counts + 2
     if lengths.sum() > MAX_RING_SAMPLES:
         raise UsageError(
             f"The delays take {lengths.sum():,.0f} samples of {h:g} s, and {MAX_RING_SAMPLES:,} is the limit. Give a "
@@ -151,7 +151,7 @@ def build_component(linear: DelayedLinearModel, writing: Writing) -> CComponent:
         Constant("g0", g0, "the outputs at the operating point"),
         Constant("first", firsts, "where each ring begins"),
         Constant("length", lengths, "samples in each ring"),
-        Constant("whole", whole, "whole samples in each delay"),
+        Constant("whole", sample_counts, "whole samples in each delay"),
         Constant("fraction", fractions, "the rest of each delay, in samples"),
     ]
     states = [f"{describe(s)}, less {v:.6g}" for s, v in zip(core.states, core.y0, strict=True)]
