@@ -1,9 +1,9 @@
 """A linear model with delays as C99, or as an FMU around it: the model between the delays, and a ring buffer for each.
 
 The model between the delays is sampled, its inputs held. A delay is d + a samples, d whole and 0 <= a < 1. The
-delayed signal is z = z_x + z_u: z_x, which follows from states, is taken as linear between samples, and z_u, which jumps with
-the inputs, as constant over a sample. Both are read from the ring between the samples d and d + 1 ago, with the
-weights 1 - a and a. For inputs that are held from sample to sample, a delay of whole samples (a = 0) delays z_u
+delayed signal is z = z_x + z_u: z_x, which follows from states, is taken as linear between samples, and z_u, which
+jumps with the inputs, as constant over a sample. Both are read from the ring between the samples d and d + 1 ago, with
+the weights 1 - a and a. For inputs that are held from sample to sample, a delay of whole samples (a = 0) delays z_u
 exactly, and the error of everything else is of second order in the sample time.
 """
 
