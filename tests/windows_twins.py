@@ -11,15 +11,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from fmilin.fmi.client.wine import find_wine
-from fmilin.fmi.platforms import Machine
+from fmilin.fmi.client.wine import WINDOWS, find_wine
+from fmilin.fmi.host.build import MINGW
 from tests.fmus import make
 from tests.shared import shared
 
-COMPILER = "x86_64-w64-mingw32-gcc"
-WINDOWS = Machine("x86_64", "windows")
 needs_wine = pytest.mark.skipif(
-    find_wine("x86_64") is None or shutil.which(COMPILER) is None,
+    find_wine() is None or shutil.which(MINGW) is None,
     reason="FMUs for Windows are made by MinGW-w64 and run by wine: apt install wine64 gcc-mingw-w64-x86-64-win32",
 )
 
@@ -33,7 +31,7 @@ def compile_for_windows(source: Path, flags: Sequence[str] = (), includes: Seque
     folders = [f"-I{folder}" for folder in (headers, make.HERE, source.parent, *includes)]
 
     def compile_to(path: Path) -> None:
-        subprocess.run([COMPILER, "-shared", "-O1", "-w", *folders, "-o", path, source, *flags, "-static"], check=True)
+        subprocess.run([MINGW, "-shared", "-O1", "-w", *folders, "-o", path, source, *flags, "-static"], check=True)
 
     return shared(f"{source.stem}{len(flags)}.dll", compile_to)
 

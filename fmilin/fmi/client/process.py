@@ -116,7 +116,7 @@ class HostProcess:
         self._new_to_copy: weakref.WeakSet[Program] = weakref.WeakSet()  # what the copy of the host has not taken
         self._before_copy = object()  # what those belong to that have a number, but not in the present host
         self._wine = wine
-        program = host_program() if wine is None else windows_host_program(wine.architecture)
+        program = host_program() if wine is None else windows_host_program()
         try:
             self._pipes = HostPipes(program, arena, options, environment or {}, self._printed, wine)
         except OSError as error:

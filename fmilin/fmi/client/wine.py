@@ -24,13 +24,13 @@ from fmilin.support.dataclass import dataclass
 SANDBOX_MISSING_STATUS = 126
 """Exit status of ``host --run`` where a required protection is missing."""
 
-PACKAGES = {"x86_64": "wine64", "x86": "wine32"}
-"""Of Debian and Ubuntu, by the architecture of the binaries."""
+PACKAGE = "wine64"
+"""Of Debian and Ubuntu."""
 
-_LOADERS = {
-    "x86_64": ("wine64", "/usr/lib/wine/wine64", "wine"),
-    "x86": ("wine", "/usr/lib/wine/wine"),
-}
+WINDOWS = Machine("x86_64", "windows")
+"""The machine that wine stands for. The sandbox does not allow the system calls that binaries for 32 bits make."""
+
+_LOADERS = ("wine64", "/usr/lib/wine/wine64", "wine")
 _ADDRESS_SPACE_BYTES = 2 << 30
 """Of addresses that each process of wine reserves, not of memory: 1.5 GiB with wine 8."""
 
@@ -44,17 +44,17 @@ set -e
 mkdir -p "$WINEPREFIX/dosdevices" "$WINEPREFIX/drive_c/windows" "$WINEPREFIX/drive_c/temp"
 ln -s ../drive_c "$WINEPREFIX/dosdevices/c:"
 ln -s / "$WINEPREFIX/dosdevices/z:"
-ln -s "$1" "$WINEPREFIX/drive_c/windows/$2"
-printf %s "$3" >"$WINEPREFIX/system.reg"
-arena="file:Z:\\\\proc\\\\$$\\\\fd\\\\$4"
-size=$5
-shift 5
+ln -s "$1" "$WINEPREFIX/drive_c/windows/system32"
+printf %s "$2" >"$WINEPREFIX/system.reg"
+arena="file:Z:\\\\proc\\\\$$\\\\fd\\\\$3"
+size=$4
+shift 4
 exec "$@" stdin stdout "$arena" "$size"
 """
 _REGISTRY = r"""WINE REGISTRY Version 2
 ;; All keys relative to \\Machine
 
-#arch=%s
+#arch=win64
 
 [Software\\Microsoft\\Windows NT\\CurrentVersion]
 "CurrentBuild"="19043"
@@ -68,9 +68,8 @@ _REGISTRY = r"""WINE REGISTRY Version 2
 
 @dataclass(frozen=True, slots=True)
 class Wine:
-    """An installation of wine for one architecture."""
+    """An installation of wine."""
 
-    architecture: str
     loader: Path
     libraries: Path  #: the folder with the libraries of Windows
 
@@ -93,9 +92,16 @@ class Wine:
         for path in (*self.readable, program):
             wine_options += ["--read", str(path)]
         descriptors = ["--keep-descriptor", "0", "--keep-descriptor", str(arena.descriptor)]
-        is_64 = self.architecture == "x86_64"
-        prefix = [str(self.libraries), "system32", _REGISTRY % ("win64" if is_64 else "win32")]
-        script = ["/bin/sh", "-c", _MAKE_PREFIX, "fmilin", *prefix, str(arena.descriptor), str(arena.size)]
+        script = [
+            "/bin/sh",
+            "-c",
+            _MAKE_PREFIX,
+            "fmilin",
+            str(self.libraries),
+            _REGISTRY,
+            str(arena.descriptor),
+            str(arena.size),
+        ]
         sandbox = [str(host_program()), "--run", *options, *wine_options, *descriptors]
         return [*sandbox, "--", *script, str(self.loader), to_windows_path(program)]
 
@@ -109,7 +115,7 @@ class Wine:
             "TEMP": r"C:\temp",
             "TMP": r"C:\temp",
             "WINEPREFIX": f"{scratch}/wine",
-            "WINEARCH": "win64" if self.architecture == "x86_64" else "win32",
+            "WINEARCH": "win64",
             "WINEPATH": r"C:\windows\system32",
             "WINEDEBUG": "-all",
             "WINEDLLOVERRIDES": f"{','.join(_DISABLED_PROGRAMS)}=d",
@@ -117,20 +123,20 @@ class Wine:
 
 
 @cache
-def find_wine(architecture: str) -> Wine | None:
-    """Return the wine that runs programs of an architecture, ``x86_64`` or ``x86``; None where none is installed."""
-    for name in _LOADERS.get(architecture, ()):
+def find_wine() -> Wine | None:
+    """Return the wine that runs programs of 64 bits; None where none is installed."""
+    for name in _LOADERS:
         loader = shutil.which(name)
         if loader is None:
             continue
         path = Path(loader).resolve()
-        folder = _find_libraries(path, "x86_64-windows" if architecture == "x86_64" else "i386-windows")
+        folder = _find_libraries(path)
         if folder is not None:
-            return Wine(architecture, path, folder)
+            return Wine(path, folder)
     return None
 
 
-def require_wine(machine: Machine, source: str) -> Wine:
+def require_wine(source: str) -> Wine:
     """Return the wine for the binaries of an FMU.
 
     Raises
@@ -138,25 +144,19 @@ def require_wine(machine: Machine, source: str) -> Wine:
     ModelError
         Where it is not installed.
     """
-    wine = find_wine(machine.architecture)
+    wine = find_wine()
     if wine is None:
-        package = PACKAGES[machine.architecture]
         raise ModelError(
-            f"'{source}' has binaries for Windows only ({machine.fmi2_folder}), which run here through wine, and wine "
-            f"is not installed. Install it (Debian, Ubuntu: apt install {package}), or request an export for this "
+            f"'{source}' has binaries for Windows only ({WINDOWS.fmi2_folder}), which run here through wine, and wine "
+            f"is not installed. Install it (Debian, Ubuntu: apt install {PACKAGE}), or request an export for this "
             "platform."
         )
     return wine
 
 
-def wine_architectures(architecture: str) -> tuple[str, ...]:
-    """Return the architectures of Windows that wine can run on one of Linux, the first choice first."""
-    return ("x86_64", "x86") if architecture == "x86_64" else ()
-
-
-def describe_wine(machine: Machine) -> str:
+def describe_wine() -> str:
     """Return the note about an FMU that runs through wine."""
-    return f"The FMU has binaries for Windows only: the one for {machine.fmi2_folder} runs through wine."
+    return f"The FMU has binaries for Windows only: the one for {WINDOWS.fmi2_folder} runs through wine."
 
 
 def without_sandbox(source: str) -> ModelError:
@@ -179,10 +179,10 @@ def to_windows_path(path: Path) -> str:
     return str(PureWindowsPath(f"Z:{path}"))
 
 
-def _find_libraries(loader: Path, name: str) -> Path | None:
-    """Return the folder of an installation that holds the libraries for an architecture."""
+def _find_libraries(loader: Path) -> Path | None:
+    """Return the folder of an installation that holds the libraries of Windows."""
     for root in loader.parents:
-        for pattern in (f"lib/*/wine/{name}", f"lib*/wine/{name}"):
+        for pattern in ("lib/*/wine/x86_64-windows", "lib*/wine/x86_64-windows"):
             for folder in sorted(root.glob(pattern)) if len(root.parts) > 1 else ():
                 if (folder / "kernel32.dll").is_file():
                     return folder

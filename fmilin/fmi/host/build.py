@@ -13,6 +13,9 @@ from fmilin.errors import ModelError
 from fmilin.fmi import platforms
 from fmilin.fmi.host import recipe
 
+MINGW = "x86_64-w64-mingw32-gcc"
+"""The compiler for Windows of a distribution of Linux."""
+
 
 def host_program() -> Path:
     """Return the program.
@@ -31,7 +34,7 @@ def host_program() -> Path:
     return packaged if packaged.is_file() else _compile_program(platforms.host().system, _choose_compiler())
 
 
-def windows_host_program(architecture: str) -> Path:
+def windows_host_program() -> Path:
     """Return the program for Windows, which runs under wine: that of the wheel, or one compiled from the sources.
 
     Raises
@@ -40,9 +43,7 @@ def windows_host_program(architecture: str) -> Path:
         Where it has to be compiled and cannot be.
     """
     packaged = recipe.FOLDER / recipe.program_name("windows")
-    if packaged.is_file() and architecture == "x86_64":
-        return packaged
-    return _compile_program("windows", _choose_windows_compiler(architecture))
+    return packaged if packaged.is_file() else _compile_program("windows", _choose_windows_compiler())
 
 
 def describe_host() -> str:
@@ -71,17 +72,16 @@ def _compile_program(system: str, compiler: tuple[str, ...]) -> Path:
     return build_program(compiler, sources, units, recipe.FLAGS, options, name)
 
 
-def _choose_windows_compiler(architecture: str) -> tuple[str, ...]:
+def _choose_windows_compiler() -> tuple[str, ...]:
     """Return MinGW-w64, else zig, which first compiles the C library of Windows: that takes a minute or two."""
-    name = {"x86_64": "x86_64-w64-mingw32-gcc", "x86": "i686-w64-mingw32-gcc"}[architecture]
-    if shutil.which(name):
-        return (name,)
-    zig = zig_command(architecture, "windows")
+    if shutil.which(MINGW):
+        return (MINGW,)
+    zig = zig_command("x86_64", "windows")
     if zig is None:
         raise ModelError(
             "The program that loads FMUs for Windows has to be compiled, and there is no compiler for it. Install the "
             "package ziglang (pip install 'fmilin[cross]') or MinGW-w64 (Debian, Ubuntu: apt install "
-            f"gcc-mingw-w64-{'x86-64' if architecture == 'x86_64' else 'i686'})."
+            "gcc-mingw-w64-x86-64)."
         )
     return zig
 

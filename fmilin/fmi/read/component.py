@@ -101,7 +101,7 @@ class LoadedCode:
         self.instances = 0  # that this process has had
         self.is_copied = False  # whether copies of the next process may be made
         self._path, self._standard, self._sink, self._folder = path, standard, sink, folder
-        self._wine = None if machine == this_machine() else require_wine(machine, sink.source)
+        self._wine = None if machine == this_machine() else require_wine(sink.source)
         self._restrictions = current_restrictions()
         self._scratch = folder / ".scratch"
         self._host: HostProcess | None = None

@@ -15,7 +15,7 @@ from typing import Any
 from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
 from fmilin.errors import ModelError
 from fmilin.fmi.client.restrictions import MAX_PROCESSES, Limits, current_restrictions
-from fmilin.fmi.client.wine import find_wine, require_wine, wine_architectures
+from fmilin.fmi.client.wine import WINDOWS, find_wine, require_wine
 from fmilin.fmi.host.sandboxed_run import NOT_STARTED_STATUS, ProgramEnd, run_in_sandbox
 from fmilin.fmi.platforms import Machine, fmpy_folder
 from fmilin.fmi.platforms import host as this_machine
@@ -85,15 +85,14 @@ def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) ->
         return this, False
     if fmu.options.compile_sources and "C sources" in fmu.platforms:
         return this, True
-    if this.system == "linux":
-        for architecture in wine_architectures(this.architecture):
-            machine = Machine(architecture, "windows")
-            if not _has_library(fmu, description, machine, version):
-                continue
-            if find_wine(architecture) is None and "C sources" in fmu.platforms:
-                break
-            require_wine(machine, fmu.name)
-            return machine, False
+    can_compile = "C sources" in fmu.platforms
+    if (
+        this == Machine("x86_64", "linux")
+        and _has_library(fmu, description, WINDOWS, version)
+        and (find_wine() is not None or not can_compile)
+    ):
+        require_wine(fmu.name)
+        return WINDOWS, False
     folders = this.folders(version)
     library = description.model_identifier + this.suffix
     inside = ", ".join(fmu.platforms) or "none at all"
