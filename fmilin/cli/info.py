@@ -1,6 +1,7 @@
 """``fmilin info MODEL``: what is in a model."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class InfoOptions:
 
     as_json: bool = json_switch("The same as one JSON document on standard output.")
     run: bool = switch("Also run the model to test whether its states depend on each other.", OPTIONS)
+    start: bool = switch("Show which start values of a Modelica model are kept, which are moved, and why.", OPTIONS)
     check: bool = switch("Of an FMU: list the rules of the standard that its description violates.", OPTIONS)
 
 
@@ -40,6 +42,8 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
     """
     if options.check and not is_fmu(model):
         raise UsageError(f"--check reads the description of an FMU, which '{model}' is not.")
+    if options.start and (is_fmu(model) or is_system(model)):
+        raise UsageError(f"--start reads the start values of a Modelica model, which '{model}' is not.")
     for_the_reader = source_options(opened)
 
     def job(runner: JobRunner) -> None:
@@ -48,14 +52,17 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
 
             _print(summary_of_ssp(Path(model), fmu), show_system_summary, runner, as_json=options.as_json)
             return
-        from fmilin.report.summary import MAX_ROWS, show_summary, summary_of_fmu, summary_of_model
+        from fmilin.report.summary import MAX_ROWS, read_start, show_summary, summary_of_fmu, summary_of_model
 
         if is_fmu(model):
             summary = summary_of_fmu(Path(model), None if options.as_json else MAX_ROWS, fmu, check=options.check)
         else:
             import fmilin as fl
 
-            summary = summary_of_model(runner.borrow(fl.load(model, options=for_the_reader)))
+            loaded = runner.borrow(fl.load(model, options=for_the_reader))
+            summary = summary_of_model(loaded)
+            if options.start:
+                summary = replace(summary, start_values=read_start(loaded))
         _print(summary, show_summary, runner, as_json=options.as_json)
         if options.run:
             for line in _dependence(runner, model, for_the_reader):

@@ -414,6 +414,25 @@ class HasParameterSignals(Protocol, metaclass=_CapabilityType):
         """Return unit and description of parameters, by name."""
 
 
+class StartValue(NamedTuple):
+    """A start value of a state: what the model writes, what the state has at the start, and why."""
+
+    name: str  # of the state or, as the model writes it, of a variable that equations set equal to it
+    unit: str
+    requested: float | None  # None where the model writes none
+    reached: float
+    reason: str
+
+
+@runtime_checkable
+class ReportsStart(Protocol, metaclass=_CapabilityType):
+    """A model that searches for a consistent start near the start values that it contains."""
+
+    @abstractmethod
+    def report_start(self) -> tuple[StartValue, ...]:
+        """Return each start value, in the order of the states, with what became of it."""
+
+
 @runtime_checkable
 class HasGivenStates(Protocol, metaclass=_CapabilityType):
     """A model that says which states keep their start values when others are set."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fmilin.constraints.declared import Constraint
-from fmilin.errors import count_omitted, cut_list
-from fmilin.model.capabilities import HasParameterSignals, read_products
+from fmilin.errors import UsageError, count_omitted, cut_list
+from fmilin.model.capabilities import HasParameterSignals, ReportsStart, StartValue, read_products
 from fmilin.model.interface import Model, ModelInfo
 from fmilin.numerics.certificate import Certificate, CertifiesStart
 from fmilin.report.facts import certificate_facts, print_fact, print_facts
@@ -54,6 +54,7 @@ class Summary:
     number_of_parameters: int = 0  # maybe more than are listed
     problems: tuple[str, ...] | None = None  # what FMPy says against the description; None where it was not asked
     start_certificate: Certificate | None = None  # of a DAE: how well its equations determine rates at the start
+    start_values: tuple[StartValue, ...] | None = None  # of a Modelica model: what became of them; None: not requested
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
@@ -73,7 +74,9 @@ class Summary:
             "notes": list(self.notes),
             "start_points": list(self.start_points),
             "format": "fmilin-info/1",
-        } | ({} if self.problems is None else {"problems": list(self.problems)})
+            **({} if self.problems is None else {"problems": list(self.problems)}),
+            **({} if self.start_values is None else {"start_values": [v._asdict() for v in self.start_values]}),
+        }
 
 
 def summary_of_fmu(
@@ -131,6 +134,16 @@ def summary_of_model(model: Model) -> Summary:
     )
 
 
+def read_start(model: Model) -> tuple[StartValue, ...]:
+    """Return what became of the start values of a model that searches for a consistent start."""
+    if not isinstance(model, ReportsStart):
+        raise UsageError(
+            f"'{model.info.name}' takes its start values as they are: a report on them exists for Modelica models. "
+            "Leave --start out."
+        )
+    return model.report_start()
+
+
 def summary_at_rest(model: Model) -> Summary:
     """Return the summary of an open model of any source; none of its code is run, so it may be closed again."""
     is_fmu = bool(model.info.fmi_version)  # whose parameters are read from its instance: they are only counted
@@ -184,6 +197,9 @@ def show_summary(summary: Summary, page: Sheet) -> None:
         unknowns = cut_list([*map(shorten_name, summary.start_certificate.step)], MAX_UNKNOWNS)
         print_fact(page, "At start", [f"solved for {unknowns[0]}", *unknowns[1:]])
         print_facts(page, certificate_facts(summary.start_certificate))
+    if summary.start_values is not None:
+        page.print()
+        page.print(_start_table(summary.start_values))
     for note in summary.notes:
         print_fact(page, "Note", note)
     for problem in summary.problems or ():
@@ -215,6 +231,21 @@ def _signal_table(group: str, signals: Signals, number: int) -> ResultTable:
     heads = (f"{group.capitalize()} ({number})", "Start", "Description")
     rows = ((shorten_name(s.name), value_with_unit(s.start, s.unit), s.description) for s in signals[:MAX_ROWS])
     return replace(build_table(heads, rows, columns="LRf"), omitted=max(number - MAX_ROWS, 0))
+
+
+def _start_table(values: Sequence[StartValue]) -> ResultTable:
+    """Return the start values, those that were moved first."""
+    rows = [
+        (
+            shorten_name(value.name),
+            "" if value.requested is None else value_with_unit(value.requested, value.unit),
+            value_with_unit(value.reached, value.unit),
+            value.reason,
+        )
+        for value in sorted(values, key=lambda value: not value.reason.startswith("moved"))
+    ]
+    heads = (f"Start values ({len(rows)})", "Requested", "Reached", "Reason")
+    return build_table(heads, rows, columns="LRRf", most=MAX_ROWS)
 
 
 def _constraint_lines(summary: Summary) -> Iterator[str]:

@@ -13,6 +13,7 @@ import numpy as np
 from fmilin import Evaluation, OperatingPoint
 from fmilin.adapters import DaeEngine, ModelInfo, NativeModel, Remark
 from fmilin.errors import ConstraintError, ModelError, NumericalError, UsageError
+from fmilin.model.capabilities import ReportsStart, StartValue
 from fmilin.models import DaeGraph, DaeModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import Merged, merge_aliases
@@ -23,7 +24,14 @@ from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed
 from fmilin_modelica.modes import HeldModeError, Mode, group_of
-from fmilin_modelica.moved import AS_WRITTEN, MovedStart, moved_remark, moved_starts
+from fmilin_modelica.moved import (
+    AS_WRITTEN,
+    FOLLOWS,
+    MovedStart,
+    moved_remark,
+    moved_starts,
+    report_start_value,
+)
 from fmilin_modelica.sources import Source
 from fmilin_modelica.starting import Point, Starting, chosen_rows
 from fmilin_modelica.walker import UnsupportedError
@@ -177,7 +185,7 @@ class ModelicaEngine(DaeEngine):
         return type(self)(self.source, opened(self.source, {**self.equations.changed, **changed, **values}))
 
 
-class ModelicaModel(DaeModel):
+class ModelicaModel(DaeModel, ReportsStart):
     """A model in Modelica, flattened and walked into CasADi."""
 
     engine: ModelicaEngine
@@ -223,6 +231,20 @@ class ModelicaModel(DaeModel):
         """Return unit and description of each parameter by its name."""
         parameters = [v for v in self.engine.equations.variables if v.role == "parameter"]
         return {name: Signal(name, v.unit, description=v.description) for v in parameters for _, name in v.entries()}
+
+    def report_start(self) -> tuple[StartValue, ...]:
+        """Return the start values that the model writes, and where none is written those of states, as they became."""
+        self._require_values()
+        merged = self.engine.merged
+        written = {(start.state, start.name): start for start in merged.written}
+        rows = []
+        for i, entry in enumerate(merged.states):
+            reached, unit = float(self.start.states[i]), entry.variable.unit
+            starts = [start for (state, _), start in written.items() if state == i]
+            rows += [report_start_value(start, reached * start.sign, unit, entry) for start in starts]
+            if not starts:
+                rows.append(StartValue(entry.name, unit, None, reached, FOLLOWS))
+        return tuple(rows)
 
     def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return, at the start itself, which start values that the model writes had to move."""

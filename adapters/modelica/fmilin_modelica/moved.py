@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fmilin.adapters import Remark
+from fmilin.model.capabilities import StartValue
 from fmilin.signals import FloatArray
 from fmilin_modelica.aliases import WrittenStart
+from fmilin_modelica.declarations import LIBRARY_RANK
+from fmilin_modelica.entries import Entry
 
-__all__ = ["AS_WRITTEN", "MovedStart", "moved_remark", "moved_starts"]
+__all__ = ["AS_WRITTEN", "FOLLOWS", "MovedStart", "moved_remark", "moved_starts", "report_start_value"]
 
 AS_WRITTEN = 1e-6  # in sizes of the value, or of 1: a smaller change is rounding of the solution. Looser hides moves
+FOLLOWS = "follows: no start value is written"
 LISTED = 6  # values in a remark
 
 
@@ -32,6 +36,20 @@ def moved_starts(written: Sequence[WrittenStart], states: FloatArray) -> Iterato
         became = float(states[start.state]) * start.sign
         if abs(became - start.value) > AS_WRITTEN * max(1.0, abs(start.value)):
             yield MovedStart(start.name, start.value, became, start.state, start.sign)
+
+
+def report_start_value(start: WrittenStart, reached: float, unit: str, entry: Entry) -> StartValue:
+    """Return what became of a start value that the model writes, of a state or of a variable equal to it."""
+    is_kept = abs(reached - start.value) <= AS_WRITTEN * max(1.0, abs(start.value))
+    if not is_kept:
+        reason = "moved: the equations, fixed and more important start values leave no choice"
+    elif entry.fixed:
+        reason = "kept: fixed = true"
+    elif entry.rank is not None and entry.rank >= LIBRARY_RANK:
+        reason = "kept: written by a library"
+    else:
+        reason = "kept: written by the model"
+    return StartValue(start.name, unit, start.value, reached, reason)
 
 
 def moved_remark(moved: Sequence[MovedStart]) -> Remark:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 import fmilin as fl
+from fmilin.cli.main import main
 
 FILE = Path(__file__).parent / "models" / "interface.mo"
 
@@ -120,3 +122,33 @@ def test_an_amplifier_starts_between_its_limits(standard_library):
     linear = fl.linearize(fl.load(name, options={"library": [str(standard_library)]}))
     # C = T/R2 with T = 1/(2 pi), R1 = R2; the input is at -v/(1 + V0) instead of 0
     assert linear.A[0, 0] == pytest.approx(-2 * np.pi * (1 + 1 / 15001), rel=1e-9)
+
+
+PENDULUM = """model Pendulum
+  Real x(start = 1), y(start = -2), vx, vy, T;
+  Real speed(start = 0.5, fixed = true) = vx;
+equation
+  der(x) = vx;
+  der(y) = vy;
+  der(vx) = -T*x;
+  der(vy) = -T*y - 9.81;
+  x^2 + y^2 = 4;
+end Pendulum;
+"""
+
+
+def test_a_report_says_which_start_values_were_kept_and_why(tmp_path, capsys):
+    """A rope of length 2: y = -sqrt(3) with x = 1, and vy = vx/sqrt(3)."""
+    file = tmp_path / "pendulum.mo"
+    file.write_text(PENDULUM)
+    model = fl.load(str(file))
+    report = {value.name: value for value in model.report_start()}
+    assert report["x"][2:] == (1, 1, "kept: written by the model")
+    assert report["speed"][2:] == (0.5, 0.5, "kept: fixed = true")
+    assert report["y"].requested == -2
+    assert report["y"].reached == pytest.approx(-(3**0.5))
+    assert report["y"].reason.startswith("moved")
+    assert report["vy"].requested is None
+    assert report["vy"].reached == pytest.approx(0.5 / 3**0.5)
+    assert main(["info", str(file), "--start"]) == 0
+    assert re.search(r"y +-2 +-1\.7320508 +moved: the equations", capsys.readouterr().out)
