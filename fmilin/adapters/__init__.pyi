@@ -20,6 +20,8 @@ from .engines import NativeModel as NativeModel
 from .engines import NullSpaceFactors as NullSpaceFactors
 from .engines import PointDerivatives as PointDerivatives
 from .engines import Remark as Remark
+from .engines import ReportsStart as ReportsStart
+from .engines import StartValue as StartValue
 from .engines import classify_side as classify_side
 from .engines import contact_signals as contact_signals
 from .engines import limit_remarks as limit_remarks

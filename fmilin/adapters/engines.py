@@ -8,6 +8,8 @@ from fmilin.model.capabilities import (
     HasEvents,
     HasExactJacobian,
     HasGraph,
+    ReportsStart,
+    StartValue,
 )
 from fmilin.model.interface import ExactSlopes, ModelInfo
 from fmilin.models.contacts import Contact, Foot, contact_signals, unknown_foot_error
@@ -47,6 +49,8 @@ __all__ = [
     "NullSpaceFactors",
     "PointDerivatives",
     "Remark",
+    "ReportsStart",
+    "StartValue",
     "classify_side",
     "contact_signals",
     "limit_remarks",

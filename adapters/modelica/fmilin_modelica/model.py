@@ -11,9 +11,8 @@ import casadi as ca
 import numpy as np
 
 from fmilin import Evaluation, OperatingPoint
-from fmilin.adapters import DaeEngine, ModelInfo, NativeModel, Remark
+from fmilin.adapters import DaeEngine, ModelInfo, NativeModel, Remark, ReportsStart, StartValue
 from fmilin.errors import ConstraintError, ModelError, NumericalError, UsageError
-from fmilin.model.capabilities import ReportsStart, StartValue
 from fmilin.models import DaeGraph, DaeModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import Merged, merge_aliases

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fmilin.adapters import Remark
-from fmilin.model.capabilities import StartValue
+from fmilin.adapters import Remark, StartValue
 from fmilin.signals import FloatArray
 from fmilin_modelica.aliases import WrittenStart
 from fmilin_modelica.declarations import LIBRARY_RANK
