@@ -185,7 +185,7 @@ def _record(
 
 
 def _difference(nearby: Neighbourhood, options: Differences) -> Slopes:
-    measured = nearby.with_exact_rows(nearby.by_differences(options))
+    measured = nearby.with_exact_rows(nearby.on_manifold().by_differences(options))
     require_no_kink(nearby, measured, list(range(len(nearby.columns))))
     return measured
 
@@ -243,7 +243,7 @@ def differentiate_carefully(
         slopes = replace(exact, error=request.errors)
         return replace(derivatives.with_slopes(slopes), observations=request.observations)
     nearby = nearby.observing(request.observations)
-    careful = nearby.by_differences(Differences(), suspicious.columns)
+    careful = nearby.on_manifold().by_differences(Differences(), suspicious.columns)
     require_no_kink(nearby, careful, suspicious.columns)
     quick = suspicious.quick
     J, error, is_exact = exact.J.copy(), request.errors.copy(), derivatives.is_exact.copy()

@@ -24,6 +24,7 @@ from fmilin.support.dataclass import dataclass
 
 EIGHTH_ORDER = (4 / 5, -1 / 5, 4 / 105, -1 / 280)  # weights of F(s) - F(-s) at s = h, 2h, 3h, 4h
 STEP = 2.0**-8  # of the length on which F changes: truncation h^8/630 and rounding eps/h are then both below 1e-13
+CENTRAL_STEP_SIZE = 2.0**-17  # in sizes of the states: truncation h^2 is about rounding eps/h
 DISPLACEMENT_SIZE = 1e-2  # how far from a point, in sizes of the states, the usual sizes of the rows of G are read
 SUSPICIOUS_ROW_RATIO = 1e-9  # a row of G smaller than this part of the largest may be rounding of terms that cancel
 MIN_MODEL_NOISE_RATIO = 1e-13  # larger noise of the rates is the model's own: iterations or tables inside it
@@ -94,6 +95,7 @@ class Invariants:
         self.prescribing = constraints.prescribing  # inputs that enter constraints: a prescribed motion
         self._moving = moving
         self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
+        self._is_gradient_measured = False  # until the first gradient says so
         if self.prescribing:
             self._require_derivatives()
 
@@ -152,19 +154,37 @@ class Invariants:
             return g
         return np.concatenate((g, self._rates(t, x, u, self._velocity(x, None if self._kinematic else visit))))
 
-    def values_at(self, t: float, x: FloatArray) -> FloatArray:
+    def values_at(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
         """Return h at points x (k, N), shape (k, m): one visit where batches are taken; NaN where there is none."""
-        if self.model.batches and not self.hidden and not self._analytic:
+        u = self.inputs if inputs is None else inputs
+        if self.model.batches and not self._analytic:
             with suppress(ModelError, NumericalError):
-                u = np.broadcast_to(self.inputs, (len(x), len(self.inputs)))
-                residuals = self.evaluator.constraint_residuals(t, x, u)
+                residuals = None
+                if not self.hidden:
+                    residuals = self.evaluator.constraint_residuals(t, x, np.broadcast_to(u, (len(x), len(u))))
                 if residuals is not None:
                     return residuals
+            self.evaluator.evaluate_ahead([(t, point, u) for point in x])
         h = np.full((len(x), len(self)), np.nan)
         for k, point in enumerate(x):
             with suppress(ModelError, NumericalError):
-                h[k] = self.values(t, point)
+                h[k] = self.values(t, point, u)
         return h
+
+    def newton_matrix(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
+        """Return H = dh/dx, shape (m, N), as Newton's method needs it.
+
+        A gradient that is measured takes the evaluations of a few steps of each state, which tell its error. Newton's
+        method does without: an error of H slows it down, but does not move what it converges to. It takes central
+        differences of one step each, and the measured gradient only where the model has no values at one of them.
+        """
+        if not self._is_gradient_measured:
+            return self.gradient(t, x, inputs).H
+        steps = CENTRAL_STEP_SIZE * self.scales
+        moved = np.concatenate((x + np.diag(steps), x - np.diag(steps)))
+        ahead, behind = np.split(self.values_at(t, moved, inputs), 2)
+        H = ((ahead - behind) / (2 * steps[:, None])).T
+        return H if np.isfinite(H).all() else self.gradient(t, x, inputs).H
 
     def gradient(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> Gradient:
         """Return H = dh/dx at a point, shape (m, N). The last one is cached: several callers need it."""
@@ -172,6 +192,7 @@ class Invariants:
         key = (t, x.tobytes(), u.tobytes())
         if self._last is None or self._last[0] != key:
             self._last = (key, self._gradient(t, x, u))
+            self._is_gradient_measured = bool(self._last[1].error.any())
         return self._last[1]
 
     def _gradient(self, t: float, x: FloatArray, u: FloatArray) -> Gradient:

@@ -44,6 +44,10 @@ class ConstraintEquations(ABC):
     def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return the residuals (j, m) and their gradient (j, m, N)."""
 
+    def compute_newton_matrix(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return the same as Newton's method needs it, which does without its last digits."""
+        return self.compute_gradient(points)
+
     @abstractmethod
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points."""
@@ -96,6 +100,12 @@ class PointwiseEquations(ConstraintEquations):
         gradients = [self.invariants.gradient(*point).H for point in _list_points(points)]
         residuals = [self.invariants.values(*point) for point in _list_points(points)]
         return np.array(residuals), np.array(gradients)
+
+    def compute_newton_matrix(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
+        """Return both, the gradient as Newton's method needs it."""
+        matrices = [self.invariants.newton_matrix(*point) for point in _list_points(points)]
+        residuals = [self.invariants.values(*point) for point in _list_points(points)]
+        return np.array(residuals), np.array(matrices)
 
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both; the errors of the model where it cannot be evaluated."""

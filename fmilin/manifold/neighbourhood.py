@@ -142,6 +142,27 @@ class Neighbourhood:
         other.observations = (self.observations if observations is None else observations).copy()
         return other
 
+    def on_manifold(self) -> Neighbourhood:
+        """Return the same at Psi of the point's coordinates, with the same observations.
+
+        A point that was trimmed or given is on the manifold to a tolerance, those beside it to rounding. Where the point
+        is not, its values differ from theirs by a constant, and second differences of every column see a jump.
+        """
+        if not self.frame.parametrization.rows:
+            return self
+        try:
+            x = self._displace(np.zeros(self.p + self.k), self.point.inputs)
+            if np.array_equal(x, self.point.states):
+                return self
+            base = self.evaluator.evaluate(self.point.time, x, self.point.inputs)
+        except (ModelError, NumericalError):
+            return self
+        other = copy(self)
+        other.point = replace(self.point, states=x)
+        other.base_evaluation, other.base = base, np.concatenate((base.derivatives, base.outputs))
+        other._solved = {}
+        return other
+
     @cached_property
     def _moves(self) -> bool:
         """Whether inputs move the manifold."""

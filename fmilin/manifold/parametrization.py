@@ -307,7 +307,7 @@ class LocalParametrization:
             h = None if inverse is None else self.equations.compute_residuals(points)
             is_fresh = h is None
             if h is None or inverse is None:
-                h, H = self.equations.compute_gradient(points)
+                h, H = self.equations.compute_newton_matrix(points)
                 inverse, last = coordinates.invert(H[:, rows] / row_norms[..., None], x), None
             r = None if y is None else coordinates.values(x) - y
             displacement = inverse.compute_displacement(h[:, rows] / row_norms, r) / moving_sizes
