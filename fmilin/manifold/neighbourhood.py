@@ -145,8 +145,8 @@ class Neighbourhood:
     def on_manifold(self) -> Neighbourhood:
         """Return the same at Psi of the point's coordinates, with the same observations.
 
-        A point that was trimmed or given is on the manifold to a tolerance, those beside it to rounding. Where the point
-        is not, its values differ from theirs by a constant, and second differences of every column see a jump.
+        A point that was trimmed or given is on the manifold to a tolerance, those beside it to rounding. Its values
+        differ from theirs by a constant then, and second differences of every column see a jump.
         """
         if not self.frame.parametrization.rows:
             return self
