@@ -74,7 +74,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     noise = np.maximum(noise_from_table(np.array(nearby)), 0.5 * ulp) if nearby else 4 * ulp
     if around is not None:
         noise = np.maximum(noise, around.repeat_error)
-    start = options.relative_step or _first_step(noise, base, options, around)
+    start = options.relative_step or _first_step(noise, base, options)
     setting = DifferenceSetting(line, base, scales, noise, np.ones_like(base), options, announce)
     is_compared = around is not None and options.order == 4 and not options.side and options.relative_step is None
     compared = list_compared_points(around, scales) if around is not None and is_compared else ()
@@ -144,14 +144,9 @@ def jacobian_by_differences(
     return result.J, result.error
 
 
-def _first_step(noise: FloatArray, base: FloatArray, options: Differences, around: Surroundings | None) -> float:
-    sizes = np.abs(base)
-    if around is not None:
-        # values that nearly vanish, as rates at an equilibrium do, say nothing about how far noise reaches
-        far_values = list(around.far_values.values())
-        sizes = np.maximum.reduce([sizes, *(np.abs(np.nan_to_num(values - base)) for values in far_values)])
-    telling = sizes > 1e3 * noise
-    relative = float(np.max(noise[telling] / sizes[telling], initial=EPS))
+def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> float:
+    telling = np.abs(base) > 1e3 * noise
+    relative = float(np.max(noise[telling] / np.abs(base[telling]), initial=EPS))
     if options.order == 2:
         return float(np.clip(relative ** (1 / 3), 1e-5, 1e-2))
     return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))
