@@ -137,3 +137,33 @@ def test_functions_that_are_not_made_for_delays_stop() -> None:
     a = OdeModel("a", {"x": "-delay(x, T)"}, parameters={"T": 1.0})
     with pytest.raises(fl.UsageError, match="as a member of a system it takes numbers"):
         fl.connect({"a": a}, [], delays={})
+
+
+@pytest.mark.parametrize("lobe", [1, 4])
+def test_the_stability_lobes_of_turning_are_those_of_the_literature(lobe: int) -> None:
+    """x'' + 2 zeta x' + x = -w (x - x(t - tau)): the lobes of Stépán (1989) and Insperger and Stépán (2011).
+
+    w = ((1 - s^2)^2 + 4 zeta^2 s^2)/(2 (s^2 - 1)) and tau = 2 (j pi - atan((s^2 - 1)/(2 zeta s)))/s at the frequency s
+    of chatter; the smallest depth of cut of every lobe is w = 2 zeta (1 + zeta), at s^2 = 1 + 2 zeta.
+    """
+    zeta = 0.02
+    s = math.sqrt(1 + 2 * zeta)
+    w = ((1 - s**2) ** 2 + 4 * zeta**2 * s**2) / (2 * (s**2 - 1))
+    assert w == pytest.approx(2 * zeta * (1 + zeta), rel=1e-12)
+    tau = 2 * (lobe * math.pi - math.atan((s**2 - 1) / (2 * zeta * s))) / s
+    cut = OdeModel(
+        "turning",
+        {"x": "v", "v": "-2*zeta*v - x - w*(x - delay(x, tau))"},
+        parameters={"zeta": zeta, "w": w, "tau": tau},
+    )
+    assert abs(linearize(cut).eigenvalues(2)[-1] - 1j * s) < 1e-12
+    shallower, deeper = (linearize(cut.with_parameters({"w": w * factor})) for factor in (0.999, 1.001))
+    assert shallower.stability().stable is True
+    assert deeper.stability().stable is False
+    wide = linearize(cut.with_parameters({"w": 1.5 * w}))
+    for square in np.roots([1.0, 4 * zeta**2 - 2 - 3 * w, 1 + 3 * w]).tolist():  # s^2 at both flanks, at 1.5 w
+        s = math.sqrt(square)
+        flank = 2 * (lobe * math.pi - math.atan((square - 1) / (2 * zeta * s))) / s
+        (change,) = wide.sweep_delays({"x": [0.999 * flank, 1.001 * flank]}).changes
+        assert change.delays["x"] == pytest.approx(flank, rel=1e-9)
+        assert change.frequency == pytest.approx(s, rel=1e-9)
