@@ -15,6 +15,8 @@ from fmilin.design.kalman import (
     noise_through,
     sampled_noise,
 )
+from fmilin.design.lqg import LqgDesign, lqg
+from fmilin.design.lqg_verification import LqgVerification
 from fmilin.design.margins import Margins, margins
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
@@ -28,6 +30,7 @@ from fmilin.design.regulators import (
     state_feedback,
 )
 from fmilin.design.schedule import Schedule, schedule
+from fmilin.design.tracking import TrackingRegulator
 from fmilin.design.tuning import Tuned, tune
 
 __all__ = [
@@ -38,6 +41,8 @@ __all__ = [
     "IdentifiedParameters",
     "KalmanFilter",
     "KalmanRegulator",
+    "LqgDesign",
+    "LqgVerification",
     "Margins",
     "ModeGoal",
     "MonteCarlo",
@@ -45,12 +50,14 @@ __all__ = [
     "PlacedModes",
     "Schedule",
     "StateFeedback",
+    "TrackingRegulator",
     "Tuned",
     "closed_loop",
     "estimator",
     "filtered",
     "identified_parameters",
     "kalman_filter",
+    "lqg",
     "margins",
     "measurement",
     "monte_carlo",

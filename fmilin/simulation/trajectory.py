@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +22,11 @@ from fmilin.simulation.inputs import InputTable
 from fmilin.support.files import read_file
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from fmilin.linear_model.model import LinearModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class Statistics:
 class Trajectory(TableRepr):
     """K samples of a motion."""
 
-    _attributes = ".times, .states, .outputs, .drift, .events"
+    _attributes = ".times, .states, .outputs, .drift, .events, .plot()"
 
     #: shape (K,); in seconds, never decreasing; at an event there is a sample before and one after it
     times: FloatArray
@@ -101,6 +108,20 @@ class Trajectory(TableRepr):
                 return values[:, signals.positions[name]]
         names = [n for signals, _ in groups for n in signals.positions]
         raise UnknownNameError.among(name, names, "a state, output or input of the trajectory")
+
+    @implemented_in("fmilin.report.motion_pictures:draw_motion")
+    def plot(
+        self,
+        *names: str,
+        linear: LinearModel | None = None,
+        limits: Mapping[str, tuple[float, float]] | None = None,
+    ) -> Figure:
+        """Return the courses of states, outputs and inputs by name, a panel for each unit, inputs in panels of theirs.
+
+        Without names the outputs (else the states), and all inputs. A ``linear`` model goes beside it from the same
+        start with the same inputs; ``limits`` of signals are drawn as lines. Events are marked.
+        """
+        ...
 
     def point(self, index: int = -1) -> OperatingPoint:
         """Return sample number ``index``, by default the last one, as an operating point: to linearize or to go on."""

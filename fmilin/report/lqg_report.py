@@ -1,0 +1,155 @@
+"""LQG designs: a table, a picture of sensitivities and poles, and files, a report among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from fmilin.design.lqg import LqgDesign
+from fmilin.design.lqg_verification import LqgVerification
+from fmilin.errors import cut_list, join_first
+from fmilin.linear_model.modes import convert_to_rates
+from fmilin.model.interface import Model
+from fmilin.report.facts import print_fact, print_rows
+from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, plain
+from fmilin.report.frequency_curves import choose_frequencies, convert_to_decibels
+from fmilin.report.linear_pictures import shade_outside_unit_circle
+from fmilin.report.numbers import shorten_name, value_with_unit
+from fmilin.report.report_page import Page
+from fmilin.report.web import blocks
+from fmilin.support.files import write_atomically
+from fmilin.support.table_repr import Sheet
+from fmilin.support.tables import LabelledFact, ResultTable
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MAX_NAMES = 8
+MAX_ROWS = 24
+MAX_CURVES = 6  # sensitivities in one picture
+
+
+def show_lqg(design: LqgDesign, page: Sheet) -> None:
+    """Print what the regulator reads, drives and tracks, its margins wire by wire, gains and poles."""
+    regulator, h = design.regulator, design.regulator.sample_time
+    print_fact(page, "LQG regulator", [f"of {design.linear.model.name}", f"every {h:g} s"])
+    print_fact(page, "Reads", cut_list(map(shorten_name, regulator.reads), MAX_NAMES))
+    print_fact(page, "Drives", [_describe_drive(design, name) for name in regulator.drives])
+    if regulator.tracked:
+        print_fact(page, "Tracks", [f"{shorten_name(n)}, with integral action" for n in regulator.tracked])
+    rates = np.asarray(convert_to_rates(design.poles, h))
+    slowest = rates[np.argmax(rates.real)]
+    fastest = float(np.abs(design.poles).max(initial=0.0))
+    print_fact(page, "Closed loop", [f"{len(design.poles)} poles", f"largest |z| {fastest:.6g}",
+                                     f"slowest decays at {-slowest.real:.4g} 1/s"])  # fmt: skip
+    print_fact(page, "Riccati", [f"residual {design.residual:.1e}"])
+    rows = []
+    for name, item in list(design.loops.wires.items())[:MAX_ROWS]:
+        m = item.margins
+        gains = [f"{value:.4g}" for value in m.gain]
+        rows.append((shorten_name(name), *gains, f"{m.phase:.4g}", f"{m.delay:.4g}", f"{m.disk:.4g}",
+                     *(f"{peak:.4g}" for peak in item.peaks)))  # fmt: skip
+    heads = ("Wire", "Gain down", "up", "Phase [deg]", "Delay [s]", "Disk", "|S| peak", "|T| peak")
+    print_rows(page, heads, rows, columns="lrrrrrrr")
+    names = [*design.linear.states.names, *(f"integral.{n}" for n in regulator.tracked)]
+    all_gains = np.hstack((design.gain, design.integral_gain))
+    for drive, row in zip(regulator.drives, all_gains, strict=True):
+        texts = [f"{shorten_name(n)} {k:.5g}" for n, k in zip(names, row, strict=True)]
+        print_fact(page, f"Gain of {shorten_name(drive)}", [join_first(texts, MAX_NAMES)])
+
+
+def _describe_drive(design: LqgDesign, name: str) -> str:
+    if name not in design.limits:
+        return shorten_name(name)
+    low, high = design.limits[name]
+    unit = design.linear.inputs[design.linear.inputs.index_of(name)].unit
+    return f"{shorten_name(name)} from {value_with_unit(low, unit)} to {value_with_unit(high, unit)}"
+
+
+def show_verification_of_regulator(verification: LqgVerification, page: Sheet) -> None:
+    """Print whether the nonlinear closed loop comes back, and how well references are reached."""
+    words = {True: "stable", False: "unstable", None: "undecided: this motion is too short"}
+    motion = verification.motion
+    duration = f"{motion.times[-1] - motion.times[0]:g} s"
+    print_fact(page, "Nonlinear closed loop", [words[verification.stable], f"followed over {duration}"])
+    print_fact(page, "Deviation at the end", [f"{verification.decay:.3g} of the largest"])
+    for name, error in verification.tracking_errors.items():
+        print_fact(page, f"Error of {shorten_name(name)}", [f"{error:.4g} at the end"])
+
+
+def draw_lqg(design: LqgDesign) -> Figure:
+    """Return |S| and |T| at each wire, and the closed-loop poles."""
+    figure = create_titled_figure(f"LQG regulator of {plain(design.linear.model.name, 40)}", 11.5, 5.4)
+    sensitivity, complementary, poles = figure.subplots(1, 3, width_ratios=[1.2, 1.2, 1.0])
+    wires = list(design.loops.wires.items())
+    for number, (name, item) in enumerate(wires[:MAX_CURVES]):
+        w = choose_frequencies(item.loop)
+        S = 1 / (1 - item.loop.frequency_response(w)[0, 0])
+        style = {"color": COLORS[number % len(COLORS)], "linestyle": ("-", (0, (6, 2)), (0, (2, 1.5)))[number % 3]}
+        for axes, values, peak in ((sensitivity, S, item.peaks[0]), (complementary, 1 - S, item.peaks[1])):
+            label = f"{plain(name)}: peak {peak:.3g}"
+            axes.plot(w, convert_to_decibels(np.abs(values)), label=label, linewidth=1.7, **style)
+    omitted = f" (the first {MAX_CURVES} of {len(wires)} wires)" if len(wires) > MAX_CURVES else ""
+    for axes, text in ((sensitivity, "|S|"), (complementary, "|T|")):
+        axes.set(xscale="log", xlabel="frequency [rad/s]", ylabel="magnitude [dB]")
+        axes.set_title(f"{text} at each wire{omitted}", fontsize=10, loc="left")
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, -60.0), high)
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        axes.margins(x=0)
+        draw_grid(axes)
+        axes.legend(fontsize=8, loc="lower center", framealpha=1.0, edgecolor="none")
+    shade_outside_unit_circle(poles)
+    z = design.poles
+    poles.plot(z.real, z.imag, "x", color=COLORS[0], markersize=8, markeredgewidth=2)
+    poles.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xlabel="real part of z",
+              ylabel="imaginary part of z")  # fmt: skip
+    poles.set_title(f"{len(z)} closed-loop poles", fontsize=10, loc="left")
+    draw_grid(poles)
+    return figure
+
+
+def save_lqg(
+    design: LqgDesign,
+    path: str | Path,
+    *,
+    precision: Literal["double", "single"] = "double",
+    fmi: Literal["2.0", "3.0"] = "2.0",
+    model: Model | None = None,
+) -> None:
+    """Write the regulator in the format of the suffix; .html is a report."""
+    if Path(path).suffix.lower() in (".html", ".htm"):
+        write_atomically(path, make_lqg_page(design, model).encode("utf-8"))
+        return
+    has_limits = Path(path).suffix.lower() in (".c", ".fmu")
+    limits = design.limits if has_limits and design.limits else None
+    design.regulator.save(path, limits=limits, precision=precision, fmi=fmi)
+
+
+def make_lqg_page(design: LqgDesign, model: Model | None = None) -> str:
+    """Return a report as one HTML file: tables, the loops with their margins, and a verification with a model."""
+    sections = [
+        blocks.Section("Regulator", [*_list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
+        blocks.Section("Margins", [blocks.picture(f"L at {name}", item.margins.plot)
+                                   for name, item in list(design.loops.wires.items())[:MAX_CURVES]]),
+    ]  # fmt: skip
+    if model is not None:
+        verification = design.verify(model)
+        parts = _list_blocks(partial(show_verification_of_regulator, verification))
+        parts.append(blocks.picture("The nonlinear closed loop, disturbed", verification.plot))
+        sections.append(blocks.Section("Verification", parts))
+    subtitle = f"every {design.regulator.sample_time:g} s, of {len(design.linear.states)} independent states"
+    return blocks.render_html(f"LQG regulator of {design.linear.model.name}", subtitle, sections)
+
+
+def _list_blocks(show: Callable[[Sheet], None]) -> list[blocks.Block]:
+    """Return what is printed on a sheet as the parts of a page: facts as one table."""
+    page = Page()
+    show(page)
+    facts = [(item.word, item.text) for item in page.items if isinstance(item, LabelledFact)]
+    tables = [item for item in page.items if isinstance(item, ResultTable)]
+    return [blocks.table("", ("", ""), facts), *tables]
