@@ -289,7 +289,8 @@ def _design_feedback(
     all_weights = np.block([[Q, np.zeros((P, q))], [np.zeros((q, P)), np.diag(weights)]])
     gains, S, residual = solve_sampled_feedback(augmented, np.vstack((B, np.zeros((q, len(R))))), all_weights, R,
                                                 sample_time)  # fmt: skip
-    return gains[:, :P], S, residual, Tracking(tuple(rows), gains[:, P:], states, inputs)
+    recovery = min(1.0, sample_time * rate)
+    return gains[:, :P], S, residual, Tracking(tuple(rows), gains[:, P:], states, inputs, recovery)
 
 
 def _weigh_outputs(Q: FloatArray, C: FloatArray) -> FloatArray:

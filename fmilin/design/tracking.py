@@ -4,7 +4,8 @@
 
 for deviations r of the references from the outputs of the operating point; N_x r and N_u r are the states and inputs at
 which the tracked outputs rest at r. Where actuators reach their limits the filter predicts with what they do, and the
-integrals are set to what would have asked for it (conditioning): they do not wind up.
+integrals give back what was asked for beyond the limits, as fast as the loop is (back-calculation): they do not wind up,
+and a short kick of a reference does not upset them.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Tracking:
     gain: FloatArray  # K_z, shape (drives, tracked)
     states: FloatArray  # N_x, shape (P, tracked)
     inputs: FloatArray  # N_u, shape (drives, tracked)
+    recovery: float = 0.0  # the part of what limits take that integrals give back in a sample
 
 
 def find_static_response(
@@ -76,7 +78,7 @@ class TrackingRegulator(KalmanRegulator):
         starts = [float(filter.linear.point.outputs[name]) for name in self.tracked]
         self.references: dict[str, Reference] = dict(zip(self.tracked, starts, strict=True))
         self._starts = np.array(starts)
-        self._back = -np.linalg.pinv(tracking.gain)
+        self._back = -tracking.recovery * np.linalg.pinv(tracking.gain)
         super().__init__(filter, gain, drives)
 
     def follow(self, references: Mapping[str, Reference]) -> None:
@@ -117,7 +119,7 @@ class TrackingRegulator(KalmanRegulator):
         return np.asarray(pairs[:, 0]), np.asarray(pairs[:, 1])
 
     def applied(self, outputs: FloatArray) -> None:
-        """Predict with the ``outputs`` that are really applied, and set the integrals to what asks for them."""
+        """Predict with the ``outputs`` that are really applied; the integrals give back the excess."""
         super().applied(outputs)
         self._integrals = self._integrals + self._back @ (np.asarray(outputs) - self._requested)
 
