@@ -446,10 +446,16 @@ class ConnectedModel(
         """Return the system with delays in seconds of what reaches inputs of members, by their names."""
         ...
 
+    def __copy__(self) -> Self:
+        """Return another object with the same members: a view is of the same class, hybrid ones stay hybrid."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        return view
+
     def __reduce__(self) -> tuple[Callable[..., ConnectedModel], tuple[object, ...]]:
         """Write the path of an SSP file, or else the members; a copy that is read opens FMUs anew."""
         if self.reopening is None:
-            return ConnectedModel, (self.declaration,)
+            return type(self), (self.declaration,)
         view = self.declaration.constraints, self.inputs.names, self.outputs.names
         return _open_again, (self.reopening, *view)
 

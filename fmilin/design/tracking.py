@@ -4,8 +4,8 @@
 
 for deviations r of the references from the outputs of the operating point; N_x r and N_u r are the states and inputs at
 which the tracked outputs rest at r. Where actuators reach their limits the filter predicts with what they do, and the
-integrals give back what was asked for beyond the limits, as fast as the loop is (back-calculation): they do not wind up,
-and a short kick of a reference does not upset them.
+integrals give back what was asked for beyond the limits, as fast as the loop is (back-calculation). They do not
+wind up, and a short kick of a reference does not upset them.
 """
 
 from __future__ import annotations
