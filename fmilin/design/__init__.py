@@ -30,7 +30,7 @@ from fmilin.design.regulators import (
     state_feedback,
 )
 from fmilin.design.schedule import Schedule, schedule
-from fmilin.design.tracking import TrackingRegulator
+from fmilin.design.tracking_regulator import TrackingRegulator
 from fmilin.design.tuning import Tuned, tune
 
 __all__ = [

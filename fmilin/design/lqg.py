@@ -20,7 +20,7 @@ from scipy.linalg import expm, solve_discrete_are, solve_discrete_lyapunov
 from fmilin.design.kalman import KalmanFilter, kalman_filter
 from fmilin.design.lqg_loops import LoopAnalysis, analyse_loops
 from fmilin.design.lqg_verification import LqgVerification, verify_regulator
-from fmilin.design.tracking import Tracking, TrackingRegulator, find_static_response
+from fmilin.design.tracking_regulator import Tracking, TrackingRegulator, find_static_response
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.system_zeros import select_channels

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
-from fmilin.design.tracking import TrackingRegulator
+from fmilin.design.tracking_regulator import TrackingRegulator
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import assembled_from
