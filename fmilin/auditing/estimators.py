@@ -23,7 +23,7 @@ from fmilin.auditing.audit_result import (
     compare_entries,
     keep_worst,
 )
-from fmilin.errors import FmilinError
+from fmilin.errors import FmilinError, UsageError
 from fmilin.signals import FloatArray
 from fmilin.tolerances import AUDIT_COVARIANCE_TOLERANCE, AUDIT_SAMPLE_TOLERANCE, EPS
 
@@ -100,10 +100,14 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     The state is taken to stay at the start for a sample: where it moves, A changes on the way, and the comparison is
     made over a part of the sample in which that is small.
     """
+    from fmilin.design.estimation.ensembles import MemberFilter
+    from fmilin.design.estimation.step_motion import StepMotion
     from fmilin.linearization.linearize import linearize
     from fmilin.model.interface import OperatingPoint
 
     start, settings = estimator.start, estimator.settings
+    if isinstance(estimator.motion, StepMotion) or isinstance(settings.filter, MemberFilter):
+        raise UsageError("Kalman's equations are compared of filters on models of rates that are not of many members.")
     motion = _reduce_noise(estimator)
     model = settings.model  # noise that is held over a sample is among its states
     point = OperatingPoint(start.time, start.x, settings.inputs, model.start.parameters)

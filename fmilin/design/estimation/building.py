@@ -14,6 +14,12 @@ from fmilin.design.estimation.estimator import KINDS, Estimator, Settings
 from fmilin.design.estimation.filter_motion import ManifoldStepper, triangular
 from fmilin.design.estimation.slopes import make_evaluator
 from fmilin.design.estimation.steady_start import refuse_white_feedthrough, steady_factor
+from fmilin.design.estimation.step_filters import (
+    NoiseOfSteps,
+    build_step_filter,
+    read_sensor_ends,
+    require_no_choices_of_rates,
+)
 from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_covariance, initial_factor, measurement_covariance, process_directions
 from fmilin.diagnostics import Remark
@@ -23,7 +29,7 @@ from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
-from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, limits_by_name
+from fmilin.signals import FloatArray, RealArrayLike, as_numbers
 from fmilin.support.kinds import kinds_checked
 
 MAX_SUBSTEP_FRACTION = (
@@ -71,8 +77,11 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     measurement_noise : mapping of str to float, or array of shape (m, m)
         By output: the variance of a sample's noise. Every output needs one.
     sample_time : float, in seconds
-    kind : {"ekf", "iekf", "ukf", "mhe"}
-        Extended, iterated extended or unscented, each in square roots; or moving-horizon by CasADi, for equations.
+    kind : {"ekf", "iekf", "ukf", "enkf", "particle", "mhe"}
+        Extended, iterated extended or unscented, each in square roots; ensemble Kalman or bootstrap particle filter,
+        of 500 members from a fixed seed (``kf.method.members``); or moving-horizon by CasADi, for equations. Sampled
+        models and co-simulation FMUs step by themselves: noise of inputs is held over each sample, and
+        ``initial_covariance`` is needed; co-simulation FMUs take the kinds ukf, enkf and particle.
     point : OperatingPoint, optional
         Where the estimate starts, on the manifold; where the model starts by default.
     initial_covariance : mapping of str to float, array of shape (N,) or (P, P), optional
@@ -114,8 +123,13 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     True
     """
     _require_choices(kind, sample_time, lag=lag, bounds=bounds, substeps=substeps)
-    remarks = _require_rates(model)
+    if model.sample_time or isinstance(model, Stepped):
+        require_no_choices_of_rates(model, kind, {"augment": augment, "substeps": substeps, "bounds": bounds})
+        noise_of_steps = NoiseOfSteps(process_noise, measurement_noise, initial_covariance)
+        sensors = limits or {}, lag, wrapped_outputs
+        return build_step_filter((model, outputs, point), float(sample_time), kind, noise_of_steps, sensors)
     point = operating_point(model) if point is None else point
+    remarks = _require_rates(model)
     model = model_at(model, point)
     model = model if outputs is None else model.with_interface(None, outputs)
     if not len(model.outputs):
@@ -153,8 +167,8 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         last = further, renewed, measured.turns
         motion = _motion(filtered_model, further_point, noise, motion.substeps, sample_time, last)
     start = Belief(point.time, states, S)
-    method = MovingHorizon(filtered_model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]
-    ends = _ends(model.outputs, limits or {})
+    method = MovingHorizon(filtered_model, horizon, bounds or {}) if kind == "mhe" else KINDS[kind]()
+    ends = read_sensor_ends(model.outputs, limits or {})
     observes = wrapped_outputs is None
     settings = Settings(float(sample_time), R, ends, lag, point.inputs, method, filtered_model, measured, observes)
     return Estimator(model, kind, motion, start, settings, remarks)
@@ -188,12 +202,6 @@ def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, Float
 
 def _require_rates(model: Model) -> tuple[Remark, ...]:
     """Reject a model whose motion a filter cannot follow; say what it leaves out."""
-    model.require_rates("estimate its states by a filter of rates")
-    if isinstance(model, Stepped):
-        raise UsageError(
-            f"'{model.info.name}' is a co-simulation FMU, which brings its own solver: a filter needs its rates. "
-            "Export it for model exchange, or linearize it and take fl.design.kalman_filter."
-        )
     if model.constraints.prescribing:
         names = ", ".join(model.inputs.names[i] for i in model.constraints.prescribing)
         raise UsageError(
@@ -205,14 +213,6 @@ def _require_rates(model: Model) -> tuple[Remark, ...]:
     ):
         return (Remark("held", "The model has events, which the filter ignores: it stays in the present mode."),)
     return ()
-
-
-def _ends(outputs: Signals, limits: Mapping[str, tuple[float, float]]) -> FloatArray:
-    """Return the limits of sensors, shape (2, m)."""
-    ends = np.tile([[-np.inf], [np.inf]], (1, len(outputs)))
-    for name, pair in limits_by_name(limits).items():
-        ends[:, outputs.index_of(name, "a measured output")] = pair
-    return ends
 
 
 def _motion(

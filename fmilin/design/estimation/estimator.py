@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,6 +18,7 @@ from fmilin.design.angles import TurnObserver
 from fmilin.design.estimation.charts import CoordinateSplit
 from fmilin.design.estimation.compiled import CompiledFilter, FilteredRows, compile_later
 from fmilin.design.estimation.corrections import Belief, Filter, Linearized, Measured, MovingHorizon, SigmaPoints
+from fmilin.design.estimation.ensembles import EnsembleFilter, MemberFilter, ParticleFilter
 from fmilin.design.estimation.filter_code import FilterPlan
 from fmilin.design.estimation.filter_motion import ManifoldStepper
 from fmilin.diagnostics import Remark
@@ -26,7 +28,14 @@ from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
-KINDS: Mapping[str, Filter] = {"ekf": Linearized(), "iekf": Linearized(10), "ukf": SigmaPoints()}  # and "mhe"
+KINDS: Mapping[str, Callable[[], Filter]] = {
+    "ekf": Linearized,
+    "iekf": partial(Linearized, 10),
+    "ukf": SigmaPoints,
+    "enkf": EnsembleFilter,
+    "particle": ParticleFilter,
+}
+"""Kinds of filters, and "mhe"."""
 MEMORY = 10_000  # samples whose innovations are remembered
 LOG_TWO_PI = math.log(2 * math.pi)
 RECENT_SAMPLE_COUNT = 50  # measurements by which a filter is judged
@@ -115,9 +124,11 @@ class Estimator(TableRepr):
         self._R = R
         self._factors: dict[tuple[int, ...], FloatArray] = {}
         used, plan = self.settings.filter, make_plan(self)
-        if isinstance(used, MovingHorizon):
-            used.extended = compile_later(Linearized(), replace(plan, kind="ekf", iterations=1))
+        if isinstance(used, MemberFilter):
             self.method: Filter = used
+        elif isinstance(used, MovingHorizon):
+            used.extended = compile_later(Linearized(), replace(plan, kind="ekf", iterations=1))
+            self.method = used
         else:
             self.method = compile_later(used, plan)  # what computes samples
 
