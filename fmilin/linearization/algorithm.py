@@ -84,7 +84,7 @@ def linearize_point(
 ) -> tuple[LinearModel, Selection]:
     """Return the linear model at a point, checked, and its coordinates, which the next point of a path continues."""
     require_dense_size(model)
-    if model.sample_time:
+    if model.map_period:
         return linearize_map(model, point, request, previous)
     plan = find_plan(model, request) if previous is None else None
     repetition = None if plan is None else plan.find_repetition()
@@ -118,7 +118,7 @@ def linearize_batch(
 
     ``tangents`` are the derivatives at the points where they were computed before; the result may refer to them.
     """
-    if not reference.is_usable or reference.model.sample_time:
+    if not reference.is_usable or reference.model.map_period:
         return None
     try:
         with np.errstate(all="ignore"):
@@ -149,7 +149,7 @@ def linearize_map(
     if moves:
         remarks = (describe_increment(model, increments / sizes), *remarks)
     A = linear.A + np.eye(len(linear.A))
-    return replace(linear, A=A, sample_time=model.sample_time, warnings=remarks), selection
+    return replace(linear, A=A, sample_time=model.map_period, warnings=remarks), selection
 
 
 def describe_increment(model: Model, increments: FloatArray) -> Remark:

@@ -94,7 +94,7 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
     measured = not all(s.g.is_exact for s in samples)
     ranks = [decide_rank(s.g.scaled, s.g.threshold).rank for s in samples]
     tolerance = MEASURED_INVARIANT_TOLERANCE if measured else INVARIANT_TOLERANCE
-    if invariants.model.sample_time:
+    if invariants.model.map_period:
         return Invariance(_violation_by_map(parametrization, samples), tolerance, ranks[0], max(ranks), None)
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if max(ranks) == ranks[0] and not (violation <= tolerance).all():

@@ -249,9 +249,9 @@ class Model(TableRepr, ABC):
     moves_parameters: bool = False  #: whether :meth:`with_interface` takes parameters as inputs
     start_points: tuple[str, ...] = ()  #: names of points at which its file offers to start, the one taken first
     batches: bool = False  #: whether sweeps and paths evaluate many points together, by :meth:`evaluate_points`
-    #: seconds between two samples of a sampled model, of which ``derivatives`` are increments x[k+1] - x[k]; 0 for a
-    #: model with rates in time
-    sample_time: float = 0.0
+    #: seconds between two samples of a map, of which ``derivatives`` are increments x[k+1] - x[k]; 0 for a model with
+    #: rates in time. A plant that is integrated between samples of a regulator is not a map, whatever its sample time
+    map_period: float = 0.0
     autonomous: bool = False  #: whether its rates and outputs certainly do not depend on time
     freedoms_known: bool = False  #: whether its states certainly do not depend on each other: joints of an open tree
     views_are_stable: bool = False  #: whether a view with other outputs stays what it is: it is made once then
@@ -264,9 +264,9 @@ class Model(TableRepr, ABC):
         UsageError
             When the model is sampled.
         """
-        if self.sample_time:
+        if self.map_period:
             raise UsageError(
-                f"'{self.info.name}' is sampled every {self.sample_time:g} s and has no rates in time, so fmilin "
+                f"'{self.info.name}' is sampled every {self.map_period:g} s and has no rates in time, so fmilin "
                 f"cannot {purpose}. Use its linear model (fl.linearize) or the map itself (fl.simulate, model.orbit)."
             )
 

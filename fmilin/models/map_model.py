@@ -34,9 +34,14 @@ class MapModel(NativeModel):
     """A model of a map, of which ``evaluate`` returns increments x[k+1] - x[k] as derivatives."""
 
     @property
-    def sample_time(self) -> float:  # type: ignore[override]
+    def sample_time(self) -> float:
         """Seconds between two samples."""
         return self.engine.sample_time * self.engine.repetitions
+
+    @property
+    def map_period(self) -> float:  # type: ignore[override]
+        """The same, for functions that tell maps from models with rates in time."""
+        return self.sample_time
 
     def next_states(self, point: OperatingPoint) -> FloatArray:
         """Return x[k+1] (N,) of a point."""

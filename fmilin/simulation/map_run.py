@@ -20,7 +20,7 @@ def run_map(
 
     Inputs are read at the samples and held. A constraint that the map does not keep is seen in ``drift``.
     """
-    h = model.sample_time
+    h = model.map_period
     stride = 1 if step is None else round(step / h)
     if step is not None and (stride < 1 or abs(stride * h - step) > WHOLE_SAMPLE_TOLERANCE * h):
         raise UsageError(f"The step {step:g} s is not a multiple of the sample time {h:g} s of '{model.info.name}'.")

@@ -97,7 +97,7 @@ def simulate(
     True
     """
     start = _choose_start(model, point, start_time)
-    if model.sample_time:
+    if model.map_period:
         if energy is not None:
             raise UsageError("Along a sampled model energy= is not recorded: add it to its outputs.")
         return run_map(model, start, stop_time, step, inputs)

@@ -46,7 +46,7 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
     V = null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
     A = V.T @ (F * S / S[:, None]) @ V
     changes = _changes_within_distance(equations, solution, F)
-    if sampled := candidate.model.sample_time > 0:
+    if sampled := candidate.model.map_period > 0:
         A = A + np.eye(len(A))
     if not changes:
         return judge_growth(A, BLURRED[solution.is_exact], sampled=sampled)

@@ -123,7 +123,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     True
     """
     _require_choices(kind, sample_time, lag=lag, bounds=bounds, substeps=substeps)
-    if model.sample_time or isinstance(model, Stepped):
+    if model.map_period or isinstance(model, Stepped):
         require_no_choices_of_rates(model, kind, {"augment": augment, "substeps": substeps, "bounds": bounds})
         noise_of_steps = NoiseOfSteps(process_noise, measurement_noise, initial_covariance)
         sensors = limits or {}, lag, wrapped_outputs

@@ -92,9 +92,9 @@ def _require_fitting(model: Model, sample_time: float, noise: NoiseOfSteps) -> N
     name = model.info.name
     if len(model.constraints):
         raise UsageError(f"The states of '{name}' are constrained: filters on models that step need independent ones.")
-    if model.sample_time and abs(model.sample_time - sample_time) > SAMPLE_TIME_TOLERANCE * sample_time:
+    if model.map_period and abs(model.map_period - sample_time) > SAMPLE_TIME_TOLERANCE * sample_time:
         raise UsageError(
-            f"'{name}' is sampled every {model.sample_time:g} s, and sample_time={sample_time:g} s is not that. For "
+            f"'{name}' is sampled every {model.map_period:g} s, and sample_time={sample_time:g} s is not that. For "
             "several samples at once use model.iterated(count)."
         )
     if noise.initial is None:

@@ -61,7 +61,7 @@ class StepEvaluator:
         """Return the points a sample later, the noise states as they were."""
         states, inputs = self.split(X, u)
         later = X.copy()
-        if self.model.sample_time:
+        if self.model.map_period:
             later[:, : self._N] += self.model.evaluate_points(np.full(len(X), t), states, inputs).derivatives
         else:
             ends = [self._respond(*point)[0] for point in zip(states, inputs, strict=True)]
