@@ -5,6 +5,7 @@ The file is longer than others because one class answers the whole interface of 
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -447,13 +448,15 @@ class ConnectedModel(
         ...
 
     def __copy__(self) -> Self:
-        """Return another object with the same members: a view is of the same class, hybrid ones stay hybrid."""
+        """Return a view of the same class and members: ``copy`` would build a system anew, as ``pickle`` does."""
         view = object.__new__(type(self))
-        view.__dict__.update(self.__dict__)
+        vars(view).update(vars(self))
         return view
 
-    def __reduce__(self) -> tuple[Callable[..., ConnectedModel], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Write the path of an SSP file, or else the members; a copy that is read opens FMUs anew."""
+        if type(self) is not ConnectedModel:  # what a subclass adds is not in the declaration
+            return copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
         if self.reopening is None:
             return type(self), (self.declaration,)
         view = self.declaration.constraints, self.inputs.names, self.outputs.names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import fmilin as fl
+from fmilin.composition.system import ConnectedModel
 from fmilin.fmi.write import build_fmu
 from fmilin.models import FunctionModel
 from fmilin.models.casadi_form import IndependentForm
@@ -120,12 +122,12 @@ def test_a_copy_opens_the_fmu_by_its_path(external: ExternalCasadiModel, path: P
     content = pickle.dumps(external)
     assert path.name.encode() in content
     assert len(content) < 3000 < path.stat().st_size
-    copy: ExternalCasadiModel = pickle.loads(content)
-    with copy.model:
+    anew: ExternalCasadiModel = pickle.loads(content)
+    with anew.model:
         y = external.y0 + 0.2
-        assert copy.model is not external.model
-        assert copy.outputs.names == external.outputs.names
-        assert relative(copy.f(y, [0.3]), external.f(y, [0.3])) < 1e-13
+        assert anew.model is not external.model
+        assert anew.outputs.names == external.outputs.names
+        assert relative(anew.f(y, [0.3]), external.f(y, [0.3])) < 1e-13
 
 
 def test_far_points_stay_on_the_branch_of_the_start(path: Path) -> None:
@@ -182,10 +184,24 @@ def test_an_ssp_file_is_opened_anew_by_its_path(tmp_path: Path) -> None:
         external = fl.to_casadi(system.with_interface(outputs=["one.pv"]))
         A = external.f.jacobian()(external.y0, external.inputs.starts, 0.0)[0].full()
         np.testing.assert_allclose(A, fl.linearize(system).A, rtol=0, atol=1e-12)
-        copy: ExternalCasadiModel = pickle.loads(pickle.dumps(external))
-    with copy.model:  # the system that was copied is closed
-        assert copy.outputs.names == ("one.pv",)
-        np.testing.assert_array_equal(copy.f.jacobian()(copy.y0, copy.inputs.starts, 0.0)[0].full(), A)
+        anew: ExternalCasadiModel = pickle.loads(pickle.dumps(external))
+    with anew.model:  # the system that was copied is closed
+        assert anew.outputs.names == ("one.pv",)
+        np.testing.assert_array_equal(anew.f.jacobian()(anew.y0, anew.inputs.starts, 0.0)[0].full(), A)
+
+
+def test_copies_of_views_keep_their_class_and_their_instance(path: Path) -> None:
+    """Compiled views are copies: of a closed loop they must not become its plant without the regulator."""
+
+    class Loop(ConnectedModel):
+        pass
+
+    with fl.load(path) as model:
+        assert copy(model)._session is model._session  # type: ignore[attr-defined]
+        system = fl.connect({"plant": model}, [])
+        loop = Loop(system.declaration)
+        assert type(copy(loop)) is Loop
+        assert copy(loop).members["plant"] is model
 
 
 def test_a_model_with_delays_is_rejected(path: Path) -> None:

@@ -139,7 +139,6 @@ def test_what_needs_rates_in_time_rejects_maps() -> None:
         lambda: fl.connect({"map": model}, []),
         lambda: fl.periodic_orbit(model, period=3.0),
         lambda: fl.trim(model, stable=True),
-        lambda: fl.design.estimator(model, process_noise={}, measurement_noise={}, sample_time=1.0),
     ):
         with pytest.raises(fl.UsageError, match="sampled every 1 s and has no rates in time"):
             call()

@@ -519,6 +519,12 @@ class FmuModel(
         """Return a view with these constraints; see :meth:`fmilin.Model.with_constraints`."""
         return type(self)(self._session, self._interface, constraints, self.independent)
 
+    def __copy__(self) -> Self:
+        """Return a view of the same instance: ``copy`` would open it anew, as ``pickle`` does."""
+        view = object.__new__(type(self))
+        vars(view).update(vars(self))
+        return view
+
     def __reduce__(self) -> tuple[Callable[..., Model], tuple[object, ...]]:
         """Write the path of the FMU and how it was opened: a copy that is read opens the FMU anew."""
         interface = tuple(tuple(name for name, _ in part) for part in self._interface)
