@@ -18,16 +18,16 @@ from fmilin.design.estimation.filter_motion import ManifoldStepper, triangular
 from fmilin.errors import NumericalError
 from fmilin.signals import FloatArray, wrap_differences
 
-MEMBERS = 500
+MEMBER_COUNT = 500
 SEED = 1994
 MIN_EFFECTIVE_FRACTION = 0.5  # of the particles: below, those of small weight are replaced
-SMALLEST_DETERMINANT_ROOT = 1e-300  # whose logarithm is finite
+MIN_SIZE = 1e-300  # whose logarithm is finite
 
 
 class MemberFilter(Filter):
     """A filter that remembers its members, states X (n, N) with weights (n,)."""
 
-    def __init__(self, members: int = MEMBERS) -> None:
+    def __init__(self, members: int = MEMBER_COUNT) -> None:
         self.members = members
         self.restart()
 
@@ -95,7 +95,7 @@ class MemberFilter(Filter):
         residuals = measured.compare(mean)
         whitened = solve_triangular(E, residuals, lower=True)
         self._X = self._update(motion, at, u, (X, outputs, E), measured)
-        size = 2 * float(np.log(np.maximum(np.abs(np.diag(E)), SMALLEST_DETERMINANT_ROOT)).sum())
+        size = 2 * float(np.log(np.maximum(np.abs(np.diag(E)), MIN_SIZE)).sum())
         return MeasurementUpdate(self._summarize(motion, at.time, u, self._X), residuals, whitened, size)
 
     @abstractmethod
@@ -148,7 +148,7 @@ class ParticleFilter(MemberFilter):
         X, outputs, _ = predicted
         gaps = wrap_differences(measured.values - outputs, measured.turns)
         squares = (solve_triangular(measured.factor, gaps.T, lower=True) ** 2).sum(axis=0)
-        logarithms = np.log(np.maximum(self._weights, SMALLEST_DETERMINANT_ROOT)) - squares / 2
+        logarithms = np.log(np.maximum(self._weights, MIN_SIZE)) - squares / 2
         weights = np.exp(logarithms - logarithms.max())
         self._weights = weights / weights.sum()
         if 1.0 / float(self._weights @ self._weights) >= MIN_EFFECTIVE_FRACTION * self.members:
