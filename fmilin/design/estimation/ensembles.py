@@ -153,7 +153,7 @@ class ParticleFilter(MemberFilter):
         self._weights = weights / weights.sum()
         if 1.0 / float(self._weights @ self._weights) >= MIN_EFFECTIVE_FRACTION * self.members:
             return X
-        places = (np.arange(self.members) + self._random.uniform()) / self.members  # systematic resampling
-        chosen = np.minimum(np.searchsorted(np.cumsum(self._weights), places), self.members - 1)
+        thresholds = (np.arange(self.members) + self._random.uniform()) / self.members  # systematic resampling
+        chosen = np.minimum(np.searchsorted(np.cumsum(self._weights), thresholds), self.members - 1)
         self._weights = np.full(self.members, 1.0 / self.members)
         return np.asarray(X[chosen])
