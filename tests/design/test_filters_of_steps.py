@@ -110,7 +110,7 @@ def test_an_unscented_filter_on_a_cosimulation_fmu_is_that_of_its_equations(tmp_
             u, y = [0.5 * np.sin(k)], np.array([0.3, 0.7]) * np.cos(0.15 * k) + 0.03 * random.standard_normal(2)
             np.testing.assert_allclose(kf.step(u, y), native.step(u, y), atol=1e-6)
         np.testing.assert_allclose(kf.covariance, native.covariance, atol=1e-6)
-        with pytest.raises(fl.UsageError, match="whose steps have no derivatives: take kind='ukf'"):
+        with pytest.raises(fl.UsageError, match="its steps have no derivatives: take kind='ukf'"):
             fl.design.estimator(fmu, **choices | {"kind": "ekf"})
 
 

@@ -110,7 +110,7 @@ def _require_repeating(model: Model, stepped: Stepped, point: OperatingPoint, ki
     """
     name = model.info.name
     if kind in ("ekf", "iekf"):
-        raise UsageError(f"'{name}' brings its own solver, whose steps have no derivatives: take kind='ukf'.")
+        raise UsageError(f"'{name}' brings its own solver, and its steps have no derivatives: take kind='ukf'.")
     if reason := stepped.why_not_settable(point):
         raise UsageError(
             f"The states of the co-simulation FMU '{name}' cannot be set, so no filter can move them: {reason} Take "
