@@ -207,6 +207,11 @@ def delay_system(
     return DelayedSystem(system, wire_delays)
 
 
+def add_wire_delays(system: ConnectedModel, delays: Mapping[str, float]) -> Model:
+    """Return a system that has no delays with delays of what reaches inputs of its members."""
+    return delay_system(system, delays)
+
+
 def expand_delays(name: str, cut: CutDelays) -> tuple[list[WireLink], dict[End, WireDelay]]:
     """Return the links and delays by which a member that has delays is closed again."""
     links, delays = [], {}

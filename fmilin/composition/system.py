@@ -442,7 +442,7 @@ class ConnectedModel(
         except UnknownNameError:
             return False
 
-    @implemented_in("fmilin.composition.delayed_system:delay_system")
+    @implemented_in("fmilin.composition.delayed_system:add_wire_delays")
     def with_wire_delays(self, delays: Mapping[str, float]) -> Model:
         """Return the system with delays in seconds of what reaches inputs of members, by their names."""
         ...
