@@ -41,7 +41,7 @@ from fmilin.linear_model.sparse_matrices import SparseErrors, SparseMatrices
 from fmilin.model.interface import ModelInfo
 from fmilin.numerics.eigenvalue_errors import estimate_eigenvalues
 from fmilin.report.zero_texts import has_zeros
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signals
 from fmilin.version import __version__
 
 if TYPE_CHECKING:
@@ -140,7 +140,10 @@ def to_arrays(linear: LinearModel) -> Record:
         arrays,
         dict(_list_facts(linear)),
         top_level=(*MATRICES, "f0", *GROUPS, "descriptor", "discrete"),
-        additions={".json": lambda: {**_list_eigenvalue_derivatives(linear), **_list_zeros(linear)}},
+        additions={
+            ".json": lambda: {**_list_eigenvalue_derivatives(linear), **_list_zeros(linear)},
+            ".mat": lambda: _list_offsets(linear),
+        },
     )
 
 
@@ -162,9 +165,23 @@ def _to_sparse_record(linear: SparseLinearModel) -> Record:
         additions={
             ".json": lambda: {name: DenseRows(value) if has_rows else None for name, value in entries.items()},
             ".npz": lambda: {name: value.to_matrix().toarray() for name, value in entries.items() if has_rows},
-            ".mat": lambda: entries,
+            ".mat": lambda: entries | _list_offsets(linear),
         },
     )
+
+
+def _list_offsets(linear: LinearModel) -> dict[str, FloatArray]:
+    """Return what MATLAB's deviations are counted from, as columns: states, inputs, outputs and the rates there."""
+
+    def read(signals: Signals, values: Mapping[str, float]) -> FloatArray:
+        return np.array([float(values.get(name, np.nan)) for name in signals.names]).reshape(-1, 1)
+
+    return {
+        "x0": np.asarray(linear.y0, dtype=np.float64).reshape(-1, 1),
+        "u0": read(linear.inputs, linear.point.inputs),
+        "y0": read(linear.outputs, linear.point.outputs),
+        "dx0": np.asarray(linear.f0, dtype=np.float64).reshape(-1, 1),
+    }
 
 
 def _list_zeros(linear: LinearModel) -> dict[str, Any]:

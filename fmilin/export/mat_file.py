@@ -20,6 +20,9 @@ from fmilin.export.checksum import NAME, assess_checksum, compute_checksum
 from fmilin.export.record import ByName, Labelled, Objects, Record, Stored, facts_text
 from fmilin.export.sparse_entries import SparseEntries
 
+OFFSETS = ("x0", "u0", "y0", "dx0")
+"""Of a linear model at the top level, as MATLAB calls them: states, inputs, outputs and rates at the point."""
+
 OTHER_WRITERS = re.compile(r"MATLAB 5\.0 MAT-file,? (Platform: |written by Octave )")
 """How the text in front of MAT-files begins that MATLAB, SciPy or Octave has written."""
 
@@ -31,7 +34,7 @@ def encode(record: Record) -> bytes:
     rows: dict[str, Any] = {}
     additions = record.build_additions(".mat")
     for name, array in record.arrays.items():
-        if name in additions:
+        if name in additions and name in record.top_level:
             continue
         if name in record.top_level:
             variables[name] = move_pages_last(array)
@@ -98,6 +101,8 @@ def decode(content: bytes) -> Stored:
     is_rewritten = OTHER_WRITERS.match(mat5.header_text(content)) is not None
     checksum = compute_checksum({**variables, "fmilin": rest})
     integrity = assess_checksum(stated, checksum, is_rewritten=is_rewritten)
+    if set(OFFSETS) <= variables.keys():  # for MATLAB; in ``fmilin`` y0 are states
+        variables = {name: value for name, value in variables.items() if name not in OFFSETS}
     if "texts" not in rest:
         facts = {**rest, **variables}
         return Stored(facts, facts, integrity)

@@ -26,6 +26,21 @@ def test_matrices_are_doubles_and_names_cell_arrays_of_char(tmp_path: Path) -> N
     assert str(content["outputs"][2, 0][0]) == LONG
 
 
+def test_the_operating_point_has_the_names_of_matlab(tmp_path: Path) -> None:
+    """As findop and ss have them: y0 are outputs; in the struct ``fmilin`` y0 stays that of the states."""
+    linear = pendulum()
+    linear.save(tmp_path / "plant.mat")
+    content = loadmat(tmp_path / "plant.mat", simplify_cells=True)
+    assert np.atleast_1d(content["x0"]).tolist() == linear.y0.tolist()
+    assert np.atleast_1d(content["dx0"]).tolist() == linear.f0.tolist()
+    assert np.atleast_1d(content["u0"]).tolist() == [linear.point.inputs[n] for n in linear.inputs.names]
+    assert np.atleast_1d(content["y0"]).tolist() == [linear.point.outputs[n] for n in linear.outputs.names]
+    assert np.atleast_1d(content["fmilin"]["y0"]).tolist() == linear.y0.tolist()
+    again = LinearModel.load(tmp_path / "plant.mat")
+    assert again.y0.tolist() == linear.y0.tolist()
+    assert not again.warnings or again.warnings == linear.warnings
+
+
 def test_the_rest_is_the_struct_fmilin(tmp_path: Path) -> None:
     pendulum().save(tmp_path / "plant.mat")
     rest = loadmat(tmp_path / "plant.mat", simplify_cells=True)["fmilin"]
