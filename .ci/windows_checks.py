@@ -196,7 +196,7 @@ def export_models(folder: Path) -> str:
     target = folder / "Ordner \xfc"
     target.mkdir(exist_ok=True)
     linear = fl.linearize(fl.systems.four_bar())
-    for suffix in (".mat", ".json", ".npz", ".m", ".c", ".html"):
+    for suffix in (".mat", ".json", ".npz", ".m", ".c", ".mo", ".tex", ".txt"):
         linear.save(target / f"linear_model{suffix}")
     texts = [
         compare(suffix, fl.LinearModel.load(target / f"linear_model{suffix}").A, linear.A)
