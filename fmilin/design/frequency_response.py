@@ -62,7 +62,10 @@ class FrequencyResponse(TableRepr):
 
     @implemented_in("fmilin.report.response_plots:create_measurement_figure")
     def plot(self, linear: LinearModel | None = None, *, db: bool = True) -> Figure:
-        """Return magnitude and phase over frequency, with those of a linear model of the same names as lines."""
+        """Return magnitude and phase over frequency, with those of a linear model of the same names as lines.
+
+        ``db=False`` draws factors instead of dB.
+        """
         ...
 
 

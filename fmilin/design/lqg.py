@@ -123,8 +123,8 @@ class LqgDesign(TableRepr):
     ) -> None:
         """Write the regulator: .c (C99), .fmu, .m and every format of a linear model; .html is a report.
 
-        .c and .fmu have the limits of the actuators and anti-windup. With the nonlinear ``model`` the report has a
-        verification.
+        The suffix of ``path`` picks the format; .c has numbers of a ``precision``, an FMU the version ``fmi``. Both
+        have the limits of the actuators and anti-windup. With the nonlinear ``model`` the report has a verification.
         """
         ...
 

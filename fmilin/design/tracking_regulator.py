@@ -82,7 +82,10 @@ class TrackingRegulator(KalmanRegulator):
         super().__init__(filter, gain, drives)
 
     def follow(self, references: Mapping[str, Reference]) -> None:
-        """Set references: absolute values of tracked outputs, or functions of time in seconds."""
+        """Set references: absolute values of tracked outputs, or functions of time in seconds.
+
+        UnknownNameError when an output is not tracked.
+        """
         for name, value in references.items():
             if name not in self.references:
                 raise UnknownNameError.among(name, self.tracked, "an output that the regulator tracks")
@@ -119,7 +122,7 @@ class TrackingRegulator(KalmanRegulator):
         return np.asarray(pairs[:, 0]), np.asarray(pairs[:, 1])
 
     def applied(self, outputs: FloatArray) -> None:
-        """Predict with the ``outputs`` that are really applied; the integrals give back the excess."""
+        """Predict with the ``outputs``, shape (drives,), that are applied; the integrals give back the excess."""
         super().applied(outputs)
         self._integrals = self._integrals + self._back @ (np.asarray(outputs) - self._requested)
 
