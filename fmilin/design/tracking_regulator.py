@@ -84,7 +84,7 @@ class TrackingRegulator(KalmanRegulator):
     def follow(self, references: Mapping[str, Reference]) -> None:
         """Set references: absolute values of tracked outputs, or functions of time in seconds.
 
-        UnknownNameError when an output is not tracked.
+        Raises UnknownNameError when an output is not tracked, UsageError when a value is not a number.
         """
         for name, value in references.items():
             if name not in self.references:
