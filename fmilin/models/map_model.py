@@ -224,9 +224,28 @@ class DiscreteModel(MapModel, OdeModel):
     ) -> DiscreteFunctionModel:
         """Return a model of a function ``next(t, x, u)`` or of a ``casadi.Function`` of (x, u).
 
-        Other arguments are those of :class:`fmilin.models.FunctionModel`; derivatives of a ``casadi.Function`` are
-        exact.
+        Derivatives of a ``casadi.Function`` are exact.
 
+        Parameters
+        ----------
+        name : str
+        states : mapping or Signals
+            Names with start values, in the order of x.
+        next : callable
+            Returns the states at the next sample, shape (N,).
+        sample_time : float
+            In seconds.
+        inputs, outputs, parameters, analytic
+            As in :class:`fmilin.models.FunctionModel`.
+        constraints : sequence
+            Expressions that are zero at every sample.
+
+        Returns
+        -------
+        DiscreteFunctionModel
+
+        Examples
+        --------
         >>> import fmilin as fl
         >>> model = DiscreteModel.from_function("decay", {"x": 1.0}, lambda t, x, u: 0.5 * x, sample_time=0.1)
         >>> round(float(fl.linearize(model, fl.trim(model)).A[0, 0]), 9)
