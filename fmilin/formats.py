@@ -78,7 +78,7 @@ class Codec(Protocol[Result]):
     audience: str  # for whom it is
     content: str  # its content, for the documentation
     position: int = 1000  # in lists of formats that hold the same: ascending, then by suffix
-    description: str = ""  # of a file that cannot be read back, with its article: "a program"
+    description: str = ""  # of a file that is neither read back nor a model, with its article: "a program"
     choices: tuple[str, ...] = ()  # fields of :class:`Writing` that it heeds
     is_complete: bool = False  # whether everything goes in, a descriptor system included, and comes back bit by bit
     is_writable: bool = True

@@ -455,12 +455,12 @@ class ConnectedModel(
 
     def __reduce__(self) -> tuple[object, ...]:
         """Write the path of an SSP file, or else the members; a copy that is read opens FMUs anew."""
+        if self.reopening is not None:
+            view = self.declaration.constraints, self.inputs.names, self.outputs.names
+            return _open_again, (self.reopening, *view)
         if type(self) is not ConnectedModel:  # what a subclass adds is not in the declaration
             return copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
-        if self.reopening is None:
-            return type(self), (self.declaration,)
-        view = self.declaration.constraints, self.inputs.names, self.outputs.names
-        return _open_again, (self.reopening, *view)
+        return type(self), (self.declaration,)
 
     def _view(self, **changes: Any) -> Self:
         """Return another view of the same members."""

@@ -155,7 +155,7 @@ def test_held_inputs_may_appear_in_constraints() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["models.declaration", "models.ode", "systems.mechanisms", "systems.four_bar_linkage"]
+    "module", ["models.declaration", "models.ode", "systems.example_mechanisms", "systems.four_bar_linkage"]
 )
 def test_examples_in_docstrings_run(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"fmilin.{module}"))

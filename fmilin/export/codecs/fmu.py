@@ -47,7 +47,6 @@ class DelayedModelFmu(Codec["DelayedLinearModel"]):
     audience = "simulation tools"
     content = "an FMU 2.0 or 3.0 for co-simulation that takes a step every sample, with a ring buffer for each delay"
     position = 40
-    description = "an FMU"
     choices = ("name", "deviation", "fmi")
 
     def dumps(self, result: DelayedLinearModel, writing: Writing) -> bytes:

@@ -17,7 +17,6 @@ class LinearModelModelica(Codec["LinearModel"]):
     audience = "Modelica"
     content = "one model; connectors, or plain inputs and outputs"
     position = 70
-    description = "a Modelica model"
     choices = ("name", "deviation", "modelica")
 
     def dumps(self, result: LinearModel, writing: Writing) -> bytes:
@@ -33,7 +32,6 @@ class DelayedModelModelica(Codec["DelayedLinearModel"]):
     audience = "Modelica"
     content = "one model with `delay(...)`; connectors, or plain inputs and outputs"
     position = 20
-    description = "a Modelica model"
     choices = ("name", "deviation", "modelica")
 
     def dumps(self, result: DelayedLinearModel, writing: Writing) -> bytes:
