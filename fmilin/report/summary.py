@@ -138,8 +138,7 @@ def read_start(model: Model) -> tuple[StartValue, ...]:
     """Return what became of the start values of a model that searches for a consistent start."""
     if not isinstance(model, ReportsStart):
         raise UsageError(
-            f"'{model.info.name}' takes its start values as they are: a report on them exists for Modelica models. "
-            "Leave --start out."
+            f"'{model.info.name}' takes its start values as they are: a report on them exists for Modelica models."
         )
     return model.report_start()
 

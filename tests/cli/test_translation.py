@@ -270,13 +270,17 @@ OTHER_PROGRAMS = {
     "fmilin/codegen/compiler.py": ["--install", "--version"],  # of xcode-select and of C compilers
     "fmilin/explore/page.py": ["--dark"],  # of CSS
     "fmilin/fmi/client/process.py": ["--memory", "--copies"],  # of the host
-    "fmilin/fmi/client/pipes_posix.py": ["--keep-descriptor", "--client-descriptor"],
+    "fmilin/fmi/client/pipes_posix.py": ["--keep-descriptor", "--client-descriptor", "--report"],
     "fmilin/fmi/client/pipes_windows.py": ["--client-descriptor"],
     "fmilin/fmi/client/restrictions.py": [  # of the host, too
         *("--memory", "--processes", "--threads", "--copies", "--file-size", "--read", "--network"),
         "--no-restrictions",
     ],
     "fmilin/fmi/read/component.py": ["--read", "--scratch"],
+    "fmilin/fmi/client/wine.py": [  # of the host, and of the host's sandbox around wine
+        *("--run", "--processes", "--memory", "--scratch", "--local-sockets", "--require", "--read"),
+        "--keep-descriptor",
+    ],
     "fmilin/fmi/host/sandboxed_run.py": ["--run", "--scratch", "--client-descriptor"],
     "fmilin/fmi/read/library.py": [  # of the linker and the host
         *("--defsym", "--file-size", "--scratch", "--scratch-size", "--write", "--read"),

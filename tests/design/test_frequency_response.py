@@ -72,7 +72,7 @@ def test_tables_and_pictures() -> None:
     assert "0.1" in repr(measured)
     figure = measured.plot(fl.linearize(model))
     lines = figure.axes[0].get_lines()
-    assert np.allclose(lines[0].get_ydata(), np.abs(measured.response[0]))
+    assert np.allclose(lines[0].get_ydata(), 20 * np.log10(np.abs(measured.response[0])))
     assert [str(line.get_label()) for line in lines] == ["amplitude 0.1", "linear model"]
 
 
