@@ -32,7 +32,7 @@ from fmilin.numerics.differences.richardson import (
 from fmilin.numerics.differences.sweep import are_numbers, finite_values
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import GROUP_AGREEMENT_TOLERANCE
+from fmilin.tolerances import EPS, GROUP_AGREEMENT_TOLERANCE
 
 FAR_STEP_SIZE = 2.0**-3  # in sizes of the variables: from there the point is visited again
 FARTHER_FACTOR = (
@@ -103,6 +103,9 @@ class Observations:
 NOTHING_OBSERVED = Observations(AngleUnwrapper(Signals(()), np.empty(0)), np.empty(0), np.empty(0))
 
 
+SAME_POINT_TOLERANCE = 16 * EPS  # of states: points that are closer differ by rounding
+
+
 class Neighbourhood:
     """Rates and outputs around a point: rows are N rates, ny outputs; columns P coordinates, nu inputs.
 
@@ -152,7 +155,8 @@ class Neighbourhood:
             return self
         try:
             x = self._displace(np.zeros(self.p + self.k), self.point.inputs)
-            if np.array_equal(x, self.point.states):
+            sizes = np.maximum(np.abs(x), self.model.states.scales(x))
+            if (np.abs(x - self.point.states) <= SAME_POINT_TOLERANCE * sizes).all():
                 return self
             base = self.evaluator.evaluate(self.point.time, x, self.point.inputs)
         except (ModelError, NumericalError):
