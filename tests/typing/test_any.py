@@ -37,6 +37,8 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.models.LagrangeModel.__init__": (
             "constraints coordinates forces inputs mass_matrix outputs parameters start"
         ),
+        "fmilin.models.DiscreteModel.__init__": "constraints inputs next outputs parameters start",
+        "fmilin.models.DiscreteModel.from_function": "next",
         "fmilin.models.OdeModel.__init__": (
             "algebraic constraints equations inputs mass_matrix outputs parameters start"
         ),
