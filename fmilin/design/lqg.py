@@ -85,7 +85,7 @@ class LqgDesign(TableRepr):
 
     @property
     def sensitivity_peaks(self) -> dict[str, tuple[float, float]]:
-        """The peaks of |S| and |T| at each driven input and each measured output, by name."""
+        """The largest magnitudes of S and T at each driven input and each measured output, by name."""
         return {name: item.peaks for name, item in self.loops.wires.items()}
 
     def verify(
@@ -130,7 +130,7 @@ class LqgDesign(TableRepr):
 
     @implemented_in("fmilin.report.lqg_report:draw_lqg")
     def plot(self) -> Figure:
-        """Return |S| and |T| at each wire, and the closed-loop poles."""
+        """Return the magnitudes of S and T at each wire, and the closed-loop poles."""
         ...
 
 

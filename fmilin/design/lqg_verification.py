@@ -45,7 +45,7 @@ class LqgVerification(TableRepr):
     def _print_table(self, page: Sheet) -> None: ...
 
     def plot(self, *names: str) -> Figure:
-        """Return the motion of the signals ``names``, as :meth:`Trajectory.plot` does."""
+        """Return the motion of the signals ``names``, as ``Trajectory.plot`` does."""
         return self.motion.plot(*names)
 
 

@@ -23,7 +23,7 @@ class StabilityChange:
 
 @dataclass(frozen=True, eq=False)
 class DelaySweep:
-    """Rightmost eigenvalues over delays, of :meth:`fmilin.DelayedLinearModel.sweep_delays`."""
+    """Rightmost eigenvalues over delays, of ``lin.sweep_delays``."""
 
     delays: Mapping[str, FloatArray]  #: in seconds, each of shape (k,)
     #: shape (k, count), in 1/s, sorted by real part; NaN where a system without delay has fewer
