@@ -231,7 +231,7 @@ class _Published(NamedTuple):
     distribution: str
     engine: str
     suffixes: tuple[str, ...]
-    mark: bytes  # what the beginning of such a file contains
+    mark: bytes  # what the beginning of such a file contains; empty where the suffix says all
     members: bool = False  # whether a file may hold several models
 
 
@@ -239,7 +239,7 @@ PUBLISHED: Sequence[_Published] = (
     _Published("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
     _Published("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
     _Published("jsbsim", "fmilin-jsbsim", "JSBSim", (".xml",), b"<fdm_config"),
-    _Published("modelica", "fmilin-modelica", "Modelica", (".mo",), b"end ", members=True),
+    _Published("modelica", "fmilin-modelica", "Modelica", (".mo",), b"", members=True),
 )
 
 

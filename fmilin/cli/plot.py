@@ -261,6 +261,8 @@ def _of_linear(
 
 
 def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandRequest, against: Model | None) -> Figure:
+    from fmilin.report.loop_margins import is_single_loop
+
     if drawing.kind in NONLINEAR and against is not None:
         from fmilin.report.verification_report import validity_figure
 
@@ -269,6 +271,11 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
         raise UsageError(
             f"--kind {drawing.kind} draws a family of linear models, and this is one: 'fmilin sweep MODEL --vary "
             "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
+        )
+    if drawing.kind == "margins" and not is_single_loop(linear):
+        raise UsageError(
+            "--kind margins draws a loop at one wire of a system: 'fmilin linearize SYSTEM.ssp --loop-at WIRE -o "
+            "loop.mat' saves one."
         )
     plot, inputs, outputs = linear.plot, request.how.inputs, request.how.outputs
     pictures: dict[str, Callable[[], Figure]] = {

@@ -90,7 +90,7 @@ def fmi2_folders() -> tuple[str, ...]:
     return host().folders(2)
 
 
-def library_in(folder: Path, identifier: str, machine: Machine, version: int) -> Path:
+def find_library(folder: Path, identifier: str, machine: Machine, version: int) -> Path:
     """Return the library of an unpacked FMU: the one that is named as it should be, else the only one there is."""
     name = identifier + machine.suffix
     folders = [folder / "binaries" / b for b in machine.folders(version)]

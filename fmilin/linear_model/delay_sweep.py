@@ -39,13 +39,13 @@ def sweep_delays(
         raise UsageError("The delays of a sweep are sequences of the same length, {'u': [0.1, 0.2, 0.3]}.")
     (size,) = next(iter(sizes))
 
-    def model_at(position: float) -> DelayedLinearModel:
+    def make_model(position: float) -> DelayedLinearModel:
         numbers = np.arange(size)
         return model.with_delay_values(
             {name: float(np.interp(position, numbers, values)) for name, values in axes.items()}
         )
 
-    models = [model_at(k) for k in range(size)]
+    models = [make_model(k) for k in range(size)]
     eigenvalues = np.full((size, count), np.nan, dtype=np.complex128)
     errors = np.full((size, count), np.nan)
     for k, changed in enumerate(models):
@@ -55,8 +55,8 @@ def sweep_delays(
     unstable = [count_growing(changed) for changed in models]
     changes = []
     for k in range(size - 1):
-        for position, before, after in _find_changes(model_at, (k, unstable[k]), (k + 1, unstable[k + 1])):
-            at = model_at(position)
+        for position, before, after in _find_changes(make_model, (k, unstable[k]), (k + 1, unstable[k + 1])):
+            at = make_model(position)
             crossing = _select_eigenvalue(at, min(before, after))
             changes.append(StabilityChange(at.delays, abs(crossing.imag), before, after))
     return DelaySweep(axes, eigenvalues, errors, np.array(unstable), tuple(changes))
@@ -74,7 +74,7 @@ def count_growing(model: DelayedLinearModel) -> int:
 
 
 def _find_changes(
-    model_at: Callable[[float], DelayedLinearModel],
+    make_model: Callable[[float], DelayedLinearModel],
     low: tuple[float, int],
     high: tuple[float, int],
     depth: int = 0,
@@ -85,37 +85,37 @@ def _find_changes(
         return
     if abs(after - before) > 2 and depth < MAX_BISECTION_COUNT:
         middle = (start + end) / 2
-        between = middle, count_growing(model_at(middle))
-        yield from _find_changes(model_at, low, between, depth + 1)
-        yield from _find_changes(model_at, between, high, depth + 1)
+        between = middle, count_growing(make_model(middle))
+        yield from _find_changes(make_model, low, between, depth + 1)
+        yield from _find_changes(make_model, between, high, depth + 1)
         return
-    yield _solve_crossing(model_at, start, end, min(before, after)), before, after
+    yield _solve_crossing(make_model, start, end, min(before, after)), before, after
 
 
-def _solve_crossing(model_at: Callable[[float], DelayedLinearModel], start: float, end: float, number: int) -> float:
+def _solve_crossing(make_model: Callable[[float], DelayedLinearModel], start: float, end: float, number: int) -> float:
     """Return where the real part of the eigenvalue of a number, counted from the right, is zero.
 
     It is followed by Newton's method alone. Where that loses it, all rightmost eigenvalues are computed at each
     position.
     """
-    first, last = (_select_eigenvalue(model_at(position), number) for position in (start, end))
+    first, last = (_select_eigenvalue(make_model(position), number) for position in (start, end))
     if first.real * last.real >= 0:  # one of the two lies on the axis within rounding
         return end if abs(last.real) < abs(first.real) else start
     crossings: dict[float, complex] = {start: first, end: last}
 
     def follow(position: float) -> float:
         if position not in crossings:
-            form = model_at(position).form.close_undelayed()
+            form = make_model(position).form.close_undelayed()
             nearest = crossings[min(crossings, key=lambda other: (other == start, abs(other - position)))]
             crossings[position] = solve_newton(form, nearest) or complex(math.nan)
         return crossings[position].real
 
     def compute(position: float) -> float:
-        return _select_eigenvalue(model_at(position), number).real
+        return _select_eigenvalue(make_model(position), number).real
 
     position = _find_zero(follow, start, end)
     if not math.isnan(position):
-        crossing = _select_eigenvalue(model_at(position), number)
+        crossing = _select_eigenvalue(make_model(position), number)
         if abs(crossing.real) <= CROSSING_TOLERANCE * abs(crossing.imag):
             return position
     return _find_zero(compute, start, end)

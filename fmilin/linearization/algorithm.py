@@ -139,7 +139,7 @@ def linearize_map(
         if moves and len(model.constraints):
             raise UsageError(
                 "The point of a sampled model with constraints is linearized where it is a fixed point: find one with "
-                "fl.trim(model), or a point of period p with fl.trim(model.iterated(p))."
+                "fl.trim(model), or a point of period p with fl.trim(model.iterate(p))."
             )
         computed = compute(model, point, request, describe_choice(model, request, previous))
         linear, selection = check(computed), computed.nearby.frame.selection

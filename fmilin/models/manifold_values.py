@@ -135,7 +135,7 @@ class ManifoldFunction:
         last, k = self._last, len(y)
         x = self._solve_from_anchors(t, y, u)
         if x is None and last is not None and len(last[0]) == k:
-            self._anchor_beside(t, y, last)
+            self._move_anchor(t, y, last)
             x = self._solve_from_anchors(t, y, u)
             x = self._follow(t, (y, u), last) if x is None else x
         if x is None:
@@ -169,7 +169,7 @@ class ManifoldFunction:
         x[:, coordinates.moving] -= inverse.compute_displacement(h[:, manifold.rows] / norms, r)
         return x
 
-    def _anchor_beside(self, t: float, y: FloatArray, last: tuple[FloatArray, FloatArray, FloatArray]) -> None:
+    def _move_anchor(self, t: float, y: FloatArray, last: tuple[FloatArray, FloatArray, FloatArray]) -> None:
         """Differentiate the last points if y are beside them: that is one message instead of many iterations."""
         independent = self.coordinates.independent
         is_near = (np.abs(y - last[0]) / self.frame.y_scales <= CONTINUATION_STEP_SIZE).all()
@@ -259,7 +259,7 @@ class ManifoldFunction:
         single, nu = self.frame.parametrization, u.shape[1]
         rates, outputs, states = [], [], []
         for point, inputs in zip(x, u, strict=True):
-            T, T_u = self._tangents_at(t, point, inputs)
+            T, T_u = self._compute_tangents(t, point, inputs)
             dx = np.hstack((T, T_u, np.zeros((len(point), 1))))
             du = np.hstack((np.zeros((nu, T.shape[1])), np.eye(nu), np.zeros((nu, 1))))
             products = read_products(self.model, t, point, inputs, dx, du)
@@ -271,7 +271,7 @@ class ManifoldFunction:
         derivatives = ManifoldDerivatives(np.array(rates), np.array(outputs), np.array(states))
         return derivatives if all(np.isfinite(part).all() for part in derivatives) else None
 
-    def _tangents_at(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _compute_tangents(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return DPsi (N, P) and dPsi/du (N, nu) at a point of the manifold."""
         single, invariants = self.frame.parametrization, self.frame.invariants
         sizes = single.gradient.sizes[single.rows, None]

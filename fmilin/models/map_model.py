@@ -59,7 +59,7 @@ class MapModel(NativeModel):
             states.append(self.next_states(replace(point, time=point.time + k * h, states=states[-1])))
         return np.array(states)
 
-    def iterated(self, period: int) -> Self:
+    def iterate(self, period: int) -> Self:
         """Return the map of ``period`` samples together, the inputs held over them.
 
         Its fixed points are the periodic points of this model, its eigenvalues there their multipliers, and its sample
@@ -67,7 +67,7 @@ class MapModel(NativeModel):
 
         >>> import fmilin as fl
         >>> flip = DiscreteModel("flip", {"x": "3.2*x*(1 - x)"}, sample_time=1.0, start={"x": 0.5})
-        >>> twice = flip.iterated(2)
+        >>> twice = flip.iterate(2)
         >>> point = fl.trim(twice, guess={"x": 0.5})
         >>> round(point["x"], 6), float(fl.linearize(twice, point).eigenvalues()[0].real.round(6))
         (0.513045, 0.16)
@@ -143,7 +143,7 @@ class DiscreteModel(MapModel, OdeModel):
     """x[k+1] = F(x[k], u[k], p) every ``sample_time`` seconds, with constraints that the map keeps.
 
     Expressions are texts, numbers or sympy expressions, as in :class:`fmilin.models.OdeModel`; of a function or a
-    ``casadi.Function`` :meth:`from_function` makes a model. ``fl.trim`` finds fixed points, ``model.iterated(p)`` has
+    ``casadi.Function`` :meth:`from_function` makes a model. ``fl.trim`` finds fixed points, ``model.iterate(p)`` has
     the points of period p as fixed points, ``fl.linearize`` returns linear models with a ``sample_time``,
     ``fl.simulate`` runs the map, and ``fl.sweep`` varies anything. Functions that need rates in time reject it.
 

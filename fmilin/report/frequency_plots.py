@@ -104,7 +104,7 @@ def draw_margins(linear: LinearModel) -> Figure:
     """Return a loop's Bode and Nyquist diagrams with its margins, and S and T with their peaks."""
     if not is_single_loop(linear):
         raise UsageError(
-            "Margins are drawn of a loop at one wire, as fl.loop_transfer(system, 'plant.u') returns it: loop_at=WIRE."
+            "Margins are drawn of a loop at one wire of a system, as fl.loop_transfer(system, 'plant.u') returns it."
         )
     drawn = LoopMargins.of(linear)
     w = choose_frequencies(linear)

@@ -14,8 +14,8 @@ from fmpy.fmi2 import FMU2Model
 from fmilin.fmi.client.arena import Repeated
 from fmilin.fmi.client.host_programs import Operation, Program, ValueType, fill
 from fmilin.fmi.client.process import MALFORMED, NO_FUNCTION, NO_INSTANCE, STOPPED, TOO_LONG
+from fmilin.fmi.platforms import find_library
 from fmilin.fmi.platforms import host as this_machine
-from fmilin.fmi.platforms import library_in
 from tests.fmi_host.hosted import HostedFmu, compile_types3
 from tests.fmus.make import build, compile_library
 from tests.fmus.stepped.make import build as build_stepped
@@ -306,7 +306,7 @@ def test_a_call_without_an_instance_is_rejected(types3: HostedFmu) -> None:
 
 def test_states_are_saved_and_restored(tmp_path: Path) -> None:
     unpacked = fmpy.extract(str(build_stepped("ball", tmp_path)), str(tmp_path / "ball"))
-    with HostedFmu(library_in(Path(unpacked), "ball", this_machine(), 2), 2, stepped=True) as fmu:
+    with HostedFmu(find_library(Path(unpacked), "ball", this_machine(), 2), 2, stepped=True) as fmu:
         token = fmpy.read_model_description(unpacked, validate=False).guid
         fmu.begin(token)
         time, step, answers = fmu.arena.zeros(1), fmu.arena.copy(np.array([0.01])), fmu.arena.zeros(4)

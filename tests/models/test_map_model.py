@@ -38,10 +38,10 @@ def test_the_fixed_point_of_the_logistic_map_loses_stability_at_3() -> None:
 def test_points_of_period_two_have_the_multiplier_of_the_closed_form(r: float) -> None:
     """x = (r + 1 +- sqrt((r - 3)(r + 1)))/(2 r), and f'(x1) f'(x2) = 4 + 2 r - r^2."""
     model = logistic(r)
-    point = fl.trim(model.iterated(2), guess={"x": 0.45})
+    point = fl.trim(model.iterate(2), guess={"x": 0.45})
     pair = (r + 1 + np.array([-1, 1]) * np.sqrt((r - 3) * (r + 1))) / (2 * r)
     np.testing.assert_allclose(model.orbit(point, 2).ravel(), [*pair, pair[0]], atol=1e-12)
-    lin = fl.linearize(model.iterated(2), point)
+    lin = fl.linearize(model.iterate(2), point)
     np.testing.assert_allclose(lin.A, [[4 + 2 * r - r**2]], atol=1e-12)
     assert (lin.sample_time, lin.method.derivatives) == (1.0, "exact")
 
@@ -128,7 +128,7 @@ def test_functions_and_casadi_functions_are_maps() -> None:
         np.testing.assert_allclose(lin.A, expected.A, atol=1e-12)
         np.testing.assert_allclose(lin.B, [[1], [0]], atol=1e-12)
         assert lin.method.derivatives == "exact"
-        twice = fl.linearize(model.iterated(2), fl.trim(model.iterated(2), fixed={"u": 0.0}))
+        twice = fl.linearize(model.iterate(2), fl.trim(model.iterate(2), fixed={"u": 0.0}))
         np.testing.assert_allclose(twice.A, expected.A @ expected.A, atol=1e-11)
 
 

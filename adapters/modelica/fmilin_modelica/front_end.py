@@ -130,7 +130,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
         answer = other if "dae" in other else answer
     if FAULT.search(answer.get("error", "")):
         members = list_outer_members([text, *_read_texts(library.values())])
-        other = _answer(source, text, model, library, partial(_rewrite_with, members)) if members else answer
+        other = _answer(source, text, model, library, partial(_rewrite_members, members)) if members else answer
         answer = other if "dae" in other else answer
     if _MISSING_CLASS.search(answer.get("error", "")):
         names = names_needed(source.roots, f"{text} {source.model or ''}")
@@ -206,7 +206,7 @@ def _version() -> str:
     return metadata.version("rumoca")
 
 
-def _rewrite_with(members: Mapping[str, Mapping[str, str]], text: str) -> str:
+def _rewrite_members(members: Mapping[str, Mapping[str, str]], text: str) -> str:
     """Return a text for the front end in which classes read arrays of outer components from variables."""
     return write_outer_members_as_variables(rewrite(text), members)
 

@@ -95,7 +95,7 @@ def _require_fitting(model: Model, sample_time: float, noise: NoiseOfSteps) -> N
     if model.map_period and abs(model.map_period - sample_time) > SAMPLE_TIME_TOLERANCE * sample_time:
         raise UsageError(
             f"'{name}' is sampled every {model.map_period:g} s, and sample_time={sample_time:g} s is not that. For "
-            "several samples at once use model.iterated(count)."
+            "several samples at once use model.iterate(count)."
         )
     if noise.initial is None:
         raise UsageError(

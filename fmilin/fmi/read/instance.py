@@ -12,7 +12,7 @@ from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.function_names import FmiStandard
 from fmilin.fmi.client.host_programs import Instruction, Operation, Program
 from fmilin.fmi.client.process import Failure
-from fmilin.fmi.platforms import Machine, library_in
+from fmilin.fmi.platforms import Machine, find_library
 from fmilin.fmi.read.buffers import Buffers, Group, VariableAccess, Visit
 from fmilin.fmi.read.component import LoadedCode, LogSink, logger
 from fmilin.fmi.read.description import ModelDescription, is_true
@@ -62,7 +62,7 @@ class Instance(VariableAccess):
         self.sink = sink
         self.next_event: float | None = None
         self.tolerance: float | None = None  # what the FMU's own solver is asked for, relative; None: nothing
-        library = library_in(folder, description.model_identifier, machine, self.version)
+        library = find_library(folder, description.model_identifier, machine, self.version)
         symbols = f"{description.model_identifier}_" if self.version == 1 else ""
         self.arena = arena
         standard = FmiStandard(self.version, self.stepped, symbols)

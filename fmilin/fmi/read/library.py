@@ -47,7 +47,7 @@ def class_of_instances(description: ModelDescription) -> type[Instance]:
     return SteppedInstance1 if is_stepped else Instance1
 
 
-def unexpected_library(fmu: FmuFile, description: ModelDescription, machine: Machine, version: int) -> str:
+def explain_library(fmu: FmuFile, description: ModelDescription, machine: Machine, version: int) -> str:
     """Return the only library for a machine, where none bears the name that the description gives; else ""."""
     if _has_named_library(fmu, description, machine, version):
         return ""
@@ -66,7 +66,7 @@ def _has_named_library(fmu: FmuFile, description: ModelDescription, machine: Mac
 
 def _has_library(fmu: FmuFile, description: ModelDescription, machine: Machine, version: int) -> bool:
     return _has_named_library(fmu, description, machine, version) or bool(
-        unexpected_library(fmu, description, machine, version)
+        explain_library(fmu, description, machine, version)
     )
 
 

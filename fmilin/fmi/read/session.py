@@ -19,7 +19,7 @@ from fmilin.fmi.read.component import LogSink
 from fmilin.fmi.read.description import is_true
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
-from fmilin.fmi.read.library import choose_machine, class_of_instances, compile_sources, unexpected_library
+from fmilin.fmi.read.library import choose_machine, class_of_instances, compile_sources, explain_library
 from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
 from fmilin.model.interface import Model
 from fmilin.model.locks import find_lock
@@ -92,7 +92,7 @@ class Session:
             self._declared_alone = instance.lives_alone
             if description.interface == "CoSimulation":
                 instance.tolerance = fmu.options.solver_tolerance
-            if library := unexpected_library(fmu, description, machine, kind.version):
+            if library := explain_library(fmu, description, machine, kind.version):
                 self.note(f"The library '{library}' was used, although the description has another name.")
             instance.begin(self.start_time, self.settings)
             self._complete(instance, values, settings)

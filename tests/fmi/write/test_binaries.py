@@ -118,10 +118,10 @@ def test_a_library_that_was_made_once_serves_other_models_without_a_compiler(
     first = linear_fmu(drifting(), LinearFmu(fmi_version=version))
     request.getfixturevalue("no_compiler")
     other = linear_fmu(drifting(3, 0, 1, 1), LinearFmu(name="other", fmi_version=version))
-    assert library_in(first) == library_in(other)
+    assert find_library(first) == find_library(other)
 
 
-def library_in(content: bytes) -> bytes:
+def find_library(content: bytes) -> bytes:
     import io
 
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -185,12 +185,12 @@ def test_a_universal_file_holds_its_parts_at_page_boundaries() -> None:
 @needs_zig
 def test_binaries_for_apple_and_arm(tmp_path: Path) -> None:
     two = linear_fmu(drifting(), LinearFmu(platforms=("darwin64",)))
-    content = library_in(two)
+    content = find_library(two)
     assert struct.unpack_from(">II", content) == (0xCAFEBABE, 2)
     cpus = [struct.unpack_from(">I", content, 8 + 20 * i)[0] for i in range(2)]
     assert cpus == [0x01000007, 0x0100000C]  # CPU_TYPE_X86_64, CPU_TYPE_ARM64
     assert b"_fmi2DoStep" in content
-    arm = library_in(linear_fmu(drifting(), LinearFmu(fmi_version="3.0", platforms=("aarch64-linux",))))
+    arm = find_library(linear_fmu(drifting(), LinearFmu(fmi_version="3.0", platforms=("aarch64-linux",))))
     assert arm[:5] == b"\x7fELF\x02"
     assert struct.unpack_from("<H", arm, 18) == (183,)  # EM_AARCH64
     assert b"fmi3DoStep" in arm
