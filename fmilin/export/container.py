@@ -93,6 +93,10 @@ def find_conversions(holds: Holds) -> tuple[ToArrays, FromArrays]:
         from fmilin.export import linear_record
 
         return linear_record.to_arrays, linear_record.from_arrays
+    if holds == "delayed linear model":
+        from fmilin.export import delayed_record
+
+        return delayed_record.to_arrays, delayed_record.from_arrays
     if holds == "descriptor system":
         from fmilin.export import linear_record
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fmilin.files")
 
 FORMAT = "fmilin-linear/1"
+DELAYED_FORMAT = "fmilin-delayed/1"
+"""Of linear models with delays, which are linear models, too: :mod:`fmilin.export.delayed_record`."""
+
 MAX_STATES_WITH_ROWS = 1000  # of JSON and .npz files: the zeros of a larger model take more time than all else
 MATRICES = {
     "A": ("states", "states"),
@@ -233,12 +236,17 @@ def _list_facts(linear: LinearModel) -> Iterator[tuple[str, Any]]:
 
 def from_arrays(stored: Stored, origin: str) -> LinearModel:
     """Return the linear model that :func:`to_arrays` described; ``origin`` names the file in messages."""
+    if stored.facts.get("format") == DELAYED_FORMAT:
+        from fmilin.export import delayed_record
+
+        return delayed_record.from_arrays(stored, origin)
     require_format(stored, origin, FORMAT, "linear model")
     with describe_restore_errors(origin):
-        return _linear_model(stored)
+        return read_linear_model(stored)
 
 
-def _linear_model(stored: Stored) -> LinearModel:
+def read_linear_model(stored: Stored) -> LinearModel:
+    """Return the linear model of a record, whatever else is in it."""
     facts = stored.facts
     groups: dict[str, Any] = {group: read_signals(facts[group], facts["signals"][group]) for group in GROUPS}
     sizes = {group: len(signals) for group, signals in groups.items()}

@@ -17,6 +17,12 @@ class Json(Container):
     suffix = ".json"
     contents = (
         Content("linear model", 30, AUDIENCE, "strict JSON, format `fmilin-linear/1`"),
+        Content(
+            "delayed linear model",
+            30,
+            AUDIENCE,
+            "strict JSON, format `fmilin-delayed/1`: between the delays, and these",
+        ),
         Content("family", 40, AUDIENCE, "strict JSON, format `fmilin-family/1`: one object per point"),
         Content("periodic model", 40, AUDIENCE, "the same, strict JSON, format `fmilin-floquet/1`"),
     )
