@@ -90,9 +90,9 @@ def register_container(container_class: ContainerClass) -> ContainerClass:
 def find_conversions(holds: Holds) -> tuple[ToArrays, FromArrays]:
     """Return ``to_arrays`` and ``from_arrays`` of a kind of result."""
     if holds == "linear model":
-        from fmilin.export import linear_record
+        from fmilin.export import delayed_record, linear_record
 
-        return linear_record.to_arrays, linear_record.from_arrays
+        return linear_record.to_arrays, delayed_record.restore_linear_model
     if holds == "delayed linear model":
         from fmilin.export import delayed_record
 

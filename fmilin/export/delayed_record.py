@@ -11,9 +11,9 @@ from dataclasses import replace
 from fmilin.errors import FmilinError
 from fmilin.export import linear_record
 from fmilin.export.record import ByName, Labelled, Record, Stored, describe_restore_errors, read_by_name, require_format
-from fmilin.linear_model.model import DelayedLinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 
-FORMAT = linear_record.DELAYED_FORMAT
+FORMAT = "fmilin-delayed/1"
 
 
 def to_arrays(linear: DelayedLinearModel) -> Record:
@@ -37,3 +37,10 @@ def from_arrays(stored: Stored, origin: str) -> DelayedLinearModel:
         delays = read_by_name(stored.facts["delays"])
         core = linear_record.read_linear_model(stored)
         return DelayedLinearModel.of_core(core, list(delays), list(delays.values()))
+
+
+def restore_linear_model(stored: Stored, origin: str) -> LinearModel:
+    """Return a linear model, with delays or without: files of both have the same suffixes."""
+    if stored.facts.get("format") == FORMAT:
+        return from_arrays(stored, origin)
+    return linear_record.from_arrays(stored, origin)

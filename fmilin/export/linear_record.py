@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fmilin.files")
 
 FORMAT = "fmilin-linear/1"
-DELAYED_FORMAT = "fmilin-delayed/1"
-"""Of linear models with delays, which are linear models, too: :mod:`fmilin.export.delayed_record`."""
-
 MAX_STATES_WITH_ROWS = 1000  # of JSON and .npz files: the zeros of a larger model take more time than all else
 MATRICES = {
     "A": ("states", "states"),
@@ -236,10 +233,6 @@ def _list_facts(linear: LinearModel) -> Iterator[tuple[str, Any]]:
 
 def from_arrays(stored: Stored, origin: str) -> LinearModel:
     """Return the linear model that :func:`to_arrays` described; ``origin`` names the file in messages."""
-    if stored.facts.get("format") == DELAYED_FORMAT:
-        from fmilin.export import delayed_record
-
-        return delayed_record.from_arrays(stored, origin)
     require_format(stored, origin, FORMAT, "linear model")
     with describe_restore_errors(origin):
         return read_linear_model(stored)
