@@ -103,7 +103,7 @@ class Observations:
 NOTHING_OBSERVED = Observations(AngleUnwrapper(Signals(()), np.empty(0)), np.empty(0), np.empty(0))
 
 
-STATE_ROUNDING = 16 * EPS  # of states, relative: points that are closer differ by rounding
+STATE_ROUNDING_TOLERANCE = 16 * EPS  # of states, relative: points that are closer differ by rounding
 
 
 class Neighbourhood:
@@ -156,7 +156,7 @@ class Neighbourhood:
         try:
             x = self._displace(np.zeros(self.p + self.k), self.point.inputs)
             sizes = np.maximum(np.abs(x), self.model.states.scales(x))
-            if (np.abs(x - self.point.states) <= STATE_ROUNDING * sizes).all():
+            if (np.abs(x - self.point.states) <= STATE_ROUNDING_TOLERANCE * sizes).all():
                 return self
             base = self.evaluator.evaluate(self.point.time, x, self.point.inputs)
         except (ModelError, NumericalError):
