@@ -112,7 +112,7 @@ class LqgDesign(TableRepr):
             references=references or {},
         )
 
-    @implemented_in("fmilin.report.lqg_report:save_lqg")
+    @implemented_in("fmilin.report.web.of_lqg:save_lqg")
     def save(
         self,
         path: str | Path,

@@ -258,7 +258,7 @@ def _draw_sensitivities(axes: Axes, w: FloatArray, L: Complex) -> None:
         is_peak = 0 < k < len(w) - 1
         what = f"peak {np.abs(values[k]):.3g}" if is_peak else f"no peak, up to {np.abs(values[k]):.3g}"
         at = f" at {w[k]:.4g} rad/s" if is_peak else ""
-        label = f"|{name}|, {what} ({decibels[k] + 0.0:.2f} dB){at}"
+        label = f"|{name}|, {what} ({round(float(decibels[k]), 2) + 0.0:.2f} dB){at}"
         axes.plot(w, decibels, color=color, linewidth=1.8, linestyle=style, label=label)
         if is_peak:
             axes.plot([w[k]], [decibels[k]], "o", color=color, markersize=6, markerfacecolor="white")

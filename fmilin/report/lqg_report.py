@@ -1,11 +1,8 @@
-"""LQG designs: a table, a picture of sensitivities and poles, and files, a report among them."""
+"""LQG designs: tables, and a picture of sensitivities and poles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,17 +10,12 @@ from fmilin.design.lqg import LqgDesign
 from fmilin.design.lqg_verification import LqgVerification
 from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.modes import convert_to_rates
-from fmilin.model.interface import Model
 from fmilin.report.facts import print_fact, print_rows
 from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, plain
 from fmilin.report.frequency_curves import choose_frequencies, convert_to_decibels
 from fmilin.report.linear_pictures import shade_outside_unit_circle
 from fmilin.report.numbers import shorten_name, value_with_unit
-from fmilin.report.report_page import Page
-from fmilin.report.web import blocks
-from fmilin.support.files import write_atomically
 from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import LabelledFact, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,45 +103,3 @@ def draw_lqg(design: LqgDesign) -> Figure:
     poles.set_title(f"{len(z)} closed-loop poles", fontsize=10, loc="left")
     draw_grid(poles)
     return figure
-
-
-def save_lqg(
-    design: LqgDesign,
-    path: str | Path,
-    *,
-    precision: Literal["double", "single"] = "double",
-    fmi: Literal["2.0", "3.0"] = "2.0",
-    model: Model | None = None,
-) -> None:
-    """Write the regulator in the format of the suffix; .html is a report."""
-    if Path(path).suffix.lower() in (".html", ".htm"):
-        write_atomically(path, make_lqg_page(design, model).encode("utf-8"))
-        return
-    has_limits = Path(path).suffix.lower() in (".c", ".fmu")
-    limits = design.limits if has_limits and design.limits else None
-    design.regulator.save(path, limits=limits, precision=precision, fmi=fmi)
-
-
-def make_lqg_page(design: LqgDesign, model: Model | None = None) -> str:
-    """Return a report as one HTML file: tables, the loops with their margins, and a verification with a model."""
-    sections = [
-        blocks.Section("Regulator", [*_list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
-        blocks.Section("Margins", [blocks.picture(f"L at {name}", item.margins.plot)
-                                   for name, item in list(design.loops.wires.items())[:MAX_CURVES]]),
-    ]  # fmt: skip
-    if model is not None:
-        verification = design.verify(model)
-        parts = _list_blocks(partial(show_verification_of_regulator, verification))
-        parts.append(blocks.picture("The nonlinear closed loop, disturbed", verification.plot))
-        sections.append(blocks.Section("Verification", parts))
-    subtitle = f"every {design.regulator.sample_time:g} s, of {len(design.linear.states)} independent states"
-    return blocks.render_html(f"LQG regulator of {design.linear.model.name}", subtitle, sections)
-
-
-def _list_blocks(show: Callable[[Sheet], None]) -> list[blocks.Block]:
-    """Return what is printed on a sheet as the parts of a page: facts as one table."""
-    page = Page()
-    show(page)
-    facts = [(item.word, item.text) for item in page.items if isinstance(item, LabelledFact)]
-    tables = [item for item in page.items if isinstance(item, ResultTable)]
-    return [blocks.table("", ("", ""), facts), *tables]

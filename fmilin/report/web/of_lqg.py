@@ -1,0 +1,59 @@
+"""LQG designs: files in the format of the suffix, a report among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from fmilin.design.lqg import LqgDesign
+from fmilin.model.interface import Model
+from fmilin.report.lqg_report import MAX_CURVES, show_lqg, show_verification_of_regulator
+from fmilin.report.report_page import Page
+from fmilin.report.web import blocks
+from fmilin.support.files import write_atomically
+from fmilin.support.table_repr import Sheet
+from fmilin.support.tables import LabelledFact, ResultTable
+
+
+def save_lqg(
+    design: LqgDesign,
+    path: str | Path,
+    *,
+    precision: Literal["double", "single"] = "double",
+    fmi: Literal["2.0", "3.0"] = "2.0",
+    model: Model | None = None,
+) -> None:
+    """Write the regulator in the format of the suffix; .html is a report."""
+    if Path(path).suffix.lower() in (".html", ".htm"):
+        write_atomically(path, make_lqg_page(design, model).encode("utf-8"))
+        return
+    has_limits = Path(path).suffix.lower() in (".c", ".fmu")
+    limits = design.limits if has_limits and design.limits else None
+    design.regulator.save(path, limits=limits, precision=precision, fmi=fmi)
+
+
+def make_lqg_page(design: LqgDesign, model: Model | None = None) -> str:
+    """Return a report as one HTML file: tables, the loops with their margins, and a verification with a model."""
+    sections = [
+        blocks.Section("Regulator", [*_list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
+        blocks.Section("Margins", [blocks.picture(f"L at {name}", item.margins.plot)
+                                   for name, item in list(design.loops.wires.items())[:MAX_CURVES]]),
+    ]  # fmt: skip
+    if model is not None:
+        verification = design.verify(model)
+        parts = _list_blocks(partial(show_verification_of_regulator, verification))
+        parts.append(blocks.picture("The nonlinear closed loop, disturbed", verification.plot))
+        sections.append(blocks.Section("Verification", parts))
+    subtitle = f"every {design.regulator.sample_time:g} s, of {len(design.linear.states)} independent states"
+    return blocks.render_html(f"LQG regulator of {design.linear.model.name}", subtitle, sections)
+
+
+def _list_blocks(show: Callable[[Sheet], None]) -> list[blocks.Block]:
+    """Return what is printed on a sheet as the parts of a page: facts as one table."""
+    page = Page()
+    show(page)
+    facts = [(item.word, item.text) for item in page.items if isinstance(item, LabelledFact)]
+    tables = [item for item in page.items if isinstance(item, ResultTable)]
+    return [blocks.table("", ("", ""), facts), *tables]
