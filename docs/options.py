@@ -5,6 +5,7 @@ Usage: ``python docs/options.py``. A test compares the page with what is written
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fmilin.options import (
@@ -23,8 +24,7 @@ PAGE = Path(__file__).parent / "reference" / "options.md"
 
 INTRODUCTION = """# Options
 
-Each option is described once, in `fmilin.options`. Signatures, checks, `--help` and this page are made of these
-descriptions; `python docs/options.py` writes the page.
+Signatures, checks, `--help` and this page are made of the descriptions in `fmilin.options` (`python docs/options.py`).
 
 Every function that linearizes takes the options of `fl.Linearization`, as keywords or as one object:
 
@@ -39,7 +39,7 @@ family = fl.sweep(model, {"x": [0.0, 0.2, 0.4]}, linearization=options, paramete
 family.derivatives["L"].A   # at all points, shape (3, 2, 2)
 ```
 
-An option that is given twice is an error, and so is an option without a meaning in the function.
+An option that is given twice or has no meaning in the function is an error.
 """
 
 
@@ -54,32 +54,36 @@ def page() -> str:
 
 
 def _functions() -> str:
-    """Return the table of functions and commands by options, and why some of them do not take some options."""
-    keywords = [description.keyword for description in describe(Linearization)]
+    """Return the table of the options that functions and commands do not take, each with the reason."""
     commands = {f"fmilin {command}": reasons for command, reasons in WITHOUT_MEANING_IN_COMMANDS.items()}
-    without_meaning = {**WITHOUT_MEANING, **commands}
-    functions = list(without_meaning)
-    lines = ["## Functions and their options", "", "A dot: the function takes the option."]
-    lines += ["", f"| function | {' | '.join(f'`{keyword}`' for keyword in keywords)} |"]
-    lines.append(f"| --- |{' :-: |' * len(keywords)}")
-    for function in functions:
-        marks = ["" if keyword in without_meaning[function] else "•" for keyword in keywords]
-        lines.append(f"| `{function}` | {' | '.join(marks)} |")
-    lines += [
+    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    complete = []
+    for function, reasons in {**WITHOUT_MEANING, **commands}.items():
+        rejected: dict[str, list[str]] = {}
+        for keyword, reason in reasons.items():
+            rejected.setdefault(reason, []).append(keyword)
+        for reason, keywords in rejected.items():
+            rows.setdefault((reason, tuple(keywords)), []).append(function)
+        if not rejected:
+            complete.append(function)
+    lines = [
+        "## Functions and their options",
         "",
-        "Why a function does not take an option:",
+        f"{_in_code(complete)} takes all options. The others take all but these:",
         "",
-        "| option | functions | reason |",
+        "| function | does not take | reason |",
         "| --- | --- | --- |",
     ]
-    for keyword in keywords:
-        reasons: dict[str, list[str]] = {}
-        for function in functions:
-            if keyword in without_meaning[function]:
-                reasons.setdefault(without_meaning[function][keyword], []).append(function)
-        for reason, rejecting in reasons.items():
-            lines.append(f"| `{keyword}` | {', '.join(f'`{name}`' for name in rejecting)} | {reason} |")
+    order = [*WITHOUT_MEANING, *commands]
+    all_options = {description.keyword for description in describe(Linearization)}
+    for (reason, keywords), functions in sorted(rows.items(), key=lambda row: order.index(row[1][0])):
+        rejected_options = "any option" if set(keywords) == all_options else _in_code(keywords)
+        lines.append(f"| {_in_code(functions)} | {rejected_options} | {reason} |")
     return "\n".join(lines) + "\n"
+
+
+def _in_code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _table(descriptions: tuple[OptionDescription, ...]) -> str:

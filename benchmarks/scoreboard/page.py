@@ -12,14 +12,12 @@ INTRODUCTION = """# The scoreboard
 
 <!-- made by python -m benchmarks scoreboard --write; a test compares -->
 
-Published numbers of linearized mechanisms and other dynamic systems, and what fmilin and other tools say of the same
-ones. Every number was read in the source that is named or in a copy of its table, or is the value of a formula printed
-there; what could not be read is not here. All {count} rows agree to the last printed digit (to 1e-12 where a source
-prints more), by each door: a model in Python (native), a mechanism file (TOML), a compiled FMU,
-an MJCF file, Modelica.
+Published numbers of linearized mechanisms and other dynamic systems beside the results of fmilin and other tools. Each
+number was read in the named source, or in a copy of its table, or is the value of a formula printed there. All {count}
+rows agree to the last printed digit (to 1e-12 where a source prints more), through each kind of model: Python (native),
+a mechanism file (TOML), a compiled FMU, an MJCF file, Modelica.
 
-The same table for programs is `docs/scoreboard.json`. Every row names the command that makes its number again, from the
-repository's root:
+`docs/scoreboard.json` is the same table for programs. To compute a row again, in the repository's root:
 
 ```console
 python -m benchmarks scoreboard
@@ -27,16 +25,22 @@ python -m benchmarks scoreboard {first}
 python -m benchmarks scoreboard {first} --peers
 ```
 
-A row is a file in `benchmarks/scoreboard/rows`. To add one, copy the shortest, and let
-`python -m benchmarks scoreboard NAME --write` bring it here.
+A row is a file in `benchmarks/scoreboard/rows`. To add one, copy the shortest and run
+`python -m benchmarks scoreboard NAME --write`.
 
 """
 
 PEERS = """## Results of other tools
 
-Each peer answers by a script of its own in `benchmarks/scoreboard/peers`, to be run by anybody who has that tool
-installed. A peer's number may answer another question than the row's, and the remark says so: soft constraints are
-meant to be soft.
+Each peer has a script in `benchmarks/scoreboard/peers`, which needs that tool. A peer's number may answer another
+question than the row's, and the remark says so: soft constraints are meant to be soft.
+
+"""
+
+SOURCES = """## Sources
+
+Commands are abbreviated: `NAME --door DOOR` is `python -m benchmarks scoreboard NAME --door DOOR`, and the program of a
+peer is `python -m benchmarks.scoreboard.peers.PROGRAM`.
 
 """
 
@@ -44,12 +48,19 @@ meant to be soft.
 def page_text() -> str:
     """Return the text of the page."""
     entries = list(read().values())
+    sources: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        sources.setdefault((entry.source, entry.page), []).append(entry)
+    anchors = {
+        entry.name: f"source-{number}" for number, rows in enumerate(sources.values(), start=1) for entry in rows
+    }
     parts = [INTRODUCTION.format(count=len(entries), first=entries[0].name if entries else "NAME")]
     parts += ["| system | quantity | published | fmilin | difference |\n| --- | --- | --- | --- | ---: |\n"]
-    parts += [_line(entry) for entry in entries]
-    parts += ["\n", PEERS, "| row | published | fmilin | peers |\n| --- | --- | --- | --- |\n"]
+    parts += [_line(entry, anchors[entry.name]) for entry in entries]
+    parts += ["\n", PEERS, "| row | published | peers |\n| --- | --- | --- |\n"]
     parts += [_peers(entry) for entry in entries if entry.peers]
-    parts += ["\n## Sources, and how each number is made\n\n", *(_source(entry) for entry in entries)]
+    parts += ["\n", SOURCES]
+    parts += [_source(number, rows) for number, rows in enumerate(sources.values(), start=1)]
     return "".join(parts).rstrip() + "\n"
 
 
@@ -58,31 +69,40 @@ def write_page() -> None:
     PAGE.write_text(page_text(), encoding="utf-8")
 
 
-def _line(entry: Entry) -> str:
+def _line(entry: Entry, anchor: str) -> str:
     doors = ", ".join(entry.fmilin)
     [number, *_] = entry.fmilin.values()
-    cells = [f"[{entry.system}](#{_anchor(entry)})", entry.quantity, entry.printed]
+    cells = [f"[{entry.system}](#{anchor})", entry.quantity, entry.printed]
     return f"| {' | '.join(map(_cell, cells))} | {shown(number)} ({doors}) | {entry.difference:.0e} |\n"
 
 
 def _peers(entry: Entry) -> str:
-    said = "<br>".join(f"{entry.peer_versions[peer]}: {shown(number)}" for peer, number in entry.peers.items())
-    [number, *_] = entry.fmilin.values()
-    return f"| [{_cell(entry.system)}](#{_anchor(entry)}) | {entry.printed} | {shown(number)} | {said} |\n"
+    answers = "<br>".join(f"{entry.peer_versions[peer]}: {shown(number)}" for peer, number in entry.peers.items())
+    return f"| {_cell(entry.system)} | {entry.printed} | {answers} |\n"
 
 
-def _source(entry: Entry) -> str:
-    page = f"<{entry.page}>" if entry.page.startswith("http") else entry.page
-    parts = [f"### {entry.system}\n", f"{entry.quantity}: {entry.source}, {page}."]
-    parts += [f"Printed: {entry.formula}."] if entry.formula else []
-    parts += [entry.remark] if entry.remark else []
-    commands = [entry.command, *(entry.peer_commands[peer] for peer in entry.peers)]
-    return "\n".join(parts) + "\n\n```console\n" + "\n".join(commands) + "\n```\n\n"
+def _source(number: int, rows: list[Entry]) -> str:
+    """Return the section of one source: what all of its rows share, then each row with its command."""
+    [first, *_] = rows
+    page = f"<{first.page}>" if first.page.startswith("http") else first.page
+    shared = [note for note in _notes(first) if all(note in _notes(row) for row in rows)]
+    lines = [f"### Source {number}\n", f"{first.source}, {page}.", *shared, ""]
+    lines += [_row_of_source(row, [note for note in _notes(row) if note not in shared]) for row in rows]
+    return "\n".join(lines) + "\n\n"
 
 
-def _anchor(entry: Entry) -> str:
-    kept = "".join(c for c in entry.system.lower() if c.isalnum() or c in " -_")
-    return kept.replace(" ", "-")
+def _notes(entry: Entry) -> list[str]:
+    """Return the formula that the source prints and the remark on a row, where there are any."""
+    return [note for note in (entry.formula and f"Printed: {entry.formula}.", entry.remark) if note]
+
+
+def _row_of_source(entry: Entry, notes: list[str]) -> str:
+    row = entry.command.removeprefix("python -m benchmarks scoreboard ")
+    programs = (
+        entry.peer_commands[peer].removeprefix("python -m benchmarks.scoreboard.peers.") for peer in entry.peers
+    )
+    peers = ", ".join(f"`{program}`" for program in programs)
+    return " ".join([f"- {entry.system}: `{row}`" + (f"; peers {peers}." if peers else "."), *notes])
 
 
 def _cell(text: str) -> str:

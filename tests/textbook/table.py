@@ -88,20 +88,19 @@ def declared_verdict(source: str, name: str) -> Verdict:
 
 INTRODUCTION = """# The textbook gate
 
-Models that a student meets first, each through every source that can express it. A cell is *right* when all of this
-holds:
+Models that a student meets first, each through every source that can express it. A cell is *right* if
 
-- The operating point is the textbook's, and so are A, B, C and D in closed form, to 1e-12 (1e-8 where a source has no
-  exact derivatives), and each entry within the error that is stated for it.
-- `lin.is_equilibrium` is True, or False where the point moves: in the ball's flight, in the spinning body and in the
-  integrator, which its input fills.
-- Each eigenvalue is within `lin.eigenvalue_errors()` of the closed form.
+- the operating point and A, B, C and D are those of the textbook, to 1e-12 (1e-8 where a source has no exact
+  derivatives), and each entry is within its stated error;
+- `lin.is_equilibrium` is True, or False where the point moves: the ball in flight, the spinning body and the
+  integrator, which its input fills;
+- each eigenvalue is within `lin.eigenvalue_errors()` of the closed form;
 - `fl.trim` from a displaced guess ends at the textbook's equilibrium, and raises an error where the model has none with
-  these inputs (the saturated integrator).
-- `fl.design.margins` gives the textbook's margins of the loop that a proportional or a sampled PI regulator closes: of
-  the RL circuit, the mass, both pendulums, the lag, the motors, the tanks, the integrator and the sampled loop.
+  these inputs (the saturated integrator);
+- `fl.design.margins` gives the textbook's margins with a proportional or a sampled PI regulator: of the RL circuit, the
+  mass, both pendulums, the lag, the motors, the tanks, the integrator and the sampled loop.
 
-A dash says that the source cannot express the model; the reasons stand below. *wrong* is a known fault of fmilin.
+A dash: the source cannot express the model (reasons below). *wrong*: a known fault of fmilin.
 `python -m benchmarks textbook` computes the table; `tests/textbook` compares every cell with this page.
 """
 
@@ -126,12 +125,13 @@ def format_table(verdict_of: Callable[[str, str], Verdict]) -> str:
 
 
 def _reasons() -> str:
-    """Return why cells are empty: one line for each source and reason."""
-    lines = []
+    """Return why cells are empty: one line for each reason, with the sources and models."""
+    sources_of: dict[tuple[str, str], list[str]] = {}
     for source, models in INEXPRESSIBLE.items():
         for reason in dict.fromkeys(models.values()):
             titles = [MODELS[name].title for name, other in models.items() if other == reason]
-            lines.append(f"| {source} | {reason} | {'; '.join(titles)} |")
+            sources_of.setdefault((reason, "; ".join(titles)), []).append(source)
+    lines = [f"| {', '.join(sources)} | {reason} | {titles} |" for (reason, titles), sources in sources_of.items()]
     head = "## Models that a source cannot express\n\n| source | the model ... | models |\n| --- | --- | --- |"
     return "\n".join([head, *lines]) + "\n"
 

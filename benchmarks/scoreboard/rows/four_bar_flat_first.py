@@ -25,5 +25,5 @@ ROW = Row(
     published="3.4310j",
     answer=lambda model: frequency(model, 0, MCS()),
     doors={"native": native(lambda: four_bar(singular=True))},
-    remark="By the velocity projection (MCS), over the set of velocities that has one dimension more here.",
+    remark="By the velocity projection (MCS); the set of velocities has one dimension more here.",
 )

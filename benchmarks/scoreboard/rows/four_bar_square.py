@@ -76,7 +76,10 @@ ROW = Row(
         "Pinocchio": "pinocchio_four_bar four_bar_square",
         "MuJoCo": "mujoco_spectrum four_bar_square",
     },
-    remark="Published for the base along gravity. A parallelogram's motion does not depend on where its base lies, and "
-    "across gravity it is not singular, so that other tools can be asked. MuJoCo's loop is a spring by design. "
-    "Pinocchio's derivatives of a 3D loop leave out a part; with 6D constraints they have it.",
+    remark=(
+        "Published for the base along gravity. The motion of a parallelogram does not depend on the "
+        "direction of its base; across gravity it is not singular, so that other tools can be compared. "
+        "MuJoCo's loop is a spring by design. Pinocchio's derivatives of a 3D loop lack a part, those with "
+        "6D constraints do not."
+    ),
 )

@@ -68,8 +68,8 @@ end DoublePendulum;
 """
 
 EXUDYN = (
-    "Exudyn 1.13.6 projects its stiffness matrix onto what the constraints leave free, without the part that comes "
-    "from the multipliers; held by springs instead of gravity (the beam on a hinge and a spring) it is exact."
+    "Exudyn 1.13.6 projects its stiffness matrix without the part of the multipliers; with a spring "
+    "instead of gravity (beam on a hinge and a spring) it is exact."
 )
 
 

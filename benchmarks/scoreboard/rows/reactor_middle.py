@@ -47,5 +47,5 @@ ROW = Row(
     answer=lambda model: rightmost_at(model, 5.518, 339.1),
     doors={"native": native(reactor), "FMU": fmu(reactor), "Modelica": modelica(MODELICA)},
     peers={"python-control": "control_reactor reactor_middle"},
-    remark="The source linearizes at the rest rounded to these digits, and so do we.",
+    remark="Linearized at the equilibrium rounded to these digits, as in the source.",
 )

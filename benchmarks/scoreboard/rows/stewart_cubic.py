@@ -112,5 +112,5 @@ ROW = Row(
     doors={"TOML": toml(TOML), "FMU": fmu_of_toml(TOML), "MJCF": mjcf(MJCF)},
     peers={"MuJoCo": "mujoco_spectrum stewart_cubic"},
     remark="TOML and FMU: six closed loops of universal joints, struts and spherical joints; MJCF: tendons. MuJoCo's "
-    "own linear model is that of a time step, 1e-4 s here, which is what it is off by.",
+    "linear model is that of a time step of 1e-4 s, which explains its difference.",
 )

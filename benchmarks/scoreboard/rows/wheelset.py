@@ -45,6 +45,8 @@ ROW = Row(
     formula="y'' + phi/(r a) y = 0, T = 2 pi sqrt(r a/phi)",
     answer=wavelength,
     doors={"native": native(wheelset), "FMU": fmu(wheelset)},
-    remark="Klingel's kinematics are of first order in the cone's angle, and so are the rolling constraints here: "
-    "the axle stays level. Masses and the speed, 20 m/s, do not matter.",
+    remark=(
+        "As Klingel's kinematics, the rolling constraints are of first order in the cone's angle: the axle "
+        "stays level. Masses and the speed, 20 m/s, do not matter."
+    ),
 )
