@@ -26,36 +26,31 @@ class Kind:
 ROWS = (
     # Of the model as a whole: interpolated models carry these on.
     Kind("model",
-         "A peculiarity of the model itself: irregularities in its file, an input at a limit or without effect, a "
-         "held quantity, or a linear model made from another build of it.",
-         "Read the message, and correct the model or the way it is loaded if this is not intended.",
-         scope="model"),
+         "A peculiarity of the model: irregularities in its file, an input at a limit or without effect, a held "
+         "quantity, or a linear model made from another build of it.",
+         "Read the message; correct the model or its options if this is not intended.", scope="model"),
     Kind("rewritten",
-         "Another program has saved the file from which the result was read, and the content does not fit the checksum "
-         "that fmilin wrote.",
+         "Another program has saved the file that was read: its content does not fit the checksum that fmilin wrote.",
          "Use the file that fmilin wrote if you want its numbers. Otherwise nothing.", scope="model"),
     Kind("held",
-         "Discrete variables keep the values that they have at the point, as between two events.",
-         "Start from a point where they have the values you want.",
-         scope="model", severity="information"),
+         "Discrete variables keep their values at the point, as between two events.",
+         "Start from a point where they have the values you want.", scope="model", severity="information"),
     Kind("memory",
          "Evaluated again at the same point, the model returns other values: it keeps a state between calls.",
-         "Repair the model, or heed the error estimates: they include this if the message says so.",
-         scope="model"),
+         "Repair the model, or heed the error estimates, which include this if the message says so.", scope="model"),
     Kind("prescribed-motion",
-         "Inputs prescribe positions or speeds: dependent states follow them at once (T_u), and the derivatives of "
-         "these inputs are inputs of their own.",
-         "Use `with_prescribed_states()` for a model in which all but the highest derivative are states.",
-         scope="model"),
+         "Inputs prescribe positions or speeds: dependent states follow them at once (T_u), and their derivatives are "
+         "further inputs.",
+         "`with_prescribed_states()` makes all but the highest derivative states.", scope="model"),
     Kind("conserved-quantity",
-         "A declared velocity constraint is not linear in the velocities: it may be a conserved quantity, such as "
+         "A declared velocity constraint is not linear in the velocities and may be a conserved quantity, such as "
          "energy; or a model with a known number of degrees of freedom (an open tree, Lagrange's or Kane's equations "
          "without constraints) conserves a combination of its states, such as momentum.",
-         "Declare constraints only: a conserved quantity removes a true degree of freedom. Where nothing was declared: "
-         "nothing.", scope="model"),
+         "Declare constraints only: a conserved quantity removes a true degree of freedom. Nothing if none was "
+         "declared.", scope="model"),
     Kind("dependent-states",
          "The model declares no constraints, but combinations of its states cannot change: momentum or the like is "
-         "conserved, or states depend on each other, and some eigenvalues are spurious.",
+         "conserved, or states depend on each other and some eigenvalues are spurious.",
          "`fl.discover(model)` distinguishes the cases and finds constraints; or declare them (`constraints=`).",
          scope="model"),
     # Of the result at its point: where it is, and how it was assembled.
@@ -64,42 +59,41 @@ ROWS = (
          "parts.",
          "Run it again for the complete result."),
     Kind("unchecked",
-         "No check was run behind the computation, as `checks=\"none\"` asks: constraints, derivatives, the motion of "
-         "the point and the accuracy of the entries were not verified.",
+         "No check was run, as `checks=\"none\"` requests: constraints, derivatives, the motion of the point and the "
+         "accuracy of the entries are not verified.",
          "Linearize once with `checks=\"standard\"` before you rely on it."),
     Kind("off-equilibrium",
          "The point is not an equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on "
          "the choice of coordinates.",
          "Trim first if you need an equilibrium or a steady motion; otherwise use `f0` along with `A`."),
     Kind("steady",
-         "The point is not an equilibrium but a steady motion, along which `A` stays the same: its eigenvalues are "
-         "those of the disturbed motion.",
+         "The point is in a steady motion, along which `A` stays the same: its eigenvalues are those of the disturbed "
+         "motion.",
          "Nothing; `f0` keeps the motion.", severity="information"),
     Kind("equilibrium-not-tested",
-         "Whether the point is an equilibrium was not tested: the measured or read data do not show its motion.",
+         "The measured or read data do not show whether the point is an equilibrium.",
          "Trim first, or evaluate the rates of the nonlinear model at the point, if it matters.",
          severity="information"),
     Kind("periodic",
-         "The point moves, and `A` changes along its motion: its eigenvalues are those of an instant, and do not "
+         "The point moves, and `A` changes along its motion: its eigenvalues hold for one instant and do not "
          "determine the stability of the motion.",
-         "Use `fl.periodic_orbit(model)`, if the motion is periodic; the message says by how much `A` changes."),
+         "Use `fl.periodic_orbit(model)` if the motion is periodic; the message says by how much `A` changes."),
     Kind("multiple-period",
          "A periodic motion repeats itself several times within the period that was given or found.",
          "Give the shorter period that the message names, unless the excitation has the longer one.",
          severity="information"),
     Kind("branch",
-         "The mechanism can be assembled in several ways, or the branch of solutions that was followed ends here: "
-         "this point may not be the intended one.",
+         "The mechanism can be assembled in several ways, or the followed branch of solutions ends here: this may not "
+         "be the intended point.",
          "Check the point; fix more states (`fl.operating_point(model, {'NAME': VALUE})`) to choose."),
     Kind("moved",
-         "The given start values are inconsistent with each other or with the loops of the mechanism, and were "
-         "changed.",
+         "The given start values contradict each other or the loops of the mechanism, and were changed.",
          "Give consistent values, or fix others: `independent` states keep their values.", severity="information"),
     Kind("extrapolated",
-         "An input of a table is outside of the table's data: the model extrapolates there.",
+         "An input of a table is outside of the table's data: the model extrapolates.",
          "Give bounds (`bounds=`) or another guess within the data, or extend the table."),
     Kind("unit",
-         "A state in rad was given a value of more than a turn: it may be in degrees.",
+         "A state in rad has a value of more than a turn: it may be in degrees.",
          "Give angles in the unit of the state."),
     Kind("singular",
          "Constraints that are independent elsewhere depend on each other here: the eigenvalues belong to an enlarged "
@@ -109,35 +103,33 @@ ROWS = (
          "The number of independent constraints is doubtful: the singular values have no clear gap.",
          "Check the order; move away from singular configurations, and give states nominal values of their size."),
     Kind("position",
-         "The point satisfies all constraints, but some of them are nearly parallel: Newton's method predicts a "
-         "solution at the distance in the message, and did not reach it.",
+         "The point satisfies all constraints, but some are nearly parallel: Newton's method predicts a solution at "
+         "the distance in the message, and did not reach it.",
          "Leave redundant constraints out; write others so that they differ by more than rounding."),
     Kind("descriptor",
-         "The linear model and the descriptor system of the equations as they are written, which are computed "
-         "separately, do not agree.",
+         "The linear model and the descriptor system of the equations as written, computed separately, disagree.",
          "Trust neither before you know the reason: look for coefficients that nearly cancel, and for a singular "
          "point."),
     Kind("conditioning",
          "The independent coordinates determine the others badly here, or others were chosen for that reason.",
-         "Name other coordinates (`independent=`), such as those that the message proposes, or none."),
+         "Name other coordinates (`independent=`), such as those in the message, or none."),
     Kind("coordinates-switched",
-         "Along a path the coordinates stopped being regular: other ones are used from this point on.",
+         "The coordinates stopped being regular along a path: others are used from this point on.",
          "Do not compare matrices across the switch; tangent coordinates are regular everywhere."),
     Kind("no-response",
-         "No input reaches any output here (all transfer functions are zero), or pulses had no response and the free "
+         "No input reaches any output (all transfer functions are zero), or pulses had no response and the free "
          "motion was identified instead.",
          "Choose other outputs or another point, switch parts on, or check whether the outputs change at events only "
          "(`fl.Stepping(lifted=True)`)."),
     Kind("stuck",
-         "Small changes of inputs have no effect and larger ones do: static friction, or a dead zone.",
-         "Take a point at which it moves, or replace the friction by a smooth one."),
+         "Small changes of inputs have no effect, larger ones do: static friction, or a dead zone.",
+         "Choose a point at which it moves, or replace the friction by a smooth one."),
     Kind("standing",
-         "The load on each foot that is held on the ground, and the friction that it needs.",
+         "The load on each held foot, and the friction that it needs.",
          "Compare the friction with that of the ground: the result is valid while every foot is pressed to the ground "
-         "and none slides.",
-         severity="information"),
+         "and none slides.", severity="information"),
     Kind("contact",
-         "A foot that is held on the ground would have to be pulled, slides or tips over: the stance does not hold.",
+         "A held foot would have to be pulled, slides or tips over: the stance does not hold.",
          "Choose another configuration or other torques, or do not hold this foot."),
     # Of points that were solved for.
     Kind("unsteady",
@@ -151,21 +143,21 @@ ROWS = (
          "Several solutions meet at this one, or nearly (a double root): the derivatives do not determine it.",
          "Check the variables in the message: at a fold or bifurcation the linear model changes within its accuracy."),
     Kind("family",
-         "The solution is one of a family: the values nearest to the guess were chosen.",
-         "Fix one of the variables that the message names (`fixed=`) to choose.", severity="information"),
+         "The solution is one of a family: the one nearest to the guess.",
+         "Fix one of the variables that the message names (`fixed=`).", severity="information"),
     Kind("conserved",
-         "A total of the states is the same along every motion, and the equilibrium has that of the start.",
+         "A total of the states is the same along every motion; the equilibrium has that of the start.",
          "Fix one of its states (`fixed=`) or start elsewhere (`guess=`) to choose another total.",
          severity="information"),
     Kind("unstable",
-         "The equilibrium is unstable: the model has eigenvalues with positive real parts there.",
+         "The equilibrium is unstable: the model has eigenvalues with positive real parts.",
          "Start elsewhere (`guess=`) if you need a stable equilibrium.", severity="information"),
     Kind("drift",
          "Deviations grow in proportion to time: a multiple eigenvalue at the stability limit has too few "
          "eigenvectors.",
          "Nothing if a body may float, spin or roll; otherwise fix the state that holds it.", severity="information"),
     Kind("pulses",
-         "An input or the model changes with time at undeclared instants, and the integrator may have skipped short "
+         "An input or the model changes with time at undeclared instants: the integrator may have skipped short "
          "pulses.",
          "Declare the knots of the input function, give inputs as a table, or limit the step.", severity="information"),
     Kind("time",
@@ -178,14 +170,13 @@ ROWS = (
     # Of estimators.
     Kind("unobserved",
          "An undamped or unstable mode is not observable from the measured outputs at the point.",
-         "Measure a state that the mode moves; the message names its states. Or choose a motion along which it is "
-         "observable."),
+         "Measure a state of the mode, which the message names, or choose a motion along which it is observable."),
     Kind("skipped",
          "Measurements were not numbers or out of the sensor's range, and were left out.",
          "Check the sensor, and the limits given for it."),
     Kind("diverging",
-         "The innovations of a filter are much larger than it expects: it has lost the state, or the noise is larger.",
-         "Reset it (`kf.reset(point)`), give it more noise, or let `fl.design.tuned_noise` estimate the noise."),
+         "The innovations of a filter are much larger than expected: it has lost the state, or the noise is larger.",
+         "Reset it (`kf.reset(point)`), give it more noise, or estimate the noise (`fl.design.tuned_noise`)."),
     # Of identified models: the method, and how well it fits.
     Kind("method",
          "The method and step of the identification, or how the states are set.",
@@ -194,23 +185,22 @@ ROWS = (
          "A method was tried and rejected, with the reason.",
          "Nothing; `fl.Stepping(method=...)` insists on it.", severity="information"),
     Kind("way",
-         "How the discrete model of a co-simulation was made; in older files, the kind now called `method`.",
+         "In older files, the kind now called `method`: how the discrete model of a co-simulation was made.",
          "Nothing.", severity="information"),
     Kind("multiple-eigenvalues",
-         "Eigenvalues coincide without as many eigenvectors: their mean alone has derivatives by parameters.",
-         "Nothing if these are positions and speeds of a free motion; otherwise use a sweep.",
-         severity="information"),
+         "Eigenvalues coincide without as many eigenvectors: only their mean has derivatives by parameters.",
+         "Nothing if these are positions and speeds of a free motion; otherwise use a sweep.", severity="information"),
     Kind("loop",
          "A loop was cut at a wire: this is L, the returned signal per signal sent.",
          "Nothing; signs are as wired, S = 1/(1 - L). `fl.design.margins` measures its distance from +1.",
          severity="information"),
     Kind("delays",
-         "Delays were replaced by Padé approximations, which hold up to a frequency; or the point of a model with "
-         "delays is not an equilibrium, so that its past is not constant.",
-         "Stay below the frequency, take a higher order, or use the model with its delays, which is exact. Linearize "
-         "at an equilibrium (`trim`)."),
+         "Padé approximations, which hold up to a frequency, replace delays; or the point of a model with delays is "
+         "not an equilibrium, so that its past is not constant.",
+         "Stay below the frequency, take a higher order, or use the exact model with its delays. Linearize at an "
+         "equilibrium (`trim`)."),
     Kind("margins",
-         "Two ways of computing a margin of a loop contradict each other, or rounding hides where the loop becomes "
+         "Two computations of a margin of a loop contradict each other, or rounding hides where the loop becomes "
          "unstable.",
          "Trust the smaller margin; `fl.audit(loop)` lists each number with its second way."),
     Kind("wire",
@@ -224,10 +214,10 @@ ROWS = (
          "Nothing; it is the accuracy to expect.", severity="information"),
     Kind("order",
          "The singular values from which the order was chosen.",
-         "Give `fl.Stepping(order=...)` to choose another order.", severity="information"),
+         "Nothing; `fl.Stepping(order=...)` chooses another order.", severity="information"),
     Kind("sampling",
-         "The moment of a step to which the outputs belong.",
-         "Nothing; `C` and `D` belong to that moment.", severity="information"),
+         "The instant of a step to which the outputs belong.",
+         "Nothing; `C` and `D` belong to that instant.", severity="information"),
     Kind("repetition",
          "The measure that makes equal runs of the model give equal results.",
          "Nothing.", severity="information"),
@@ -239,7 +229,7 @@ ROWS = (
          "`fl.Stepping(method='multisine')` averages that."),
     Kind("poor-fit",
          "The prediction of held-out responses is off by more than noise: a kink, or a nonlinear motion.",
-         "Check it before you rely on it: try other steps, other pulse amplitudes, another point."),
+         "Check it before you rely on it: try other steps, pulse amplitudes or points."),
     Kind("order-beyond-noise",
          "More states were requested than noise and rounding allow: the other eigenvalues are meaningless.",
          "Choose a smaller `fl.Stepping(order=...)`."),
@@ -249,10 +239,10 @@ ROWS = (
     Kind("unrepeatable",
          "Outputs that differ between equal runs from the same state were left out: clocks of the computer, counters, "
          "random numbers.",
-         "Nothing if the outputs are of this kind; otherwise name the outputs that you want with `outputs=`."),
+         "Nothing if the outputs are of this kind; otherwise name the outputs that you want (`outputs=`)."),
     Kind("integrator",
-         "The internal solver has a fixed step. The message names its integrator and the evidence for it; A and B are "
-         "those of the continuous plant. `lin.discrete` is the discrete model over one of its steps.",
+         "The internal solver has a fixed step. The message names its integrator with the evidence; A and B are those "
+         "of the continuous plant, `lin.discrete` is the discrete model over one step.",
          "Nothing; `fl.Stepping(lifted=True)` returns the discrete model.", severity="information"),
     Kind("solver",
          "The model's own solver is coarse, or stands still between its internal steps. Readable derivatives were "
@@ -269,13 +259,13 @@ ROWS = (
          "Uncontrollable or unobservable states were removed.",
          "Keep the full model if a removed part is unstable: no controller can stabilize it."),
     Kind("zeros",
-         "Zeros of a linear model are doubtful: two ways of computing one differ, or their number depends on "
-         "couplings that may be zero.",
+         "Zeros of a linear model are doubtful: two computations of one differ, or their number depends on couplings "
+         "that may be zero.",
          "Use exact derivatives, give variables nominal values of their size, and set couplings that should be zero "
          "to zero."),
     Kind("zero-dynamics",
-         "The linear model describes the motion that remains while inputs keep the outputs at their values of the "
-         "point; its outputs are these inputs.",
+         "The motion that remains while inputs keep the outputs at their values of the point; the outputs are these "
+         "inputs.",
          "Nothing.", severity="information"),
     Kind("modal",
          "Eigenvalues are too close to be separated safely: one mode has several states.",
@@ -287,15 +277,15 @@ ROWS = (
          "Steps of the integrator are too long for the fastest motion: `A` changes when they are halved.",
          "Use more of them (`steps=`)."),
     Kind("point",
-         "The file that the linear model was read from has no operating point: all values are deviations, and the "
-         "accuracy is unknown.",
+         "The file of the linear model has no operating point: all values are deviations, and the accuracy is "
+         "unknown.",
          "Store the point elsewhere, or save in a format that includes it."),
     Kind("ended",
          "The simulation ended early, with the reason.",
          "Check the end of the trajectory."),
     Kind("horizon",
          "Verification followed the responses for less than the slowest mode needs: only its beginning was compared.",
-         "Follow it for longer with `horizon=`."),
+         "Give a longer `horizon=`."),
     # Of the general formulations (mcs, rcs, ucs).
     Kind("labels",
          "True and spurious eigenvalues are not clearly separated: the labels are doubtful, or there is no linear "
@@ -321,20 +311,19 @@ ROWS = (
          "Some of the sampled states lie beyond an event of the model.",
          "Nothing if the constraints hold on both sides; otherwise move the point."),
     Kind("wrapped",
-         "A measured angle jumped by a whole turn against its prediction, and its innovation is taken modulo a turn.",
+         "A measured angle jumped by a whole turn against its prediction: its innovation is taken modulo a turn.",
          "Name the outputs that wrap when the filter is made (wrapped_outputs=), or none ([])."),
     Kind("tangent-only",
          "No constraint is known: the number of independent states follows from the numbers at this point alone.",
          "Use the linear model at this point only; declare or discover constraints for others."),
     # Of single entries of the matrices.
     Kind("accuracy",
-         "The estimated error of an entry is more than a thousandth of the largest entry of its row, the solver "
-         "inside is no more accurate, or the time for experiments was too short.",
+         "The estimated error of an entry exceeds a thousandth of the largest entry of its row, the solver inside is "
+         "no more accurate, or the time for experiments was too short.",
          "Give variables nominal values of their size, tighten the tolerance of solvers inside, provide exact "
          "derivatives, or allow more time (`fl.Stepping(budget=...)`).", scope="entry"),
     Kind("kink-branch",
-         "A kink depends on several variables together: all derivatives are those of the branch that the message "
-         "names.",
+         "A kink depends on several variables together: all derivatives are those of the branch in the message.",
          "Compare with the other side (`one_sided='left'`, `'right'`), or move the point away from the kink.",
          scope="entry"),
     Kind("turn",

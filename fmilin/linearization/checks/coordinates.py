@@ -24,7 +24,7 @@ class CoordinatesAreWellConditioned(ResultCheck):
     """Errors of all entries grow with the condition number of (R; H)."""
 
     verifies = "The coordinates of the linear model determine the other states well."
-    needs = "Nothing: the condition number of (R; H) is computed anyway."
+    needs = "Nothing."
     runs = "at every point"
     kinds = ("conditioning",)
 

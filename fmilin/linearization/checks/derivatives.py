@@ -37,8 +37,8 @@ class DerivativesAgree(ResultCheck):
 
     verifies = "Exact derivatives agree with differences, on both sides of the point and farther away."
     needs = (
-        "Two evaluations for each column at the first point of a model, two along one direction at later points; a "
-        "sweep of step sizes for columns in doubt."
+        "Two evaluations for each column at the first point of a model, two in all at later points; a sweep of step "
+        "sizes for columns in doubt."
     )
     runs = "at every point"
     kinds = ("directional-derivative", "narrow", "kink-branch")
@@ -160,7 +160,7 @@ class EntriesAreAccurate(LinearizationCheck):
         "The estimated error of each entry is small beside the largest entry of its row of [A B] or [C D], in sizes of "
         "the variables."
     )
-    needs = "Nothing; a sweep of step sizes for the message."
+    needs = "A sweep of step sizes, for the message only."
     runs = "at every point"
     kinds = ("accuracy",)
     error = "NumericalError if it is more than a tenth, unless keep_inaccurate=True."

@@ -21,7 +21,7 @@ class DescriptorSystemAgrees(LinearizationCheck):
     """The pencil s E - A of a DAE, as it is written, is a second way to the order and to A."""
 
     verifies = "The descriptor system of a DAE as it is written has the order and the modes of the linear model."
-    needs = "One evaluation of the equations; nothing for models without a descriptor system."
+    needs = "One evaluation of the equations, if there is a descriptor system."
     runs = "at every point"
     kinds = ("descriptor",)
     error = "NumericalError if the order differs for linear equations: rounding decides it then."
@@ -41,10 +41,7 @@ class StatesAreIndependent(ResultCheck):
     """Constraints that nobody declared show as combinations of the states that nothing can change."""
 
     verifies = "Without constraints, every combination of the states can change, to first order."
-    needs = (
-        "Nothing if A, B and f0 have full rank; otherwise evaluations at random points. Loops are looked for at such "
-        "points until one of a model has shown that there are none."
-    )
+    needs = "Evaluations at random points if A, B and f0 lack full rank; once a model, these also look for loops."
     runs = "in doubt"
     verifies_model = True
     kinds = ("dependent-states", "conserved-quantity")

@@ -48,7 +48,7 @@ class MethodApplies(ResultCheck):
         "The assumptions of the requested method hold at the point: it is in equilibrium, one branch of motion "
         "passes, penalties keep the constraints."
     )
-    needs = "Nothing: formulation= and at_singularity=True imply it."
+    needs = "Nothing."
     runs = "at every point"
     kinds = ("singular", "off-equilibrium", "penalty-approximation")
     describes_computation = True
@@ -64,7 +64,7 @@ class ModelHasNoNotes(ResultCheck):
     """Discrete states, notes of the file, and how held feet stand."""
 
     verifies = "The model has no peculiarities, nor have its discrete states or the point."
-    needs = "Nothing; contact forces of held feet; the discrete states at one of 32 points of a sweep."
+    needs = "Contact forces of held feet; the discrete states at one of 32 points of a sweep."
     runs = "at every point"
     kinds = ("held", "model", "standing", "contact")
     describes_computation = True

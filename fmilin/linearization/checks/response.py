@@ -29,7 +29,7 @@ class InputsReachOutputs(ResultCheck):
     """A linear model without a path from an input to an output reads like a success, and answers nothing."""
 
     verifies = "Some input affects some output; if none does, no input has a dead zone around the point."
-    needs = "Nothing; if no input reaches an output, evaluations with larger inputs."
+    needs = "Evaluations with larger inputs, if no input reaches an output."
     runs = "at every point"
     kinds = ("no-response",)
     error = "NumericalError if larger inputs affect the model: a dead zone, unless keep_inaccurate or hold_modes."

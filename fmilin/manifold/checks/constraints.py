@@ -30,7 +30,7 @@ class ConstraintsDoNotVanish(ManifoldCheck):
     """sin(x)^2 + cos(x)^2 - 1 constrains nothing: with it, the unconstrained model would be returned."""
 
     verifies = "No constraint is zero for all states."
-    needs = "The constraints, evaluated at a few random points."
+    needs = "The constraints at a few random points."
     runs = "once a model"
     verifies_model = True
     error = "ConstraintError if one is."
@@ -51,7 +51,7 @@ class PointObeysConstraints(Check[ConstrainedPoint, BatchInCoordinates]):
     """A point off the manifold has no linear model in independent coordinates."""
 
     verifies = "The point satisfies all constraints and their rates."
-    needs = "Nothing: residuals and gradients are computed anyway."
+    needs = "Nothing."
     runs = "at every point"
     error = "ConstraintError with the residuals by name if it does not."
 
@@ -69,7 +69,7 @@ class RankIsClear(ManifoldCheck):
     """The order of the linear model is N less the rank of H: a doubtful rank is a doubtful order."""
 
     verifies = "The singular values of H show clearly how many constraints are independent."
-    needs = "Nothing: the singular values are computed anyway."
+    needs = "Nothing."
     runs = "at every point"
     kinds = ("rank",)
 
@@ -111,7 +111,7 @@ class PointIsReachable(ManifoldCheck):
     """Nearly parallel constraints may be satisfied far from the solution that they mean together."""
 
     verifies = "Newton's method predicts no other solution of the constraints far from the point."
-    needs = "Nothing: the gradient is computed anyway."
+    needs = "Nothing."
     runs = "at every point"
     kinds = ("position",)
 
@@ -128,7 +128,7 @@ class MotionKeepsConstraints(CoordinateCheck):
     """H f = 0 (Spencer eq. 4.5): otherwise the constraint is not one of this model."""
 
     verifies = "The motion keeps every constraint, H f + h_t = 0, and the rank, at the point and at points near it."
-    needs = "Three evaluations near the first point of a model; nothing at later points."
+    needs = "Three evaluations near the first point of a model."
     runs = "at every point"
     verifies_model = True
     error = "ConstraintError if one changes, NumericalError if the point is a singular configuration."
@@ -185,7 +185,7 @@ class InputsKeepConstraints(CoordinateCheck):
     """H f_u = 0: forces do not move the states off the manifold."""
 
     verifies = "No input moves the states off the manifold, H f_u = 0."
-    needs = "Nothing: f_u is computed anyway."
+    needs = "Nothing."
     runs = "at every point"
     error = "ConstraintError with the input and the constraint if one does."
 

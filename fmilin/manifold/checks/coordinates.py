@@ -13,7 +13,7 @@ class CoordinatesAreAsRequested(CoordinateCheck):
     """Recommended coordinates may be singular at a point, and those of a path may end."""
 
     verifies = "The recommended coordinates, and those of the point before on a path, determine the other states."
-    needs = "Nothing: both follow when coordinates are chosen."
+    needs = "Nothing."
     runs = "at every point"
     kinds = ("conditioning", "coordinates-switched")
     describes_computation = True
