@@ -40,7 +40,7 @@ def main() -> None:
     x, none = np.linspace(0.1, 1.0, POSITIONS), np.empty(0)
     calls: dict[str, Callable[[], object]] = {
         "values": lambda: constraints.residuals(0.0, x, none, none),
-        "slopes": lambda: constraints.partials(0.0, x, none, none),
+        "gradients": lambda: constraints.partials(0.0, x, none, none),
         "curvature": lambda: constraints.curvature(0.0, x, none, x),
     }
     for call in calls.values():

@@ -79,12 +79,12 @@ def main() -> None:
                 rows += rows_of(system, "FMU", fmu, free_fmu)
     show(
         "Linearization",
-        ["system", "source", "way", "order", "visits", "directions", "error", "said", "false", "time"],
+        ["system", "source", "method", "order", "evaluations", "directions", "error", "estimate", "spurious", "time"],
         rows,
-        "order: independent states / all states. visits: evaluations of the model; directions: exact directional "
-        "derivatives taken. error: of the eigenvalues with a closed form, relative. said: the error estimate of A that "
-        "comes with the result. false: eigenvalues that belong to no motion. time: ratio to the "
-        f"all-state Jacobian of the same source by differences, medians of {ROUNDS} interleaved rounds.",
+        "order: independent states / all states. evaluations: of the model; directions: exact directional derivatives. "
+        "error: of the eigenvalues with a closed form, relative; estimate: the stated error of A. spurious: "
+        "eigenvalues that belong to no motion. time: ratio to the all-state Jacobian of the same source by differences, medians of "
+        f"{ROUNDS} interleaved rounds.",
     )
 
 
@@ -112,11 +112,11 @@ def procedures() -> None:
         )
     show(
         "fl.linearize against the recursion alone",
-        ["model", "states", "recursion", "warm call", "ratio", "target", "made and first call", "visits"],
+        ["model", "states", "recursion", "warm call", "ratio", "target", "made and first call", "evaluations"],
         rows,
-        "recursion: values, slopes and their elimination at one point (Model.exact_slopes, along), nothing verified. "
-        "warm call: fl.linearize at the same point, verified, with names, accuracy and remarks. Processor time, the "
-        f"best of {10 * ROUNDS} calls in turns. visits: of the first call.",
+        "recursion: values, derivatives and their elimination at one point, nothing verified. warm call: fl.linearize "
+        "at the same point, verified, with names, accuracy and warnings. Processor time, the best of "
+        f"{10 * ROUNDS} calls in turns. evaluations: of the first call.",
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from itertools import groupby, takewhile
 from pathlib import Path
 
 from benchmarks.tables import Shown, recorded
@@ -19,8 +20,8 @@ MADE = "Made by `{command}` on {day}:\nPython {python}, numpy {numpy}, {machine}
 INTRODUCTION = """# Measured numbers
 
 {made}
-Ratios are measured side by side in one run. Absolute times are those of this machine, with whatever else it had to do
-at that time. A target that was missed is shown as missed.
+Ratios are measured side by side in one run. Absolute times depend on this machine and its load. A missed target is shown
+as missed.
 
 `python -m benchmarks` prints these and {others} more tables: {names}.
 """
@@ -45,16 +46,39 @@ def describe_making(command: str) -> str:
 
 
 def write_tables(path: Path, introduction: str, shown: Sequence[Shown]) -> None:
-    """Write a page of an introduction and a section for each table."""
-    path.write_text("\n".join([introduction, *map(_section, shown)]), encoding="utf-8")
+    """Write a page of an introduction and the tables; adjacent tables of the same columns and no remark are one."""
+    groups = [list(tables) for _, tables in groupby(shown, key=lambda table: (table.columns, table.remark))]
+    titles = [tables[0].title if len(tables) == 1 else "Results" for tables in groups]
+    sections = [
+        _section(title, _join_tables(tables), tables[0].remark) for title, tables in zip(titles, groups, strict=True)
+    ]
+    path.write_text("\n".join([introduction, *sections]), encoding="utf-8")
     print(f"{path}: {len(shown)} tables")
 
 
-def _section(table: Shown) -> str:
-    def row(cells: Sequence[str]) -> str:
+def _join_tables(tables: Sequence[Shown]) -> list[Sequence[str]]:
+    """Return the rows of tables with their heads; of several, the title of each is its first column."""
+    [first, *others] = tables
+    if not others:
+        return [first.columns, *first.rows]
+    return [["", *first.columns], *([table.title, *row] for table in tables for row in table.rows)]
+
+
+def _section(title: str, rows: Sequence[Sequence[str]], remark: str) -> str:
+    def write_row(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
-    rule = row(["---", *["---:"] * (len(table.columns) - 1)])
-    remark = " ".join(table.remark.split())
-    end = f"\n{remark}\n" if remark else ""
-    return f"## {table.title}\n\n{row(table.columns)}{rule}{''.join(map(row, table.rows))}{end}"
+    [columns, *body] = rows
+    rule = write_row(["---", *["---:"] * (len(columns) - 1)])
+    text = " ".join(remark.split())
+    end = f"\n{text}\n" if text else ""
+    return f"## {title}\n\n{write_row(columns)}{rule}{''.join(map(write_row, _blank_repetitions(body)))}{end}"
+
+
+def _blank_repetitions(rows: Sequence[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Leave out the leading cells of a row that repeat the row above, as in a printed table."""
+    above: Sequence[str] = ()
+    for row in rows:
+        count = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(row, above, strict=False)))
+        yield [*[""] * min(count, len(row) - 1), *row[count:]] if count < len(row) else row
+        above = row

@@ -76,8 +76,8 @@ def _functions() -> str:
     ]
     order = [*WITHOUT_MEANING, *commands]
     all_options = {description.keyword for description in describe(Linearization)}
-    for (reason, keywords), functions in sorted(rows.items(), key=lambda row: order.index(row[1][0])):
-        rejected_options = "any option" if set(keywords) == all_options else _in_code(keywords)
+    for (reason, rejected_keywords), functions in sorted(rows.items(), key=lambda row: order.index(row[1][0])):
+        rejected_options = "any option" if set(rejected_keywords) == all_options else _in_code(rejected_keywords)
         lines.append(f"| {_in_code(functions)} | {rejected_options} | {reason} |")
     return "\n".join(lines) + "\n"
 

@@ -25,11 +25,11 @@ PATIENCE = 6.0
 LARGEST_SIZE = 2**20
 COLUMNS = ("tool", "sizes", "first", "exponent", "again", "exponent", "memory", "exponent", "60 s", "4 GB")
 EXPLANATION = """\
-First: processor time of opening a model and its first linear model together, at the largest of the sizes; again: of a
-further one. Memory: the peak of the process, and the exponent of what it takes beyond the smallest size. Exponents by
-least squares over the three largest sizes; the size is doubled until a point takes more than {seconds:g} s. 60 s, 4 GB:
-the largest size within these limits; "~": extrapolated by the fit; "below": a point within the extrapolation failed or
-took too long. Each point is measured once, in a process of its own.
+First: processor time of opening a model and its first linear model, at the largest size; again: of a further one.
+Memory: the peak of the process; its exponent is that of the increase over the smallest size. Exponents by least squares
+over the three largest sizes; the size is doubled until a point takes more than {seconds:g} s. 60 s, 4 GB: the largest size
+within these limits; "~": extrapolated by the fit; "below": a point within the extrapolation failed or took too long.
+Each point is measured once, in a process of its own.
 """
 PAGE = """# Growth with size
 
@@ -37,8 +37,8 @@ PAGE = """# Growth with size
 {load}. On a busy machine exponents differ by 0.3 from run to run.
 
 {explanation}
-`tests/growth` asserts the exponents of counts on the same paths: evaluations, derivatives, messages and memory, which
-the load of a machine does not change.
+`tests/growth` asserts the exponents of counts on the same paths (evaluations, derivatives, messages, memory), which do
+not depend on the load of the machine.
 """
 
 

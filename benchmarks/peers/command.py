@@ -30,10 +30,9 @@ SECONDS_TO_WARM_UP, MAX_CALLS = 1.5, 200
 COLUMNS = ("task", "peer", "warm", "peer's", "ratio", "start", "peer's", "ratio", "difference")
 EXPLANATION = f"""\
 Processor time per call, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median of the
-ratios; above 1 fmilin takes longer. Warm: a model that is open and has been linearized before, up to {MAX_CALLS}
-times, so that what compiles itself has done so. Start: the model is opened, linearized once and closed. Peers call an
-FMU in their own process, fmilin in a sandbox, whose time is included. Difference: of the matrices that both give,
-relative to the largest entry.
+ratios; above 1 fmilin takes longer. Warm: an open model after up to {MAX_CALLS} linearizations, so that everything is
+compiled. Start: the model is opened, linearized once and closed. Peers call an FMU in their own process, fmilin in a
+sandbox, whose time is included. Difference: of both results, relative to the largest entry.
 """
 PAGE = """# Speed beside other tools
 
@@ -41,8 +40,8 @@ PAGE = """# Speed beside other tools
 {load}.
 
 {explanation}
-fmilin estimates the error of every entry, looks for events nearby, and checks that the model has not moved; a peer is
-called as its documentation says and does none of these. {versions}.
+fmilin estimates the error of every entry, looks for events nearby and checks that the model has not moved; the peers,
+called as documented, do not. {versions}.
 """
 
 
