@@ -36,9 +36,9 @@ def main() -> None:
         COLUMNS,
         [[*row[:4], *row[6:]] for row in rows],
         "Systems without their constraints. evaluations: of the rates. A: error of A from the found constraints, "
-        "relative to A from the declared ones. Constraints of the systems that do not hold where the found ones do, at random "
-        f"consistent points: {_list_systems(rows, 4)}. Found ones that do not hold where those of the system do: "
-        f"{_list_systems(rows, 5)}.",
+        "relative to A from the declared ones. Constraints of the systems that do not hold where the found ones do, at "
+        f"random consistent points: {_list_systems(rows, 4)}. Found ones that do not hold where those of the system "
+        f"do: {_list_systems(rows, 5)}.",
     )
 
 

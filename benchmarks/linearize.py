@@ -83,8 +83,8 @@ def main() -> None:
         rows,
         "order: independent states / all states. evaluations: of the model; directions: exact directional derivatives. "
         "error: of the eigenvalues with a closed form, relative; estimate: the stated error of A. spurious: "
-        "eigenvalues that belong to no motion. time: ratio to the all-state Jacobian of the same source by differences, medians of "
-        f"{ROUNDS} interleaved rounds.",
+        "eigenvalues that belong to no motion. time: ratio to the all-state Jacobian of the same source by "
+        f"differences, medians of {ROUNDS} interleaved rounds.",
     )
 
 

@@ -20,8 +20,8 @@ MADE = "Made by `{command}` on {day}:\nPython {python}, numpy {numpy}, {machine}
 INTRODUCTION = """# Measured numbers
 
 {made}
-Ratios are measured side by side in one run. Absolute times depend on this machine and its load. A missed target is shown
-as missed.
+Ratios are measured side by side in one run. Absolute times depend on this machine and its load. A missed target is
+shown as missed.
 
 `python -m benchmarks` prints these and {others} more tables: {names}.
 """

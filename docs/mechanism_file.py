@@ -1,4 +1,4 @@
-"""Writes ``docs/mechanism.schema.json`` and the tables of keys in ``docs/mechanism.md``, from the schema of the files.
+"""Writes ``docs/mechanism.schema.json`` and the lists of keys in ``docs/mechanism.md``, from the schema of the files.
 
 Usage: ``python docs/mechanism_file.py``. A test compares both files with what is written here.
 """
@@ -16,6 +16,7 @@ __all__ = ["json_schema", "reference", "write"]
 
 DOCS = Path(__file__).parent
 EVERY = ("name", "kind", "start", "nominal")  # keys of every input
+MAX_LISTED_CHOICES = 8
 BEGIN = "<!-- what follows is written by python docs/mechanism_file.py -->"
 
 
@@ -43,7 +44,7 @@ def _plain(part: Any) -> Any:
 
 
 def reference() -> str:
-    """Return every key of a mechanism file as tables in Markdown."""
+    """Return every key of a mechanism file as lists in Markdown."""
     schema = json_schema()
     named = {}
     for key, entry in schema["properties"].items():
@@ -53,13 +54,14 @@ def reference() -> str:
             kind = schema["$defs"][table]["properties"].get("kind", {}).get("const")
             named[table] = f'[[{key}]]`, `kind = "{kind}"' if kind else f"[[{key}]]"
     inputs = (
-        "### Every `[[input]]`\n\n`name` and `kind` are needed; `start` is its initial value, 0 where it is left out, "
-        "`nominal` its typical size: what searches and errors measure it in.\n"
+        "### Every `[[input]]`\n\nHas `name`, `kind`, `start` (its initial value, 0 by default) and `nominal` (its "
+        "typical size, by which searches and errors are scaled).\n"
     )
     tables = [key for key, entry in schema["properties"].items() if _type(entry) == "tables"]
     whole = _section("The file itself", schema, leave=tables)
     sections = [
-        f"{whole}\nTables: {', '.join(f'`[[{key}]]`' for key in tables)}, as follows.\n",
+        f"{whole}\nTables: {', '.join(f'`[[{key}]]`' for key in tables)}. Each has a `name`. After each key: the type "
+        "of its value, *needed* or the default (0 also for zero vectors), its meaning.\n",
         _section("Frames (placements)", schema["$defs"]["PlacementTable"]),
     ]
     for name, heading in named.items():
@@ -68,37 +70,36 @@ def reference() -> str:
             others = ", ".join(f"`{key}`" for key in table["properties"] if key != "joint")
             sections.append(
                 f"### `{heading}`\n\n{table['description']} `joint` is its name; {others} are as for a joint, instead "
-                "of the URDF file's.\n"
+                "of the robot file's.\n"
             )
         elif "kind" in table["properties"]:
             sections += [inputs] * (inputs not in sections)
             sections.append(_section(f"`{heading}`", table, leave=EVERY))
         else:
-            sections.append(_section(f"`{heading}`", table))
+            sections.append(_section(f"`{heading}`", table, leave=("name",)))
     return BEGIN + "\n\n" + "\n".join(sections)
 
 
 def _section(heading: str, table: dict[str, Any], leave: Sequence[str] = ()) -> str:
-    rows = [
-        f"### {heading}",
-        "",
-        table["description"],
-        "",
-        "| key | type | default | meaning |",
-        "| --- | --- | --- | --- |",
-    ]
+    rows = [f"### {heading}", "", table["description"], ""]
     required = table.get("required", ())
     for key, entry in table["properties"].items():
         if key in leave:
             continue
-        default = "needed" if key in required else _default(entry.get("default", ""))
-        rows.append(f"| `{key}` | {_type(entry)} | {default} | {entry['description']} |")
+        default = "*needed*" if key in required else _default(entry.get("default", ""))
+        value = f"{_type(entry)}, {default}" if default else _type(entry)
+        rows.append(f"- `{key}` ({value}): {entry['description']}")
     return "\n".join(rows) + "\n"
 
 
 def _default(value: Any) -> str:
     if value in ("", [], {}):
         return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, list):
+        value = [int(v) if isinstance(v, float) and v.is_integer() else v for v in value]
+        value = value if any(value) else 0
     return f"`{json.dumps(value)}`"
 
 
@@ -107,13 +108,14 @@ def _type(entry: dict[str, Any]) -> str:
     if "const" in entry:
         return f"`{entry['const']}`"
     if "enum" in entry:
-        return ", ".join(f"`{value}`" for value in entry["enum"])
+        is_long = len(entry["enum"]) > MAX_LISTED_CHOICES  # the page lists them with their meaning
+        return "one of the above" if is_long else ", ".join(f"`{value}`" for value in entry["enum"])
     if "anyOf" in entry:
         return " or ".join(_type(choice) for choice in entry["anyOf"])
     if "$ref" in entry:
         return "frame"
     if entry["type"] != "array":
-        return {"string": "text", "boolean": "true, false", "integer": "whole number"}.get(entry["type"], "number")
+        return {"string": "text", "boolean": "boolean", "integer": "whole number"}.get(entry["type"], "number")
     if "$ref" in entry["items"] or "oneOf" in entry["items"]:
         return "tables"
     inner = {"array": f"rows of {entry['items'].get('minItems', 3)} numbers", "string": "texts"}.get(
@@ -123,7 +125,7 @@ def _type(entry: dict[str, Any]) -> str:
 
 
 def write() -> None:
-    """Write the schema and the tables of the reference."""
+    """Write the schema and the lists of keys of the reference."""
     (DOCS / "mechanism.schema.json").write_text(json.dumps(json_schema(), indent=2) + "\n", encoding="utf-8")
     page = DOCS / "mechanism.md"
     before = page.read_text(encoding="utf-8").split(BEGIN)[0]

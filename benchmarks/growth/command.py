@@ -27,9 +27,9 @@ COLUMNS = ("tool", "sizes", "first", "exponent", "again", "exponent", "memory", 
 EXPLANATION = """\
 First: processor time of opening a model and its first linear model, at the largest size; again: of a further one.
 Memory: the peak of the process; its exponent is that of the increase over the smallest size. Exponents by least squares
-over the three largest sizes; the size is doubled until a point takes more than {seconds:g} s. 60 s, 4 GB: the largest size
-within these limits; "~": extrapolated by the fit; "below": a point within the extrapolation failed or took too long.
-Each point is measured once, in a process of its own.
+over the three largest sizes; the size is doubled until a point takes more than {seconds:g} s. 60 s, 4 GB: the largest
+size within these limits; "~": extrapolated by the fit; "below": a point within the extrapolation failed or took too
+long. Each point is measured once, in a process of its own.
 """
 PAGE = """# Growth with size
 

@@ -68,5 +68,5 @@ def test_an_unknown_name_is_answered_with_the_names(
 
 def test_the_pages_of_the_site_have_every_path_and_task() -> None:
     growth_page, peers_page = ((DOCS / f"{name}.md").read_text("utf-8").lower() for name in ("growth", "peers"))
-    assert [path.title for path in PATHS.values() if f"## {path.title.lower()}\n" not in growth_page] == []
+    assert [path.title for path in PATHS.values() if f"\n| {path.title.lower()} |" not in growth_page] == []
     assert [task.title for task in TASKS.values() if f"\n| {task.title.lower()}, " not in peers_page] == []

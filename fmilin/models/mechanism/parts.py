@@ -71,7 +71,7 @@ class Body(Part, kind="body"):
     inertia: Annotated[
         Inertia,
         "About the centre of mass, in axes parallel to the body's frame, in kg m2: [xx, yy, zz], "
-        "[xx, yy, zz, xy, xz, yz] (elements of the matrix: products of inertia with a minus sign) or the 3 x 3 matrix.",
+        "[xx, yy, zz, xy, xz, yz] (elements of the matrix: products of inertia with a minus sign) or the matrix.",
     ] = (0.0, 0.0, 0.0)
     # as many URDF files have them, a mass of 0 with an inertia too; whoever says so has judged them
     any_inertia: Annotated[bool, "true: accept moments that no body can have."] = False
@@ -134,12 +134,10 @@ class Joint(Part, kind="joint"):
     ] = None
     pitch: Annotated[float, "Of a helical joint, in m/rad."] = 0.0
     # zero, and the quaternion 1, when left out
-    position: Annotated[
-        PerCoordinate, "First guess of the coordinates, in m or rad: the loops are closed from there."
-    ] = None
+    position: Annotated[PerCoordinate, "First guess of the coordinates, in m or rad, for closing the loops."] = None
     velocity: Annotated[PerCoordinate, "Start values of the speeds, in m/s or rad/s."] = None
     stiffness: Annotated[PerCoordinate, "Of a spring on each coordinate but a quaternion, in N/m or N m/rad."] = 0.0
-    rest: Annotated[PerCoordinate, "Position without force of that spring, in m or rad."] = 0.0
+    rest: Annotated[PerCoordinate, "Position without force, in m or rad."] = 0.0
     damping: Annotated[PerCoordinate, "On each coordinate, in N s/m or N m s/rad."] = 0.0
     armature: Annotated[PerCoordinate, "Inertia of rotors on each coordinate, in kg m2 or kg."] = 0.0
     drive_limits: Annotated[Limits, "Limits of the total force of all actuators on each coordinate, in N or N m."] = ()

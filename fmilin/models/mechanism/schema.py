@@ -68,14 +68,14 @@ class Table(BaseModel):
 
 
 class PlacementTable(Table):
-    """Where a frame stands in another. At most one way to turn it: rpy, angle (with axis), quaternion or rotation."""
+    """A frame in another one, rotated by at most one of rpy, angle (with axis), quaternion and rotation."""
 
     position: Triple = Field([0.0, 0.0, 0.0], description="Origin of the frame, in m.")
     rpy: Triple | None = Field(None, description="Roll, pitch and yaw about the fixed axes x, y, z, in rad.")
-    angle: Number | None = Field(None, description="Turned by this angle about `axis`, in rad.")
+    angle: Number | None = Field(None, description="Rotation about `axis`, in rad.")
     axis: Triple | None = Field(None, description="Axis of `angle`; z when left out.")
-    quaternion: Four | None = Field(None, description="e0, e1, e2, e3, with e0 the real part; any length but zero.")
-    rotation: Rows | None = Field(None, description="Three rows of three numbers; the columns are the frame's axes.")
+    quaternion: Four | None = Field(None, description="e0, e1, e2, e3, with the real part e0, of any length but zero.")
+    rotation: Rows | None = Field(None, description="The columns are the axes of the frame.")
 
 
 TYPES: dict[Any, Any] = {
@@ -110,7 +110,7 @@ def _of(part: type[Part], **further: tuple[Any, Any]) -> type[Table]:
     return _table(part.kind, part.__doc__, {key.name: _entry(key) for key in list_keys(part)} | further)  # type: ignore[arg-type]
 
 
-MASSLESS = "true: a frame without mass, that carries something heavier."
+MASSLESS = "true: a frame without mass, which carries a body."
 BodyTable = _of(
     Body,
     mass=(Number, Field(None, description="In kg, positive; needed unless the body is massless.")),
@@ -137,7 +137,7 @@ INPUT_TABLES: dict[str, type[Table]] = {
 class FileTable(Table):
     """A mechanism. All units are SI; angles are in rad unless `angle_unit` says otherwise."""
 
-    name: str = Field("", description="Name of the model; that of the file when left out.")
+    name: str = Field("", description="Name of the model; by default that of the file.")
     gravity: Triple = Field([0.0, 0.0, -9.81], description="In the ground's frame, in m/s2.")
     ground: str = Field("ground", description="Name of the fixed body.")
     angle_unit: Literal["rad", "deg"] = Field(
