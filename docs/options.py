@@ -42,14 +42,18 @@ family.derivatives["L"].A   # at all points, shape (3, 2, 2)
 An option that is given twice or has no meaning in the function is an error.
 """
 
+LISTS = """The lists below give keyword, option of the command line, default (none, false or empty if not stated) and
+meaning.
+"""
+
 
 def page() -> str:
     """Return the text of the page."""
-    sections = [INTRODUCTION, _functions()]
+    sections = [INTRODUCTION, _functions(), LISTS]
     for dataclass_type in DESCRIBED:
         name = "fl.Linearization" if dataclass_type is Linearization else dataclass_type.__name__
         first_line = (dataclass_type.__doc__ or "").partition("\n")[0]
-        sections.append(f"## {name}\n\n{_in_markdown(first_line)}\n\n{_table(describe(dataclass_type))}")
+        sections.append(f"## {name}\n\n{_in_markdown(first_line)}\n\n{_list(describe(dataclass_type))}")
     return "\n".join(sections)
 
 
@@ -86,24 +90,29 @@ def _in_code(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _table(descriptions: tuple[OptionDescription, ...]) -> str:
-    """Return the table of the options of one dataclass."""
-    lines = ["| keyword | command line | default | meaning |", "| --- | --- | --- | --- |"]
+def _list(descriptions: tuple[OptionDescription, ...]) -> str:
+    """Return the list of the options of one dataclass."""
+    lines = []
     for description in descriptions:
-        cells = [
-            f"`{description.keyword}`",
-            _on_command_line(description),
-            "required" if description.is_required else f"`{_in_python(description.default)}`",
-            _in_markdown(description.help) + _exclusions(description),
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
+        facts = [_on_command_line(description), _default(description)]
+        in_parentheses = ", ".join(fact for fact in facts if fact)
+        keyword = f"`{description.keyword}`" + (f" ({in_parentheses})" if in_parentheses else "")
+        lines.append(f"- {keyword}: {_in_markdown(description.help)}{_exclusions(description)}")
     return "\n".join(lines) + "\n"
+
+
+def _default(description: OptionDescription) -> str:
+    """Return the default where it says something: not None, false or empty."""
+    if description.is_required:
+        return "*needed*"
+    is_empty = description.default is None or description.default is False or description.default in ((), {})
+    return "" if is_empty else f"default `{_in_python(description.default)}`"
 
 
 def _on_command_line(description: OptionDescription) -> str:
     if description.option is None:
         return ""
-    value = "\\|".join(description.choices) if description.choices else description.metavar.replace("|", "\\|")
+    value = "|".join(description.choices) if description.choices else description.metavar
     return f"`{description.option} {value}`" if value else f"`{description.option}`"
 
 
@@ -130,7 +139,7 @@ def _in_markdown(text: str) -> str:
     """Return a docstring's text with names of code in backquotes."""
     for role in (":func:", ":class:"):
         text = text.replace(role, "")
-    return text.replace("|", "\\|")
+    return text
 
 
 def write() -> None:

@@ -170,8 +170,8 @@ _OF_MEMBERS = {
     "delays": "Members are linearized without delays: a co-simulation has those of its steps.",
 }
 _SAMPLED_LOOP = {
-    "inputs": "The inputs are those of the system.",
-    "outputs": "The outputs are those of the system.",
+    "inputs": "The inputs and outputs are those of the system.",
+    "outputs": "The inputs and outputs are those of the system.",
     "at_singularity": _NOT_SINGULAR,
     "stepping": "The steps are those of the sampled members.",
     "formulation": _NOT_LAGRANGE,
@@ -190,8 +190,8 @@ _TANGENT = {
 _EXPLANATION = {
     "independent": _ZERO_IN_EVERY,
     "coordinates": _ZERO_IN_EVERY,
-    "inputs": "The input is named.",
-    "outputs": "The output is named.",
+    "inputs": "The input and the output are named.",
+    "outputs": "The input and the output are named.",
     "at_singularity": "A channel is not determined at a singular configuration.",
     "stepping": _ZERO_IN_EVERY,
     "formulation": _ZERO_IN_EVERY,
@@ -209,8 +209,8 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
     "linearize_periodic": _PERIODIC,
     "floquet_chart": {
         **_PERIODIC,
-        "inputs": "Multipliers do not depend on the choice of inputs.",
-        "outputs": "Multipliers do not depend on the choice of outputs.",
+        "inputs": "Multipliers do not depend on the choice of inputs and outputs.",
+        "outputs": "Multipliers do not depend on the choice of inputs and outputs.",
     },
     "linearize_on_tangent": _TANGENT,
     "loop_transfer": _LOOP,
@@ -234,13 +234,13 @@ _FROM_RATES = "Constraints are found from rates of the model, without a linear m
 WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
     "audit": {
         "one_sided": "The second way of an audit takes derivatives on both sides of the point.",
-        "delays": "An audit compares matrices, which models with delays do not have.",
+        "delays": "It works with matrices, which models with delays do not have.",
     },
-    "explore": {"delays": "The page shows matrices, which models with delays do not have."},
-    "report": {"delays": "A report shows matrices, which models with delays do not have."},
+    "explore": {"delays": "It works with matrices, which models with delays do not have."},
+    "report": {"delays": "It works with matrices, which models with delays do not have."},
     "spectrum": {
-        "inputs": "Eigenvalues do not depend on the choice of inputs.",
-        "outputs": "Eigenvalues do not depend on the choice of outputs.",
+        "inputs": "Eigenvalues do not depend on the choice of inputs and outputs.",
+        "outputs": "Eigenvalues do not depend on the choice of inputs and outputs.",
         **dict.fromkeys(
             (
                 "coordinates",
