@@ -146,7 +146,8 @@ ROWS = (
          "The solution is one of a family: the one nearest to the guess.",
          "Fix one of the variables that the message names (`fixed=`).", severity="information"),
     Kind("conserved",
-         "A total of the states is the same along every motion; the equilibrium has that of the start.",
+         "A total of the states is the same along every motion: an equilibrium has that of the start, and a linear "
+         "model with `keep_totals=True` the motions that keep it.",
          "Fix one of its states (`fixed=`) or start elsewhere (`guess=`) to choose another total.",
          severity="information"),
     Kind("unstable",

@@ -302,6 +302,10 @@ VERIFIED_DERIVATIVE_TOLERANCE: Final = 1e-5
 MAX_VERIFIED_DERIVATIVE_ERROR: Final = 1e-2
 """The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right beside enough noise."""
 
+KEPT_TOTAL_TOLERANCE: Final = 1e-6
+"""Change of a conserved total along a coordinate, beside its terms, up to which the coordinates of a linear model keep
+it. Looser: a linear model that lacks other directions is compared on the set of states with the same total."""
+
 VERIFIED_DRIFT_TOLERANCE: Final = 1e-4
 """Relative error of f0 and A f0 that it accepts along the undisturbed motion."""
 

@@ -254,7 +254,8 @@ def attach_descriptor(linear: LinearModel, model: Model, nearby: Neighbourhood, 
     """Return the linear model with the descriptor system of a model that has one, or of which one is requested."""
     # The equations as they are written have both branches of a kink, and no descriptor system of one side.
     one_sided = isinstance(request.derivatives, Differences) and request.derivatives.side is not None
-    if one_sided or not (request.descriptor or can_be_described(model)):
+    # Neither do they have equations for totals that were found in the motion.
+    if one_sided or request.keep_totals or not (request.descriptor or can_be_described(model)):
         return linear
     point, coordinates = nearby.point, nearby.frame.coordinates
     if coordinates.curvature(point.states, nearby.base_evaluation.derivatives).any():

@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import check, linearize_point
+from fmilin.linearization.conserved_totals import keep_totals_of_point
 from fmilin.linearization.linearization_context import AssembledPoint, FormulatedPoint
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import require_options_of_steps
@@ -40,6 +41,8 @@ def linearize_by_method(
     model: Model, point: OperatingPoint, request: Request, previous: Selection | None = None
 ) -> Linearized:
     """Return the linear model at a point, by the method that the request and the kind of model call for."""
+    if request.keep_totals:
+        model, point = keep_totals_of_point(model, point)
     is_stepped = isinstance(model, Stepped) or (request.stepping is not None and request.stepping.lifted)
     if is_stepped and request.formulation is None:
         return _linearize_by_steps(model, point, request, previous)

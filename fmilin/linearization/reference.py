@@ -140,7 +140,7 @@ class Reference:
         request, selection = self.request, self.selection
         if request.checks == "all" or selection is None or selection.independent is None:
             return False
-        is_special = request.descriptor or request.at_singularity or request.parameters
+        is_special = request.descriptor or request.at_singularity or request.parameters or request.keep_totals
         kinds = ("auto", "differences") if self.is_differenced else ("auto", "exact")
         return request.derivatives in kinds and not (is_special or request.stepping or request.formulation)
 

@@ -40,6 +40,11 @@ def require_suitable_model(model: Model, request: Request) -> None:
         raise UsageError(CONTINUOUS_MODELS_ONLY)
 
 
+RATES_FOR_TOTALS = (
+    "keep_totals=True needs the rates of the model at many points: leave it out for a model that is stepped, or load "
+    "the FMU with interface='me'."
+)
+
 MAX_DENSE_STATES = 5_000
 """States beyond which the general algorithm is not begun: it holds forty matrices with a row and a column for each of
 them, and works a minute for 3,000."""
@@ -62,6 +67,8 @@ def require_options_of_steps(request: Request) -> None:
     """Raise UsageError if options have no meaning for a model that is stepped."""
     if request.at_singularity:
         raise UsageError("at_singularity=True is for native models, not for models that are stepped. Leave it out.")
+    if request.keep_totals:
+        raise UsageError(RATES_FOR_TOTALS)
     if request.hold_modes:
         raise UsageError(
             "hold_modes=True is for model exchange: a solver inside a model handles its events itself. Load the model "

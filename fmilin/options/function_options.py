@@ -69,6 +69,7 @@ class TangentOptions(BoxOptions, total=False):
 class FamilyOptions(PeriodicOptions, total=False):
     """The options of families of linear models."""
 
+    keep_totals: bool
     stepping: Stepping | None
     descriptor: bool
     parameters: Sequence[str]
@@ -85,6 +86,7 @@ class ClosedLoopOptions(CoordinateOptions, total=False):
 class LoopOptions(ClosedLoopOptions, total=False):
     """The options of linear models of loops."""
 
+    keep_totals: bool
     stepping: Stepping | None
     descriptor: bool
     parameters: Sequence[str]
@@ -120,6 +122,8 @@ _MEMBERS = "Members are linearized each in its own coordinates and signals."
 _ZERO_IN_EVERY = "Whether a channel is zero does not depend on this option."
 _ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
+_TOTALS_OF_AN_ORBIT = "Multipliers of 1 belong to the totals of a periodic motion, beside that of its phase."
+_TOTALS_OF_STATES = "Totals would be constraints on the states, which are kept."
 _NO_DELAYS_IN_FAMILIES = (
     "Families hold matrices, which models with delays do not have. Linearize one point with delays=, and vary the "
     "delays of its linear model: sweep_delays()."
@@ -139,6 +143,7 @@ _CLOSED_LOOP = {
     "stepping": _CLOSED_LOOP_HOLDS_NOTHING,
     "descriptor": _CLOSED_AGAIN,
     "parameters": _CLOSED_AGAIN,
+    "keep_totals": _CLOSED_AGAIN,
 }
 _PERIODIC = {
     "at_singularity": _NOT_ALONG_A_MOTION,
@@ -147,6 +152,7 @@ _PERIODIC = {
     "descriptor": _NO_MATRICES_OF_POINTS,
     "parameters": _ORBIT_MOVES,
     "delays": _NO_DELAYS_ALONG,
+    "keep_totals": _TOTALS_OF_AN_ORBIT,
 }
 _BOX = {
     "coordinates": _OWN_STATES,
@@ -156,6 +162,7 @@ _BOX = {
     "descriptor": "Linear models between those of the box have no equations as written.",
     "parameters": _BOX_NAMES_PARAMETERS,
     "delays": _NO_DELAYS_OF_NUMBERS,
+    "keep_totals": _TOTALS_OF_STATES,
 }
 _OF_MEMBERS = {
     "independent": _MEMBERS,
@@ -168,6 +175,7 @@ _OF_MEMBERS = {
     "descriptor": _MEMBERS,
     "parameters": _MEMBERS,
     "delays": "Members are linearized without delays: a co-simulation has those of its steps.",
+    "keep_totals": _MEMBERS,
 }
 _SAMPLED_LOOP = {
     "inputs": "The inputs and outputs are those of the system.",
@@ -178,6 +186,7 @@ _SAMPLED_LOOP = {
     "descriptor": "A sampled loop is a discrete model.",
     "parameters": "Derivatives by parameters are of continuous models.",
     "delays": "A sampled loop takes delays of whole samples only, which are states of the regulator.",
+    "keep_totals": "The states of the plant are those that the regulator acts on.",
 }
 _TANGENT = {
     "coordinates": "Coordinates on a tangent space that is found from numbers are states of the model.",
@@ -186,6 +195,7 @@ _TANGENT = {
     "descriptor": "A descriptor system has the constraints of the model, which are left out.",
     "parameters": "How directions of motion change with parameters does not follow from numbers at one point.",
     "delays": "The linear model takes them: with_delays() of the result.",
+    "keep_totals": "Directions in which the model cannot move are left out in any case.",
 }
 _EXPLANATION = {
     "independent": _ZERO_IN_EVERY,
@@ -200,6 +210,7 @@ _EXPLANATION = {
     "hold_modes": _ALWAYS,
     "parameters": _ZERO_IN_EVERY,
     "delays": _DELAYS_CHANGE_NO_ZERO,
+    "keep_totals": _ZERO_IN_EVERY,
 }
 
 WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
@@ -253,6 +264,7 @@ WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
                 "hold_modes",
                 "parameters",
                 "delays",
+                "keep_totals",
             ),
             _WITHOUT_A_LINEAR_MODEL,
         ),

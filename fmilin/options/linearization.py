@@ -229,6 +229,19 @@ class Linearization:
         group=LINEARIZATION,
         kind="switch",
     )
+    keep_totals: bool = option(
+        default=False,
+        help="Leave out the directions that neither a motion nor an input can change: linear totals of the states, "
+        "such as the content of a closed network, keep their values at the point. Their zero eigenvalues are left out.",
+        group=LINEARIZATION,
+        kind="switch",
+        excludes=(
+            Exclusion("formulation", "A formulation takes the constraints of Lagrange's equations."),
+            Exclusion("at_singularity", "A singular configuration is linearized over its own constraints."),
+            Exclusion("descriptor", "A descriptor system has the equations as written, without totals."),
+            Exclusion("parameters", "Derivatives by parameters are along states of the model, which are kept."),
+        ),
+    )
     parameters: Sequence[str] = option(
         default=(),
         help="Parameters by which A, B, C, D and the eigenvalues are differentiated. A trimmed point stays trimmed, "

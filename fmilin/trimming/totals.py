@@ -1,66 +1,35 @@
-"""Linear totals that no motion changes: the content of a closed network, atoms of a reaction, momentum.
-
-A total l'x is conserved where l'f(x) vanishes at all points, not at one: the left null space of rates at many points of
-the manifold. On the set where such totals have the values of the start there may be more: of two bodies that only pull
-at each other the momentum is conserved, and where it is zero the centre of mass stays.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+"""The totals that an equilibrium keeps: those of the start, where an equilibrium has them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
-from fmilin.errors import REFUSALS
-from fmilin.manifold.projection import project
+from fmilin.manifold.totals import Totals, TotalsSearch, find_totals
 from fmilin.signals import FloatArray
-from fmilin.tolerances import DISCOVERED_GAP, DISCOVERY_TOLERANCE
 from fmilin.trimming.damped_newton import newton_correct
 from fmilin.trimming.equilibrium_equations import Equations
 from fmilin.trimming.equilibrium_solver import Solution, assess_point, solve
-from fmilin.trimming.unknowns import Candidate, make_invariants
-
-SAMPLE_SPREAD_SIZES = (
-    0.3,
-    0.1,
-    0.03,
-    0.01,
-)  # of the samples, in sizes of the states: the widest at which the model is defined
-MORE_SAMPLES = 8  # than states
-ROUNDS = 3
-MAX_STATES = 400  # more would take as many evaluations
-ZERO = 1e-9  # of the largest coefficient of a total; of a total beside its terms
-MAX_LISTED_TERMS = 6  # terms of a total that a remark lists
+from fmilin.trimming.unknowns import make_invariants
 
 
-@dataclass(frozen=True, eq=False)
-class Totals:
-    """Linear totals of the states and the values that they have at the start."""
+def describe_totals(totals: Totals) -> Remark:
+    """Return what was kept."""
+    plural = len(totals.names) > 1
+    return Remark(
+        "conserved",
+        f"No motion changes {'these totals' if plural else 'this total'}, so their values come from the start: "
+        f"{totals}. Fix one of these states (fixed=), or start elsewhere (guess=), to choose another.",
+    )
 
-    coefficients: FloatArray  # (k, N)
-    values: FloatArray  # (k,)
-    names: tuple[str, ...]
 
-    def describe(self) -> Remark:
-        """Return what was kept."""
-        listed = "; ".join(f"{name} = {value:.6g}" for name, value in zip(self.names, self.values, strict=True))
-        plural = len(self.names) > 1
-        return Remark(
-            "conserved",
-            f"No motion changes {'these totals' if plural else 'this total'}, so their values come from the start: "
-            f"{listed}. Fix one of these states (fixed=), or start elsewhere (guess=), to choose another.",
-        )
-
-    def describe_change(self, states: FloatArray) -> Remark | None:
-        """Return what the states have instead; None where they have the values of the start."""
-        reached = self.coefficients @ states
-        terms = np.abs(self.coefficients) @ np.abs(states) + np.abs(self.values)
-        changed = np.flatnonzero(np.abs(reached - self.values) > 1e-6 * np.maximum(terms, 1e-300))
-        if not len(changed):
-            return None
-        listed = "; ".join(f"{self.names[i]} = {reached[i]:.6g} instead of {self.values[i]:.6g}" for i in changed)
-        return Remark("conserved", f"No motion from the start leads here, because it would change a total: {listed}.")
+def describe_change(totals: Totals, states: FloatArray) -> Remark | None:
+    """Return what the states have instead; None where they have the values of the start."""
+    reached = totals.coefficients @ states
+    terms = np.abs(totals.coefficients) @ np.abs(states) + np.abs(totals.values)
+    changed = np.flatnonzero(np.abs(reached - totals.values) > 1e-6 * np.maximum(terms, 1e-300))
+    if not len(changed):
+        return None
+    listed = "; ".join(f"{totals.names[i]} = {reached[i]:.6g} instead of {totals.values[i]:.6g}" for i in changed)
+    return Remark("conserved", f"No motion from the start leads here, because it would change a total: {listed}.")
 
 
 def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, Solution, tuple[Remark, ...]]:
@@ -68,9 +37,7 @@ def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, So
 
     Where no equilibrium has these totals (two bodies that drift have their momentum for ever) the solution stays.
     """
-    if len(equations.state_scales) > MAX_STATES:
-        return equations, solution, ()
-    totals = find_totals(equations)
+    totals = find_totals_of_start(equations)
     if totals is None:
         return equations, solution, ()
     fuller = equations.with_totals(totals.coefficients, totals.values, totals.names)
@@ -79,138 +46,20 @@ def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, So
     if not reached.is_zero:
         reached = solve(fuller, equations.unknowns.z0)
     if reached.is_zero:
-        return fuller, reached, (totals.describe(),)
-    remark = totals.describe_change(equations.unknowns.at(solution.z).states)
+        return fuller, reached, (describe_totals(totals),)
+    remark = describe_change(totals, equations.unknowns.at(solution.z).states)
     return equations, solution, () if remark is None else (remark,)
 
 
-def find_totals(equations: Equations) -> Totals | None:
+def find_totals_of_start(equations: Equations) -> Totals | None:
     """Return the linear totals that are conserved and involve no fixed state; None where there are none."""
     start = equations.unknowns.at(equations.unknowns.z0)
-    if not len(start.states):
-        return None
-    L = np.zeros((0, len(start.states)))
-    for _ in range(ROUNDS):
-        rates = _sample_rates(equations, start, L)
-        if rates is None:
-            break
-        more = _find_left_null_space(rates)
-        if len(more) <= len(L):
-            break
-        L = more
-    free = equations.unknowns.states
-    if equations.pairs:
-        # Where a damped cart would coast to (x + v/c) is no content: only speeds add up, or only what is none.
-        speeds = np.array(sorted(equations.pairs.values()), dtype=np.intp)
-        remaining = np.setdiff1d(np.arange(len(start.states)), speeds)
-        L = np.vstack((_without_fixed(L, speeds), _without_fixed(L, remaining)))
-    L = _without_constraints(equations, start, _without_fixed(L, free))
-    if not len(L):
-        return None
-    coefficients = _reduce_rows(L) / equations.state_scales
-    coefficients = np.array([_simplify(row) for row in coefficients])
-    names = tuple(_name_total(row, start.model.states.names) for row in coefficients)
-    return Totals(coefficients, coefficients @ start.states, names)
-
-
-def _sample_rates(equations: Equations, start: Candidate, L: FloatArray) -> FloatArray | None:
-    """Return rates (N, k) in sizes at points of the manifold with the totals L of the start, each of length one."""
-    random = np.random.default_rng(1687)
-    scales, n = equations.state_scales, len(start.states)
-    invariants = make_invariants(start, equations.pairs)
-    if len(invariants) and len(L):
-        return None  # the projection knows constraints alone
-    along = np.eye(n) - np.linalg.pinv(L) @ L if len(L) else np.eye(n)
-    for spread in SAMPLE_SPREAD_SIZES:
-        columns = []
-        for _ in range(n + MORE_SAMPLES):
-            x = start.states + scales * (along @ random.uniform(-spread, spread, n))
-            u = start.inputs.copy()
-            u[equations.unknowns.inputs] += random.uniform(-spread, spread, len(equations.unknowns.inputs))
-            try:
-                if len(invariants):
-                    x = project(invariants, start.time, x, restart=False)
-                columns.append(start.evaluator.evaluate(start.time, x, u).derivatives / scales)
-            except REFUSALS:
-                break
-        rates = np.array(columns).T
-        if len(columns) == n + MORE_SAMPLES and np.isfinite(rates).all():
-            length = np.linalg.norm(rates, axis=0)
-            return np.asarray(rates[:, length > 0] / length[length > 0])
-    return None
-
-
-def _find_left_null_space(rates: FloatArray) -> FloatArray:
-    """Return the rows l (k, N) with l' rates = 0, by singular values with a gap, rows scaled to one length."""
-    n = len(rates)
-    size = np.linalg.norm(rates, axis=1)
-    moving = size > 0
-    still = np.eye(n)[~moving]  # states that never change are parameters, and no totals
-    U, sigma, _ = np.linalg.svd(rates[moving] / size[moving, None])
-    sigma = np.append(sigma, np.zeros(max(0, int(moving.sum()) - len(sigma))))
-    rank = int(np.count_nonzero(sigma > DISCOVERY_TOLERANCE * max(float(np.max(sigma, initial=0.0)), 1e-300)))
-    if rank < len(sigma) and sigma[rank] > 0 and rank and sigma[rank - 1] < DISCOVERED_GAP * sigma[rank]:
-        return np.zeros((0, n))
-    null = np.zeros((len(sigma) - rank, n))
-    null[:, moving] = U[:, rank:].T / size[moving]
-    return np.vstack((null, still))
-
-
-def _without_fixed(L: FloatArray, free: NDArray[np.intp]) -> FloatArray:
-    """Return combinations of the rows in which only ``free`` states occur."""
-    fixed = np.setdiff1d(np.arange(L.shape[1]), free)
-    if not len(fixed) or not len(L):
-        return L
-    U, sigma, _ = np.linalg.svd(L[:, fixed])
-    rank = int(np.count_nonzero(sigma > ZERO * float(np.linalg.norm(L, 2))))
-    combined: FloatArray = U[:, rank:].T @ L
-    combined[:, fixed] = 0.0
-    return combined
-
-
-def _without_constraints(equations: Equations, start: Candidate, L: FloatArray) -> FloatArray:
-    """Return the part of the rows' span that is no combination of the constraints' gradients at the start."""
-    invariants = make_invariants(start, equations.pairs)
-    if not len(invariants) or not len(L):
-        return L
-    H = np.nan_to_num(invariants.gradient(start.time, start.states, start.inputs).H) * equations.state_scales
-    Q = np.linalg.qr(H.T)[0]
-    orthonormal = np.linalg.qr(L.T)[0].T
-    outside = orthonormal - (orthonormal @ Q) @ Q.T
-    U, sigma, _ = np.linalg.svd(outside)
-    independent: FloatArray = U[:, : int(np.count_nonzero(sigma > 1e-6))].T @ orthonormal
-    return independent
-
-
-def _reduce_rows(L: FloatArray) -> FloatArray:
-    """Return a sparse basis of the rows' span, by elimination with pivoting."""
-    L = L.copy()
-    done: list[int] = []
-    for i in range(len(L)):
-        order = np.abs(L[i:])
-        row, column = np.unravel_index(int(np.argmax(order)), order.shape)
-        L[[i, i + int(row)]] = L[[i + int(row), i]]
-        L[i] /= L[i, column]
-        for k in range(len(L)):
-            if k != i:
-                L[k] -= L[k, column] * L[i]
-        done.append(int(column))
-    return np.where(np.abs(L) > ZERO * np.abs(L).max(axis=1, keepdims=True), L, 0.0)
-
-
-def _simplify(row: FloatArray) -> FloatArray:
-    """Return a total with its smallest coefficient one, and others that are nearly whole numbers whole."""
-    nonzero = np.abs(row[row != 0])
-    first = row[np.flatnonzero(row)[0]]
-    row = row / (nonzero.min() * np.sign(first))
-    return np.where(np.abs(row - np.round(row)) <= ZERO * np.abs(row), np.round(row), row)
-
-
-def _name_total(row: FloatArray, names: Sequence[str]) -> str:
-    terms = []
-    for i in np.flatnonzero(row)[:MAX_LISTED_TERMS]:
-        sign = "-" if row[i] < 0 else "+"
-        size = "" if abs(row[i]) == 1 else f"{abs(row[i]):.6g}*"
-        terms.append(f"{sign} {size}{names[i]}")
-    text = " ".join(terms).removeprefix("+ ")
-    return text + (" + ..." if np.count_nonzero(row) > MAX_LISTED_TERMS else "")
+    search = TotalsSearch(
+        make_invariants(start, equations.pairs),
+        start.time,
+        start.states,
+        start.inputs,
+        free_states=equations.unknowns.states,
+        free_inputs=equations.unknowns.inputs,
+    )
+    return find_totals(search)

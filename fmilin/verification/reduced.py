@@ -18,13 +18,15 @@ from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.operating_points import model_at
 from fmilin.manifold.point_parametrization import PointParametrization
+from fmilin.manifold.rank import TINY
+from fmilin.manifold.totals import Totals, constrain_totals, find_totals_at
 from fmilin.manifold.verified_frame import verify_frame
 from fmilin.manifold.wrapping_angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.model.capabilities import compile_model
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.tolerances import MAX_COORDINATE_CONDITION_NUMBER
+from fmilin.tolerances import KEPT_TOTAL_TOLERANCE, MAX_COORDINATE_CONDITION_NUMBER
 
 
 class ReducedModel:
@@ -106,12 +108,24 @@ def reduce_model(model: Model, linear: LinearModel) -> ReducedModel:
     evaluator = PointEvaluator(compile_model(model, 0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)
+    if len(linear.states) < len(frame.selection.signals):
+        totals = find_totals_at(model, point)
+        if totals is not None and _are_kept(totals, linear):
+            evaluator = PointEvaluator(compile_model(constrain_totals(model, totals), 0))
+            frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)
     _require_order(frame, linear)
     psi = frame.parametrization
     coordinates = _coordinates(frame, linear)
     if coordinates is not psi.coordinates:
         psi = PointParametrization(psi.invariants, psi.rows, coordinates, point.time, point.states)
     return ReducedModel(evaluator, psi, point, remarks)
+
+
+def _are_kept(totals: Totals, linear: LinearModel) -> bool:
+    """Whether the motions of a linear model keep these totals, as with ``keep_totals=True``."""
+    changes = np.abs(totals.coefficients @ linear.T)
+    terms = np.abs(totals.coefficients) @ np.abs(linear.T)
+    return bool((changes <= KEPT_TOTAL_TOLERANCE * np.maximum(terms, TINY)).all())
 
 
 def _require_comparable(model: Model, linear: LinearModel) -> None:

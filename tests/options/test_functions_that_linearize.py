@@ -108,6 +108,7 @@ EXAMPLES: Mapping[str, Any] = {
     "descriptor": True,
     "keep_inaccurate": True,
     "hold_modes": True,
+    "keep_totals": True,
     "parameters": ["k"],
     "delays": {"F": 0.1},
 }
