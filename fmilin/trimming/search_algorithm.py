@@ -45,12 +45,12 @@ from fmilin.trimming.failures import (
     explain_targets,
     explain_too_far,
 )
+from fmilin.trimming.kept_totals import keep_totals
 from fmilin.trimming.optimum import Optimum, OutOfBoundsError, find_optimum
 from fmilin.trimming.optimum_problem import Limit, as_near_as_possible, expression_preference
 from fmilin.trimming.solution_family import free_directions, least_contact_forces, move_to_nearest
 from fmilin.trimming.sparse_equilibrium import can_search_sparse, search_sparse
 from fmilin.trimming.stable_equilibrium import find_stable_equilibrium, judge_equilibrium
-from fmilin.trimming.totals import keep_totals
 from fmilin.trimming.trim_report import TrimmedPoint, TrimReport
 from fmilin.trimming.trim_request import TrimRequest, names_minimized, quantity, read_name
 from fmilin.trimming.trimmed_point import make_point, read_values
