@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fmilin.cli.derive import FILES, MESSAGES, OPTIONS, SMALLER, DerivedOption, require_options_that_fit
+from fmilin.cli.derive import FILES, MESSAGES, OPTIONS, SMALLER, WEIGHTS, DerivedOption, require_options_that_fit
 from fmilin.cli.duration import deadline_option
 from fmilin.cli.options import INPUTS, NewFile, require_apart
 from fmilin.errors import UsageError
@@ -47,7 +47,7 @@ EVERY_DAY = {
 """By command: the options of the first heading, in their order."""
 
 HEADINGS = (
-    OPTIONS, MODEL, POINT, LINEARIZATION, LOOPS, SMALLER, FILES, COSIMULATION, FORMULATIONS, MOTION, PROCESSES,
+    OPTIONS, WEIGHTS, MODEL, POINT, LINEARIZATION, LOOPS, SMALLER, FILES, COSIMULATION, FORMULATIONS, MOTION, PROCESSES,
     FMU_PROCESS, MESSAGES,
 )  # fmt: skip
 """In the order of the help."""

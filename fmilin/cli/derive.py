@@ -27,6 +27,7 @@ from fmilin.support.option import METAVARS, Kind, Option
 
 OPTIONS = "Options"
 SMALLER = "Smaller, sampled or scaled"
+WEIGHTS = "Weights and noise of the regulator"
 FILES = "Files"
 MESSAGES = "Messages and limits"
 """Headings of options that only commands have; the others are in :mod:`fmilin.options.groups`."""

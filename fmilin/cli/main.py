@@ -97,6 +97,7 @@ COMMANDS = {
     "sweep": "Linear models at many operating points.",
     "simulate": "Integrate on the manifold; beside a linear model.",
     "verify": "A linear model against the nonlinear one.",
+    "design": "A regulator with margins, as C code or an FMU.",
     "audit": "Check every number of a result by a second way.",
     "plot": "Pictures of linear models, families and mechanisms.",
     "mcp": "Commands as tools for programs that reason.",

@@ -178,7 +178,7 @@ def log_in_options() -> Iterator[None]:
 def _translate_keyword(text: str, match: re.Match[str]) -> tuple[int, str | None]:
     """Return where ``keyword=value`` ends, and its option; None where it is not one."""
     keyword, begin = match["keyword"], match.end()
-    possible = meanings().get(keyword, ())
+    possible = _present_meanings(keyword) or meanings().get(keyword, ())
     end = _end_of_value(text, begin)
     if end is None:
         return begin, None
@@ -188,6 +188,20 @@ def _translate_keyword(text: str, match: re.Match[str]) -> tuple[int, str | None
     if value is None:
         return begin, None
     return end, _adapter_options(value) if keyword == "options" else _option(possible, value)
+
+
+def _present_meanings(keyword: str) -> Sequence[Meaning]:
+    """Return what a keyword means for the options that only the present command has: there they come first."""
+    from fmilin.cli.derive import DerivedOption
+
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return ()
+    return [
+        Meaning(option.flag, option.kind)
+        for option in context.command.params
+        if isinstance(option, DerivedOption) and option.is_of_commands_only and option.keyword == keyword
+    ]
 
 
 def _translate_call(text: str, match: re.Match[str]) -> tuple[int, str | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,38 @@ class LqgDesign(TableRepr):
             limits=self.limits,
             references=references or {},
         )
+
+    def to_document(self) -> dict[str, Any]:
+        """Return gains, poles and margins as plain data, by the names of signals."""
+        regulator = self.regulator
+        states, tracked = self.linear.states.names, regulator.tracked
+        margins = {
+            name: {
+                "gain": item.margins.gain,
+                "phase": item.margins.phase,
+                "delay": item.margins.delay,
+                "disk": item.margins.disk,
+                "peaks": {"S": item.peaks[0], "T": item.peaks[1]},
+            }
+            for name, item in self.loops.wires.items()
+        }
+        return {
+            "format": "fmilin-design/1",
+            "method": "lqg",
+            "model": {"name": self.linear.model.name, "guid": self.linear.model.guid},
+            "sample_time": regulator.sample_time,
+            "states": list(states),
+            "reads": list(regulator.reads),
+            "drives": list(regulator.drives),
+            "tracks": list(tracked),
+            "gain": self.gain,
+            "integral_gain": self.integral_gain,
+            "filter_gain": self.filter.gain,
+            "poles": [[z.real, z.imag] for z in self.poles.tolist()],
+            "margins": margins,
+            "riccati_residual": self.residual,
+            "limits": {name: list(pair) for name, pair in self.limits.items()},
+        }
 
     @implemented_in("fmilin.report.web.of_lqg:save_lqg")
     def save(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,15 @@ class LqgVerification(TableRepr):
 
     @implemented_in("fmilin.report.lqg_report:show_verification_of_regulator")
     def _print_table(self, page: Sheet) -> None: ...
+
+    def to_document(self) -> dict[str, Any]:
+        """Return everything but the motion as plain data."""
+        return {
+            "stable": self.stable,
+            "decay": self.decay,
+            "duration": float(self.motion.times[-1] - self.motion.times[0]),
+            "tracking_errors": dict(self.tracking_errors),
+        }
 
     def plot(self, *names: str) -> Figure:
         """Return the motion of the signals ``names``, as ``Trajectory.plot`` does."""

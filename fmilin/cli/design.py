@@ -1,0 +1,234 @@
+"""``fmilin design MODEL --lqg``: from a model to a sampled regulator, its margins, and files for the target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from fmilin.cli import linear_options, model_options, options
+from fmilin.cli.command import Command
+from fmilin.cli.derive import (
+    FILES,
+    MODEL,
+    OPTIONS,
+    WEIGHTS,
+    ValueReader,
+    command_option,
+    json_switch,
+    new_file,
+    options_of_commands,
+    switch,
+    take,
+)
+from fmilin.cli.job_runner import JobRunner
+from fmilin.cli.request import CommandRequest, at_point, build_request, refuse_points
+from fmilin.errors import NumericalError, UsageError
+from fmilin.formats import suffixes
+
+if TYPE_CHECKING:
+    from fmilin.design.lqg import LqgDesign
+    from fmilin.design.lqg_verification import LqgVerification
+    from fmilin.linear_model.model import LinearModel
+    from fmilin.model.interface import Model
+
+SUFFIXES = tuple(dict.fromkeys((*suffixes("linear model"), ".html")))
+
+
+@options_of_commands
+class LqgOptions:
+    """The arguments of :func:`fmilin.design.lqg`."""
+
+    states: dict[str, float] = command_option(
+        {},
+        "The weight of a state or output in the cost, such as 1/(largest deviation)^2.",
+        WEIGHTS,
+        "assignment lists",
+        flag="--state-weight",
+        metavar="NAME=W,...",
+    )
+    inputs: dict[str, float] = command_option(
+        {},
+        "The weight of an input that the regulator drives.",
+        WEIGHTS,
+        "assignment lists",
+        flag="--input-weight",
+        metavar="NAME=W,...",
+    )
+    process: dict[str, float] = command_option(
+        {},
+        "The spectral density of process noise in an input; with --hold-noise its variance.",
+        WEIGHTS,
+        "assignment lists",
+        metavar="NAME=Q,...",
+    )
+    measured: dict[str, float] = command_option(
+        {}, "A measured output, with the variance of a sample.", WEIGHTS, "assignment lists", metavar="NAME=R,..."
+    )
+    sample_time: float | None = command_option(None, "The time between samples.", WEIGHTS, "number", metavar="SECONDS")
+    track: list[str] | None = command_option(
+        None, "Measured outputs that follow references, with integral action.", WEIGHTS, "names"
+    )
+    limits: dict[str, tuple[float, float]] = command_option(
+        {},
+        "The limits of an actuator, which the regulator keeps without wind-up.",
+        WEIGHTS,
+        "special",
+        flag="--limit",
+        metavar="NAME=LO:HI",
+        reading=ValueReader(str, options.bounds, is_repeatable=True),
+    )
+    hold_noise: bool = switch("Process noise is constant over each sample.", WEIGHTS)
+
+    def design(self, linear: LinearModel) -> LqgDesign:
+        """Return the regulator of a linear model."""
+        import fmilin as fl
+
+        missing = [
+            (flag, example)
+            for flag, example, value in (
+                ("--state-weight", "NAME=WEIGHT", self.states),
+                ("--input-weight", "NAME=WEIGHT", self.inputs),
+                ("--process", "NAME=DENSITY", self.process),
+                ("--measured", "NAME=VARIANCE", self.measured),
+                ("--sample-time", "SECONDS", self.sample_time),
+            )
+            if not value
+        ]
+        if missing:
+            flag, example = missing[0]
+            names = {"--measured": linear.outputs.names, "--input-weight": linear.inputs.names}
+            named = names.get(flag, linear.inputs.names if flag == "--process" else linear.states.names)
+            known = "" if flag == "--sample-time" else f" Names here: {', '.join(named[:8])}."
+            raise UsageError(f"An LQG regulator requires {flag} {example}, which is missing.{known}")
+        return fl.design.lqg(
+            linear,
+            states=self.states,
+            inputs=self.inputs,
+            process=self.process,
+            measured=self.measured,
+            sample_time=float(self.sample_time or 0.0),
+            track=self.track or (),
+            limits=self.limits,
+            hold_noise=self.hold_noise,
+        )
+
+
+@options_of_commands
+class DesignOptions:
+    """The options of ``design``: the method, the check, and the files."""
+
+    lqg: bool = switch("Optimal feedback on the estimates of a Kalman filter, sampled.", OPTIONS)
+    no_verify: bool = switch("Do not run the regulator on the nonlinear model.", OPTIONS)
+    output: tuple[Path, ...] = command_option(
+        (),
+        "The regulator; the suffix picks the format: " + " ".join(SUFFIXES) + " (.html: a report)",
+        FILES,
+        "paths",
+        flag="--output",
+        short="-o",
+        metavar="FILE",
+        reading=ValueReader(options.NewFile(SUFFIXES), is_repeatable=True),
+    )
+    plot: Path | None = new_file("A picture of sensitivities and closed-loop poles.", suffixes("picture"))
+    precision: Literal["double", "single"] = command_option(
+        "double", "Precision of the numbers in C code.", FILES, "choice", choices=("double", "single")
+    )
+    fmi: Literal["2.0", "3.0"] = command_option(
+        "2.0", "Version of the standard, for .fmu.", FILES, "choice", choices=("2.0", "3.0")
+    )
+    as_json: bool = json_switch("Gains, margins and poles as one JSON document on standard output.")
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "fmilin design four_bar.fmu --lqg --state-weight phi=100,w=1 --input-weight torque=1 --process torque=0.1 "
+        "--measured phi=1e-6 --sample-time 0.01 -o controller.c",
+        "fmilin design plant.mat --lqg --state-weight x=10 --input-weight F=1 --process F=0.1 --measured y=1e-4 "
+        "--sample-time 0.02 --track y --limit F=-5:5 -o controller.fmu -o report.html",
+    ],
+)
+@MODEL
+@take("results", DesignOptions)
+@take("weights", LqgOptions)
+@model_options.model_options(model_options.DiscoveryOptions)
+@model_options.POINT_OPTIONS
+@linear_options.linearization_options()
+def command(model: str, results: DesignOptions, weights: LqgOptions, **request_options: Any) -> int:
+    """Design a sampled regulator, and run it on the nonlinear model.
+
+    MODEL is what 'fmilin linearize' takes, or a file of a linear model ({linear_files}), of which the nonlinear
+    motion is not verified. A table is printed; -o saves the regulator.
+    Ends with status 5 when the nonlinear closed loop is unstable.
+    """
+    if not results.lqg:
+        raise UsageError("No method of design is named. Add --lqg with weights and noise.")
+    for path in results.output:
+        if path.suffix.lower() not in SUFFIXES:
+            raise UsageError(f"-o '{path}': a regulator is saved as {' '.join(SUFFIXES)}.")
+        from fmilin.support.files import check_writable
+
+        check_writable(path)
+    options.require_apart(results.output)
+    request = build_request(model, **request_options)
+
+    def job(runner: JobRunner) -> None:
+        linear, nonlinear = _find_models(model, request, runner)
+        design = weights.design(linear)
+        verification = None
+        if nonlinear is not None and not results.no_verify:
+            verification = design.verify(nonlinear)
+        _deliver(design, verification, nonlinear, results, runner)
+
+    return request.work(job)
+
+
+def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tuple[LinearModel, Model | None]:
+    """Return the linear model of a file, or of a model at its point, with that model."""
+    from fmilin.export.files import load_result
+    from fmilin.families.family import LinearFamily
+    from fmilin.linearization.linearize import linearize_as
+
+    result = load_result(source)
+    if result is None:
+        model, point = at_point(request, runner)
+        return linearize_as(model, point, request.how), model
+    refuse_points(source, request, None, channels=True)
+    if isinstance(result, LinearFamily):
+        raise UsageError(f"'{source}' is a family of linear models. A regulator is designed from one of them.")
+    return result, None
+
+
+def _deliver(
+    design: LqgDesign,
+    verification: LqgVerification | None,
+    nonlinear: Model | None,
+    results: DesignOptions,
+    runner: JobRunner,
+) -> None:
+    """Write the files and print; then complain if the nonlinear loop is unstable."""
+    from fmilin.report.lqg_report import show_lqg, show_verification_of_regulator
+
+    runner.restore_directory()
+    for path in results.output:
+        verified = None if results.no_verify else nonlinear
+        design.save(path, precision=results.precision, fmi=results.fmi, model=verified)
+        runner.say(f"{path}: the regulator, every {design.regulator.sample_time:g} s\n")
+    if results.plot is not None:
+        runner.draw(results.plot, design.plot(), "sensitivities at each wire, and closed-loop poles")
+    if results.as_json:
+        document = design.to_document()
+        if verification is not None:
+            document["verification"] = verification.to_document()
+        runner.print_json(document)
+    elif not results.output:
+        runner.print_shown(show_lqg, design)
+        if verification is not None:
+            runner.print_shown(show_verification_of_regulator, verification)
+    if verification is not None and verification.stable is False:
+        raise NumericalError(
+            "The regulator is stable for the linear model, and not for the nonlinear one, disturbed by a hundredth of "
+            "its sizes. Use larger --input-weight, a shorter --sample-time, or another operating point."
+        )

@@ -1,0 +1,67 @@
+"""``fmilin design --lqg``: the numbers of :func:`fmilin.design.lqg`, files, and messages that name options."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.systems import four_bar
+from tests.cli.conftest import Run
+
+MODEL = "fmilin.systems:four_bar"
+WEIGHTS = (
+    "--state-weight", "phi=100,w=1", "--input-weight", "torque=1", "--process", "torque=0.1", "--measured", "phi=1e-6",
+    "--sample-time", 0.01,
+)  # fmt: skip
+
+
+def test_the_command_designs_what_the_function_does(run: Run) -> None:
+    design = fl.design.lqg(
+        fl.linearize(four_bar()), states={"phi": 100.0, "w": 1.0}, inputs={"torque": 1.0}, process={"torque": 0.1},
+        measured={"phi": 1e-6}, sample_time=0.01, track=["phi"],
+    )  # fmt: skip
+    done = run("design", MODEL, "--lqg", *WEIGHTS, "--track", "phi", "--json")
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
+    np.testing.assert_allclose(document["gain"], design.gain, rtol=1e-12)
+    np.testing.assert_allclose(document["integral_gain"], design.integral_gain, rtol=1e-12)
+    np.testing.assert_allclose(document["filter_gain"], design.filter.gain, rtol=1e-12)
+    assert document["margins"]["torque"]["disk"] == pytest.approx(design.margins["torque"].disk, rel=1e-12)
+    assert document["verification"]["stable"] is True
+
+
+def test_files_and_a_table_are_written(run: Run) -> None:
+    done = run("design", MODEL, "--lqg", *WEIGHTS, "--limit", "torque=-5:5", "-o", "r.c", "-o", "r.html")
+    assert done.status == 0, done.err
+    assert "-5.0" in Path("r.c").read_text(encoding="utf-8")
+    assert "Nonlinear closed loop" in Path("r.html").read_text(encoding="utf-8")
+    table = run("design", MODEL, "--lqg", *WEIGHTS)
+    assert "Nonlinear closed loop stable" in table.out
+    assert max(map(len, table.out.splitlines())) <= 80
+
+
+def test_a_linear_model_in_a_file_is_designed_for(run: Run) -> None:
+    fl.linearize(four_bar()).save("plant.mat")
+    done = run("design", "plant.mat", "--lqg", *WEIGHTS, "--json")
+    assert done.status == 0, done.err
+    assert "verification" not in json.loads(done.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((MODEL,), "No method of design is named. Add --lqg"),
+        ((MODEL, "--lqg", *WEIGHTS[:4], "--sample-time", 0.01), "requires --process NAME=DENSITY"),
+        ((MODEL, "--lqg", *WEIGHTS, "--limit", "w=-1:1"), "give it a weight in --input-weight"),
+        ((MODEL, "--lqg", *WEIGHTS, "--track", "coupler.y"), "coupler.y"),
+    ],
+)
+def test_messages_name_options(run: Run, arguments: tuple[object, ...], message: str) -> None:
+    done = run("design", *arguments)
+    assert done.status == 2
+    assert done.is_one_paragraph()
+    assert message in done.err
