@@ -99,9 +99,9 @@ class LqgOptions:
         if missing:
             flag, example = missing[0]
             names = {"--measured": linear.outputs.names, "--input-weight": linear.inputs.names}
-            named = names.get(flag, linear.inputs.names if flag == "--process" else linear.states.names)
-            known = "" if flag == "--sample-time" else f" Names here: {', '.join(named[:8])}."
-            raise UsageError(f"An LQG regulator requires {flag} {example}, which is missing.{known}")
+            signals = names.get(flag, linear.inputs.names if flag == "--process" else linear.states.names)
+            listed = "" if flag == "--sample-time" else f" Names here: {', '.join(signals[:8])}."
+            raise UsageError(f"An LQG regulator requires {flag} {example}, which is missing.{listed}")
         return fl.design.lqg(
             linear,
             states=self.states,
