@@ -101,7 +101,9 @@ class LqgOptions:
             names = {"--measured": linear.outputs.names, "--input-weight": linear.inputs.names}
             signals = names.get(flag, linear.inputs.names if flag == "--process" else linear.states.names)
             listed = "" if flag == "--sample-time" else f" Names here: {', '.join(signals[:8])}."
-            raise UsageError(f"An LQG regulator requires {flag} {example}, which is missing.{listed}")
+            raise UsageError(
+                f"An LQG regulator requires weights, noise and a sample time: add {flag} {example}.{listed}"
+            )
         return fl.design.lqg(
             linear,
             states=self.states,

@@ -55,7 +55,7 @@ def test_a_linear_model_in_a_file_is_designed_for(run: Run) -> None:
     ("arguments", "message"),
     [
         ((MODEL,), "No method of design is named. Add --lqg"),
-        ((MODEL, "--lqg", *WEIGHTS[:4], "--sample-time", 0.01), "requires --process NAME=DENSITY"),
+        ((MODEL, "--lqg", *WEIGHTS[:4], "--sample-time", 0.01), "add --process NAME=DENSITY"),
         ((MODEL, "--lqg", *WEIGHTS, "--limit", "w=-1:1"), "give it a weight in --input-weight"),
         ((MODEL, "--lqg", *WEIGHTS, "--track", "coupler.y"), "coupler.y"),
     ],
