@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 PACKAGE = Path(__file__).parents[1] / "fmilin"
 
@@ -123,7 +124,10 @@ def collect_names(folder: Path = PACKAGE) -> Names:
 
 def add_names(names: Names, tree: ast.Module, place: str) -> None:
     """Add the names that a module defines."""
+    aliases = {id(target) for node in ast.walk(tree) if is_alias(node) for target in node.targets}
     for node in ast.walk(tree):
+        if id(node) in aliases:
+            continue
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if not node.name.startswith("__"):
                 group = names.properties if is_property(node) else names.functions
@@ -140,6 +144,15 @@ def add_names(names: Names, tree: ast.Module, place: str) -> None:
         names.constants.append(Name(name, f"{place}:{line}"))
         if is_numeric(value):
             names.numeric_constants.append(Name(name, f"{place}:{line}"))
+
+
+def is_alias(node: ast.AST) -> TypeGuard[ast.Assign]:
+    """Return whether a statement keeps the old name of an attribute, ``seen = DeprecatedAlias("apparent")``."""
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "DeprecatedAlias"
+    )
 
 
 def is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

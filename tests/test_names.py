@@ -9,10 +9,10 @@ import pytest
 from tests.names import Names, add_names, collect_names, ends_in_preposition, is_participle, list_repeated
 
 # the style's targets, where they are not reached yet
-MAX_PARTICIPLES_PERCENT = 2.5  # target 3
-MIN_VERBS_PERCENT = 52.5
+MAX_PARTICIPLES_PERCENT = 2.3  # target 3
+MIN_VERBS_PERCENT = 54.5
 MAX_TRAILING_PREPOSITIONS_PERCENT = 1.2  # target 0.2
-MAX_PRONOUNS = 11  # target 0
+MAX_PRONOUNS = 0
 MAX_CONSTANTS_WITHOUT_QUANTITY = 0
 MAX_REPEATED_CLASSES = 0
 MAX_REPEATED_MODULES = 11
@@ -28,6 +28,8 @@ def facts_of(model): ...
 def solve_request(model): ...
 @property
 def reduced(self): ...
+class Mode:
+    seen = DeprecatedAlias("apparent")
 """
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fmilin.adapters import Foot, unknown_foot
+from fmilin.adapters import Foot, unknown_foot_error
 from fmilin.cli.linear_models import name_file
 from fmilin.cli.options import names
 from fmilin.cli.sweep import read_axes
@@ -69,7 +69,7 @@ from fmilin.systems import four_bar_form
             (Foot("FL", flat=False, at="contact"), Foot("sole", flat=True, at="contact")),
         ),
         (
-            lambda: str(unknown_foot("FL:falt", ["FL", "FR"], "a body")),
+            lambda: str(unknown_foot_error("FL:falt", ["FL", "FR"], "a body")),
             "'FL:falt' is not a way to hold a foot: write 'FL:point', 'FL:flat', 'FL:center', 'FL:lowest'.",
         ),
         (lambda: find_lines("[[body]]\nmass = 1").find(("body", 0, "inertia")), 1),

@@ -38,7 +38,7 @@ print(", ".join(press.states.names), "from", ", ".join(press.outputs.names))
 # R + D W D', and its covariance with what the sample adds to the states is B W D'.
 linear = fl.linearize(press, fl.trim(press))
 print("D =", linear.D.round(4).tolist())
-right = fl.design.kalman_filter(linear, SAMPLE, process=FORCES, measured=SENSORS, held=True)
+right = fl.design.kalman_filter(linear, SAMPLE, process=FORCES, measured=SENSORS, hold_noise=True)
 
 # The same filter with as much noise, taken for independent: its own covariance, and that of its errors in truth.
 s, W, R = right.sampled, np.diag(list(FORCES.values())), np.diag(list(SENSORS.values()))
@@ -64,7 +64,7 @@ def make_filter(sensors: list[str]) -> fl.design.Estimator:
         measurement_noise={name: SENSORS[name] for name in sensors},
         sample_time=SAMPLE,
         initial_covariance=START,
-        held=True,
+        hold_noise=True,
     )
 
 

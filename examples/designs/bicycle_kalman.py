@@ -66,7 +66,7 @@ def main(output: Path) -> dict[str, Any]:
         linear,
         SAMPLE,
         process={"gusts.noise": GUST**2},
-        held=True,
+        hold_noise=True,
         measured={"bike.gyro": GYRO**2, "bike.accelerometer": ACCELEROMETER**2},
     )
     random = np.random.default_rng(7)

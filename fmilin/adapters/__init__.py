@@ -5,6 +5,15 @@ Returns: models.
 Does not depend on: any engine.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from fmilin.adapters.old_names import NEW_NAMES
+from fmilin.support.deprecation import resolve_old_name
+
+_get_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    return _get_attribute(resolve_old_name(__name__, name, NEW_NAMES) if name in NEW_NAMES else name)

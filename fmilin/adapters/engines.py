@@ -36,7 +36,6 @@ __all__ = [
     "ExactSlopes",
     "Factors",
     "Foot",
-    "GivenSlopes",
     "HasContacts",
     "HasDirectionalDerivatives",
     "HasDiscreteStates",
@@ -55,12 +54,5 @@ __all__ = [
     "contact_signals",
     "limit_remarks",
     "require_regular",
-    "side_of",
-    "unknown_foot",
     "unknown_foot_error",
 ]
-
-# Names of the version before, which remain for one version.
-GivenSlopes = PointDerivatives
-side_of = classify_side
-unknown_foot = unknown_foot_error

@@ -6,6 +6,4 @@ from fmilin.models.mechanism.robot_file import find_additions
 from fmilin.models.mechanism.toml_file import read_parts
 from fmilin.models.mechanism.urdf_elements import read_urdf
 
-__all__ = ["MechanismEngine", "Stance", "Standing", "additions_of", "find_additions", "read_parts", "read_urdf"]
-
-additions_of = find_additions  # the name of the version before, which remains for one version
+__all__ = ["MechanismEngine", "Stance", "Standing", "find_additions", "read_parts", "read_urdf"]

@@ -103,7 +103,7 @@ def compile_library(sources: Mapping[str, bytes], unit: str, compiler: Compiler)
     """Compile one unit of the sources to a shared library, the same bytes for the same sources and compiler."""
     arguments = _arguments(compiler)
     name = _name(sources, unit, compiler) if compiler.use_cache else ""
-    cached = cached_library(name) if name else None
+    cached = read_cached_library(name) if name else None
     if cached is not None:
         return cached
     with temporary_folder() as folder, _explain_full_disk():
@@ -157,7 +157,7 @@ def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
     """Whether the cache holds what :func:`loaded_library` would compile; rejects where there is no compiler."""
     texts = {name: text.encode() for name, text in sources.items()}
     name = _name(texts, unit, compiler)
-    return compiler.use_cache and cached_library(name) is not None
+    return compiler.use_cache and read_cached_library(name) is not None
 
 
 def _command(compiler: Compiler) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ def cache_folder() -> Path:
     return Path.home() / ".cache" / "fmilin" / "libraries"
 
 
-def cached_library(name: str) -> bytes | None:
+def read_cached_library(name: str) -> bytes | None:
     """Return what is kept under ``name``; None when nothing is, or when it is damaged or not the user's own."""
     with contextlib.suppress(OSError):
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

@@ -33,6 +33,7 @@ from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.function_options import AccuracyOptions, takes_linearization
 from fmilin.signals import Signal, Signals
+from fmilin.support.deprecation import warn_of_old_name
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import GROWS_IN_STEPS
@@ -54,10 +55,8 @@ class CoupledMode(NamedTuple):
 
     @property
     def seen(self) -> complex:
-        """The same as ``apparent``.
-
-        .. deprecated:: 0.3
-        """
+        """The old name of ``apparent``."""
+        warn_of_old_name("seen", "apparent")
         return self.apparent
 
     @property

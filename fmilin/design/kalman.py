@@ -37,6 +37,7 @@ from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, wrap_differences
+from fmilin.support.deprecation import rename_keywords
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -309,6 +310,7 @@ class KalmanFilter(TableRepr, Savable):
         return MeasuredAngles((nu + rows).tolist(), turns[rows], C @ s.A, of_inputs, C @ s.f0)
 
 
+@rename_keywords(held="hold_noise")
 @kinds_checked
 def kalman_filter(
     linear: LinearModel,
@@ -316,7 +318,7 @@ def kalman_filter(
     *,
     process: Mapping[str, float] | RealArrayLike,
     measured: Mapping[str, float] | RealArrayLike,
-    held: bool = False,
+    hold_noise: bool = False,
     wrapped_outputs: Wrapped = None,
 ) -> KalmanFilter:
     """Return the steady sampled Kalman filter of a linear model.
@@ -336,11 +338,11 @@ def kalman_filter(
     sample_time : float, in seconds
     process : mapping of str to float, or array of shape (P, P)
         By input: the spectral density of white noise that enters through it (unit squared times seconds), or, with
-        ``held``, the variance of noise that is constant over each sample (unit squared). As an array: Q_d itself, of
-        noise that reaches no output at once.
+        ``hold_noise``, the variance of noise that is constant over each sample (unit squared). As an array: Q_d itself,
+        of noise that reaches no output at once.
     measured : mapping of str to float, or array of shape (m, m)
         By output: the variance of a sample's noise. Every output needs one.
-    held : bool
+    hold_noise : bool
         Whether process noise is held over each sample.
     wrapped_outputs : sequence of str, or mapping of str to float, optional
         Measured angles that wrap, with their turns where the unit does not tell: their innovations are taken into
@@ -351,7 +353,7 @@ def kalman_filter(
     linear = linear if outputs is linear.outputs else replace(linear, outputs=outputs)
     sampled = discretize(linear, sample_time)
     R = measurement_covariance(linear.outputs, measured)
-    noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, holds_noise=held)
+    noise, feedthrough, reach = _noise_of_a_sample(linear, sampled, process, holds_noise=hold_noise)
     A_error, _ = compute_sampled_errors(linear, sampled.sample_time)
     C_error = compute_continuous_errors(linear)[2]
     _require_observable(
@@ -415,7 +417,7 @@ def _refuse_white_feedthrough(linear: LinearModel, excited: list[int]) -> None:
         raise UsageError(
             f"White process noise through '{name}' reaches the output '{output}' at once (D = {D[i, j]:.4g}), and a "
             "sample of it would have an infinite variance. Give the variance of noise that is constant over each "
-            "sample (held=True), or model the noise as the output of a filter, and join its states to the model."
+            "sample (hold_noise=True), or model the noise as the output of a filter, and join its states to the model."
         )
 
 

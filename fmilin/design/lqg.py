@@ -235,7 +235,7 @@ def lqg(
             raise UsageError(f"'{name}' has limits, but the regulator does not drive it: give it a weight in inputs=.")
     Q = read_state_weights(linear, states)
     rows = [linear.outputs.index_of(name, "an output that is measured") for name in track]
-    kalman = kalman_filter(linear, sample_time, process=process, measured=measured, held=hold_noise)
+    kalman = kalman_filter(linear, sample_time, process=process, measured=measured, hold_noise=hold_noise)
     gain, cost, residual, tracking = _design_feedback(linear, Q, R, columns, sample_time, (rows, track))
     regulator = TrackingRegulator(kalman, gain, drives, tracking, bounds)
     loops = analyse_loops(regulator)

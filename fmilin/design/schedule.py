@@ -29,6 +29,7 @@ from fmilin.families.family import LinearFamily
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, RealArrayLike, Signal, Signals, as_numbers, wrap_differences
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -90,13 +91,7 @@ class Schedule(TableRepr, Savable):
         self._u = np.zeros(len(self.drives))
         self.steps_outside = 0  # steps outside the range or in a hole since then
 
-    @property
-    def left(self) -> int:
-        """The same as ``steps_outside``.
-
-        .. deprecated:: 0.3
-        """
-        return self.steps_outside
+    left = DeprecatedAlias("steps_outside")
 
     def step(self, at: Mapping[str, float] | RealArrayLike, read: RealArrayLike) -> FloatArray:
         """Return the inputs of the plant, shape (k,), absolute values; they are taken to be applied as they are.

@@ -163,7 +163,7 @@ class _PathFamily:
             raise UsageError(f"The linear models do not belong together: model {number + 1}: {outcome.reason}")
         self._builder.add(outcome)
         self._choice = linear.states, (linear.method.derivatives, linear.method.coordinates)
-        return selection, Reference(model, self._request, at, linear, selection, own=model)
+        return selection, Reference(model, self._request, at, linear, selection, point_model=model)
 
     def _linearize_together(self, reference: Reference, first: int) -> Iterator[OutcomeBlock]:
         """Yield the points from the first on that are linearized together, as far as none has to stand alone."""

@@ -80,7 +80,13 @@ class BatchRuns:
         assembled.
         """
         reference = Reference(
-            self._model, self._how, seed.point, seed.linear, seed.selection, own=seed_model, varied=self._parameters
+            self._model,
+            self._how,
+            seed.point,
+            seed.linear,
+            seed.selection,
+            point_model=seed_model,
+            varied=self._parameters,
         )
         if not reference.is_usable or not self._can_differentiate(reference):
             return

@@ -5,14 +5,14 @@ Returns: spectra of MCS, RCS and UCS, descriptor systems.
 Does not depend on: FMUs.
 """
 
+from typing import Any
+
 from fmilin.formulations.equilibrium import Equilibrium, equilibrium, penalized_equilibrium
 from fmilin.formulations.form import Basis, ConstrainedForm, ConstraintMotion, basis_of
 from fmilin.formulations.formulation import MCS, RCS, UCS, Formulation, Spectrum
 from fmilin.formulations.formulation_procedure import spectra, spectrum, spectrum_of_form
 from fmilin.formulations.of_model import form_of
-
-Motion = ConstraintMotion
-"""The former name of :class:`ConstraintMotion`, for one more version."""
+from fmilin.support.deprecation import resolve_old_name
 
 __all__ = [
     "MCS",
@@ -23,7 +23,6 @@ __all__ = [
     "ConstraintMotion",
     "Equilibrium",
     "Formulation",
-    "Motion",
     "Spectrum",
     "basis_of",
     "equilibrium",
@@ -33,3 +32,7 @@ __all__ = [
     "spectrum",
     "spectrum_of_form",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return globals()[resolve_old_name(__name__, name, {"Motion": "ConstraintMotion"})]

@@ -26,6 +26,7 @@ from fmilin.linear_model.modes import (
 )
 from fmilin.numerics.eigenvalue_errors import compute_eigenvalue_errors
 from fmilin.signals import FloatArray
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.tolerances import EPS
 
 UNCERTAINTY_FACTOR = 10.0  # by how much more than its estimated uncertainty an eigenvalue may be off
@@ -112,9 +113,12 @@ class ModalAnalysis:
     # (groups, nu), amplitude of the mode that an input of unit energy (the integral of u^2 is 1) can reach, in the unit
     # of the state that moves most: from the controllability Gramian. Infinite without damping; NaN for groups of
     # several
-    reached: FloatArray
+    reachable_amplitudes: FloatArray
     # (groups, ny), root of the energy of an output (the integral of its square) while the mode decays from amplitude 1
-    shown: FloatArray
+    output_norms: FloatArray
+
+    reached = DeprecatedAlias("reachable_amplitudes")
+    shown = DeprecatedAlias("output_norms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +127,9 @@ class _Subspace:
 
     eigenvalue: complex
     pair: bool
-    left: Complex
+    left_basis: Complex
     on_left: Complex
-    right: Complex
+    right_basis: Complex
     on_right: Complex
     uncertainty: float
     error: float  # how far the true eigenvalues may be from ``eigenvalue``
@@ -133,7 +137,9 @@ class _Subspace:
     @property
     def projector(self) -> Complex:
         """V (U'V)^-1 U', shape (P, P)."""
-        return np.asarray(self.right @ np.linalg.solve(self.left.conj().T @ self.right, self.left.conj().T))
+        return np.asarray(
+            self.right_basis @ np.linalg.solve(self.left_basis.conj().T @ self.right_basis, self.left_basis.conj().T)
+        )
 
 
 def modal_analysis(linear: LinearModel) -> ModalAnalysis:
@@ -169,7 +175,7 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
         ]
 
     shares = diagonal / diagonal.sum(axis=1, keepdims=True)
-    input_energies, output_energies = energies(linear, [(s.eigenvalue, s.left.shape[1] == 1) for s in subspaces])
+    input_energies, output_energies = energies(linear, [(s.eigenvalue, s.left_basis.shape[1] == 1) for s in subspaces])
     return ModalAnalysis(
         groups=_describe_groups(linear, subspaces),
         participation=np.where(shares > PARTICIPATION_TOLERANCE, shares, 0.0),
@@ -181,8 +187,8 @@ def modal_analysis(linear: LinearModel) -> ModalAnalysis:
         unobservable=np.array(
             [_count_missing_rank(s, C.T, noise_C.T, size, from_outputs=True) for s in subspaces], np.intp
         ),
-        reached=input_energies,
-        shown=output_energies,
+        reachable_amplitudes=input_energies,
+        output_norms=output_energies,
     )
 
 
@@ -199,7 +205,7 @@ def _describe_groups(linear: LinearModel, subspaces: Sequence[_Subspace]) -> tup
         nearest = int(np.argmin(np.abs(values - complex(value.real, abs(value.imag)))))
         kinds[nearest] = max(kinds[nearest], kind, key=ALARM.index)
     return tuple(
-        ModeGroup(compute_rate(s.eigenvalue, linear.sample_time), s.left.shape[1], s.pair, float(error), kind)
+        ModeGroup(compute_rate(s.eigenvalue, linear.sample_time), s.left_basis.shape[1], s.pair, float(error), kind)
         for s, error, kind in zip(subspaces, errors, kinds, strict=True)
     )
 
@@ -253,7 +259,7 @@ def _count_missing_rank(
     s: _Subspace, columns: FloatArray, noise: FloatArray, size: float, *, from_outputs: bool = False
 ) -> int:
     """Return by how much the rank of [A - lambda I, columns] falls short on the subspace of an eigenvalue."""
-    basis, on_it = (s.right, s.on_right.T) if from_outputs else (s.left, s.on_left)
+    basis, on_it = (s.right_basis, s.on_right.T) if from_outputs else (s.left_basis, s.on_left)
     count = int(basis.shape[1])
     lengths, blur = np.abs(columns).max(axis=0, initial=0.0), noise.max(axis=0, initial=0.0)
     used = lengths > blur

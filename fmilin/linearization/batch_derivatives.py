@@ -108,7 +108,7 @@ class DirectionalDifference:
 
 def confirm_procedure_at(reference: Reference, points: PointBatch, exact: Slopes) -> bool:
     """Return whether differences confirm exact derivatives at a batch of one point, within their measured noise."""
-    evaluator, selection = PointEvaluator(reference.own), reference.selection
+    evaluator, selection = PointEvaluator(reference.point_model), reference.selection
     point = OperatingPoint(float(points.time[0]), points.states[0], points.inputs[0])
     manifold = constraint_manifold(evaluator, point, reference.facts, ())
     frame = choose_coordinates(manifold, CoordinateChoice(kind=reference.request.coordinates, previous=selection))

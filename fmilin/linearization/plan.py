@@ -72,7 +72,7 @@ class LinearizationPlan:
         point = replace(point, states=point.states.copy(), inputs=point.inputs.copy())
         matrices = {name: getattr(linear, name).copy() for name in MATRICES}
         linear = replace(linear, **matrices)
-        reference = Reference(self.model, self.request, point, linear, selection, own=self.model)
+        reference = Reference(self.model, self.request, point, linear, selection, point_model=self.model)
         self.reference = reference if reference.is_usable else None
         if was_tried or self.reference is None:
             self.calls_in_vain += 1

@@ -87,7 +87,7 @@ class Reference:
     linear: LinearModel
     selection: Selection | None
     _: KW_ONLY
-    own: Model  # the model with the parameters of this point, where some are varied
+    point_model: Model  # the model with the parameters of this point, where some are varied
     varied: Sequence[str] = ()
 
     @cached_property
@@ -182,7 +182,7 @@ class Reference:
     def facts(self) -> VerifiedFacts:
         """The verified properties of the model."""
         point = self.point
-        return recall_facts(self.own, point, self.own.evaluate(point.time, point.states, point.inputs))
+        return recall_facts(self.point_model, point, self.point_model.evaluate(point.time, point.states, point.inputs))
 
     @property
     def tangents_at_point(self) -> TangentBatch:
@@ -222,8 +222,8 @@ class Reference:
 
     @cached_property
     def _invariants(self) -> Invariants:
-        scales = self.own.states.scales(self.point.states)
-        return Invariants(PointEvaluator(self.own), self.point.inputs, self.facts.pairs or {}, scales)
+        scales = self.point_model.states.scales(self.point.states)
+        return Invariants(PointEvaluator(self.point_model), self.point.inputs, self.facts.pairs or {}, scales)
 
     @cached_property
     def is_position_level(self) -> Mask:
@@ -233,18 +233,18 @@ class Reference:
     @cached_property
     def linear_states(self) -> Mask:
         """Which states enter the invariants linearly, (N,): preferred as dependent ones."""
-        if 2 * len(self._invariants.pairs) >= len(self.own.states):
-            return np.ones(len(self.own.states), dtype=bool)
+        if 2 * len(self._invariants.pairs) >= len(self.point_model.states):
+            return np.ones(len(self.point_model.states), dtype=bool)
         return find_linear_states(self._invariants, self.point.time, self.point.states)
 
     @cached_property
     def zeros(self) -> Pattern:
         """Which derivatives are zero by the structure of the model, shape (N + ny, P + nu)."""
-        point, n, invariants = self.point, len(self.own.states), self._invariants
+        point, n, invariants = self.point, len(self.point_model.states), self._invariants
         x_u = np.zeros((n, len(point.inputs)))  # inputs that prescribe a motion allow no batch
         zeros = find_structural_zeros(invariants.evaluator, point, invariants, self.linear.T, x_u).copy()
         # rates and outputs that are states have the rows of T, and their errors
-        zeros[[*invariants.pairs, *(n + row for row in self.own.copies)]] = False
+        zeros[[*invariants.pairs, *(n + row for row in self.point_model.copies)]] = False
         if self.is_differenced:  # those of which the point alone says the same
             errors = self.linear.errors
             zeros[self.independent] &= np.hstack((errors.A, errors.B)) == 0
@@ -327,10 +327,10 @@ class Reference:
     @cached_property
     def procedure(self) -> ProcedureTraits | None:
         """The properties of the exact procedure; None without one. Computed once per model because it is slow."""
-        memory, point = find_memory(self.own), self.point
+        memory, point = find_memory(self.point_model), self.point
         traits: ProcedureTraits | None = memory.get(ProcedureTraits)
         if traits is None:
-            slopes = read_exact_slopes(self.own, point.time, point.states, point.inputs)
+            slopes = read_exact_slopes(self.point_model, point.time, point.states, point.inputs)
             if slopes is not None:
                 traits = memory[ProcedureTraits] = ProcedureTraits(slopes.smooth, slopes.points)
         return traits

@@ -237,7 +237,9 @@ def kept_besides(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[in
 
 def _states_to_keep(model: Model, pinned: Sequence[int]) -> Mapping[str, bool]:
     """Return the states to keep beside the held ones, the most important first, and whether each was given."""
-    return model.kept([model.states.names[i] for i in pinned]) if isinstance(model, HasGivenStates) else {}
+    return (
+        model.choose_kept_states([model.states.names[i] for i in pinned]) if isinstance(model, HasGivenStates) else {}
+    )
 
 
 def let_go(model: Model, pinned: Sequence[int], unchanged: Sequence[int]) -> list[int]:

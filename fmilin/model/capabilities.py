@@ -438,8 +438,8 @@ class HasGivenStates(Protocol, metaclass=_CapabilityType):
     """A model that says which states keep their start values when others are set."""
 
     @abstractmethod
-    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
-        """Return states to keep where others are ``held``, the most important first, and whether each was given."""
+    def choose_kept_states(self, fixed_states: Collection[str]) -> Mapping[str, bool]:
+        """Return further states to keep, the most important first, and whether the user gave the value of each."""
 
 
 def read_products(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from fmilin.errors import UsageError
 from fmilin.options.groups import COSIMULATION, FORMULATIONS, LINEARIZATION
 from fmilin.support.dataclass import dataclass
+from fmilin.support.deprecation import warn_of_old_name
 from fmilin.support.kinds import require_field_kinds
 from fmilin.support.option import (
     Exclusion,
@@ -100,6 +101,7 @@ class Stepping:
 
     def __post_init__(self, way: str | None) -> None:
         if way is not None:
+            warn_of_old_name("way", "method")
             object.__setattr__(self, "method", way)
         require_field_kinds(self)
         require_choices(self)

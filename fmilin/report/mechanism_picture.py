@@ -155,7 +155,7 @@ def close_loops(shapes: Shapes, q: Floats) -> Posture:
             joints.append(replace(joint, position=tuple(rest[:count].tolist())))
         rest = rest[count:]
     try:
-        assembled = assemble(replace(shapes.description, joints=joints), held=())
+        assembled = assemble(replace(shapes.description, joints=joints), fixed_states=())
     except ConstraintError:
         return shapes.posture(q)
     return shapes.posture(Shapes(assembled.description).start)

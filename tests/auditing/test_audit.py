@@ -158,7 +158,9 @@ def test_a_regulator_is_compared_with_what_it_answers(lqg: fl.design.KalmanRegul
 
 def test_a_regulator_with_an_accelerometer_is_audited() -> None:
     cart = OdeModel("cart", {"x": "v", "v": "(u - 0.5*v - 2*x)/2"}, inputs=["u"], outputs={"acc": "der(v)"})
-    kalman = fl.design.kalman_filter(fl.linearize(cart), 0.05, process={"u": 0.5}, measured={"acc": 1e-3}, held=True)
+    kalman = fl.design.kalman_filter(
+        fl.linearize(cart), 0.05, process={"u": 0.5}, measured={"acc": 1e-3}, hold_noise=True
+    )
     assert fl.audit(kalman).ok
     K, _, _ = control.dlqr(kalman.sampled.A, kalman.sampled.B, np.eye(2), np.eye(1))
     assert fl.audit(fl.design.KalmanRegulator(kalman, K)).ok

@@ -66,7 +66,9 @@ def test_steady_filters() -> None:
     kalman = fl.design.kalman_filter(furuta, 0.01, process={"torque": 1e-6}, measured=noise)
     assert list_missed(kalman, {"feedthrough", "R"}) == []
     cart = OdeModel("cart", {"x": "v", "v": "(u - 0.5*v - 2*x)/2"}, inputs=["u"], outputs={"acc": "der(v)"})
-    held = fl.design.kalman_filter(fl.linearize(cart), 0.05, process={"u": 0.5}, measured={"acc": 1e-3}, held=True)
+    held = fl.design.kalman_filter(
+        fl.linearize(cart), 0.05, process={"u": 0.5}, measured={"acc": 1e-3}, hold_noise=True
+    )
     assert list_missed(held, set()) == []
 
 
@@ -75,7 +77,12 @@ def test_estimators(kind: str) -> None:
     """The present estimate, its covariance, and the noise of the sensors, with noise that is held over each sample."""
     model = OdeModel("m", {"x": "v", "v": "sin(x) - 0.3*v + u"}, inputs=["u"], outputs={"y": "x", "a": "der(v)"})
     kf = fl.design.estimator(
-        model, kind=kind, process_noise={"u": 0.1}, measurement_noise={"y": 1e-2, "a": 1e-2}, sample_time=0.1, held=True
+        model,
+        kind=kind,
+        process_noise={"u": 0.1},
+        measurement_noise={"y": 1e-2, "a": 1e-2},
+        sample_time=0.1,
+        hold_noise=True,
     )
     for k in range(4):
         kf.step([0.1], [0.02 * k, 0.1])

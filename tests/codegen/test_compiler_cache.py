@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fmilin.adapters import cache_folder, cache_library, cached_library
+from fmilin.adapters import cache_folder, cache_library, read_cached_library
 from fmilin.codegen.compiler import Compiler
 from fmilin.errors import ModelError
 from tests.codegen.test_compiler import answer, compile_to
@@ -27,9 +27,9 @@ def kept() -> Path:
 
 
 def test_what_was_kept_is_fetched() -> None:
-    assert cached_library("name") is None
+    assert read_cached_library("name") is None
     kept()
-    assert cached_library("name") == b"content"
+    assert read_cached_library("name") == b"content"
 
 
 def test_every_folder_is_the_users_alone_whatever_the_umask() -> None:
@@ -66,18 +66,18 @@ def test_folders_that_others_could_write_are_closed() -> None:
 )
 def test_what_is_damaged_or_not_sure_to_be_ours_is_not_used(damage: object) -> None:
     damage(kept())  # type: ignore[operator]
-    assert cached_library("name") is None
+    assert read_cached_library("name") is None
 
 
 def test_a_file_under_another_name_is_not_used() -> None:
     kept().rename(cache_folder() / "other")
-    assert cached_library("other") is None
+    assert read_cached_library("other") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away")
 def test_what_belongs_to_somebody_else_is_not_used() -> None:
     os.chown(kept(), 12345, -1)
-    assert cached_library("name") is None
+    assert read_cached_library("name") is None
     os.chown(cache_folder(), 12345, -1)
     cache_library("new", b"content")
     assert not (cache_folder() / "new").exists()

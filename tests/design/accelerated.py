@@ -205,7 +205,7 @@ def make_estimator(case: Case, kind: str) -> design.Estimator:
     """Return the estimator of a kind."""
     return design.estimator(
         case.model, kind="ekf" if kind == "c" else kind, outputs=list(case.outputs), sample_time=case.sample_time,
-        process_noise=_square(case.noise), measurement_noise=_square(case.outputs), held=True, horizon=4,
+        process_noise=_square(case.noise), measurement_noise=_square(case.outputs), hold_noise=True, horizon=4,
         initial_covariance=_square(case.start),
     )  # fmt: skip
 
@@ -266,7 +266,7 @@ def run_kalman_filter(case: Case, runs: int, seed: int, samples: int = SAMPLES) 
     point = fl.trim(case.model)
     linear = fl.linearize(case.model, point, outputs=list(case.outputs))
     kf = design.kalman_filter(
-        linear, case.sample_time, process=_square(case.noise), measured=_square(case.outputs), held=True
+        linear, case.sample_time, process=_square(case.noise), measured=_square(case.outputs), hold_noise=True
     )
     names = linear.states.names
     at = [case.model.states.index_of(name) for name in names]

@@ -104,7 +104,7 @@ def press(kind: str, seed: int) -> Case:
         sample_time=0.02,
         kind=kind,
         initial_covariance={"x": 1e-2, "vx": 1e-2},
-        held=True,
+        hold_noise=True,
     )
     return simulated(kf, seed, 1e-2)
 
@@ -125,7 +125,7 @@ def wheel(kind: str, seed: int) -> Case:
         sample_time=0.04,
         kind=kind,
         initial_covariance={"theta": 1e-2, "w": 1e-1},
-        held=True,
+        hold_noise=True,
     )
     return simulated(kf, seed, 1e-2)
 

@@ -139,7 +139,9 @@ def test_a_kalman_regulator_is_a_linear_model(seen: str) -> None:
     )
     origin = fl.operating_point(model, {"x": 0.0})
     lin = fl.linearize(model, origin, outputs=[seen])
-    kf = design.kalman_filter(lin, H, process={"F": 1e-3 if seen == "a" else 0.1}, measured={seen: 1e-4}, held=True)
+    kf = design.kalman_filter(
+        lin, H, process={"F": 1e-3 if seen == "a" else 0.1}, measured={seen: 1e-4}, hold_noise=True
+    )
     K, _, _ = control.dlqr(kf.sampled.A, kf.sampled.B, 10 * np.eye(2), np.eye(1))
     regulator = design.KalmanRegulator(kf, K)
     linear = regulator.linear_model()

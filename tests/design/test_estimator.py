@@ -348,7 +348,7 @@ def test_a_moving_horizon_on_a_linear_model_is_the_kalman_filter_of_held_noise()
     model = oscillator()
     rest = fl.operating_point(model, {"x": 0.0})
     lin = fl.linearize(model, rest, outputs=["px"])
-    steady = fl.design.kalman_filter(lin, 0.05, process={"F": 4.0}, measured={"px": 1e-3}, held=True)
+    steady = fl.design.kalman_filter(lin, 0.05, process={"F": 4.0}, measured={"px": 1e-3}, hold_noise=True)
     kf = fl.design.estimator(
         model,
         outputs=["px"],

@@ -66,7 +66,7 @@ def augmented_solution(
 def held_filter(linear: fl.LinearModel, h: float, W: FloatArray, R: FloatArray) -> design.KalmanFilter:
     process = dict(zip(linear.inputs.names, W.tolist(), strict=True))
     measured = dict(zip(linear.outputs.names, R.tolist(), strict=True))
-    return design.kalman_filter(linear, h, process=process, measured=measured, held=True)
+    return design.kalman_filter(linear, h, process=process, measured=measured, hold_noise=True)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -94,11 +94,13 @@ def test_white_noise_through_a_sensor_is_refused_in_words() -> None:
     )
     lin = fl.linearize(cart)
     measured = {"acc": 1e-3, "pos": 1e-3}
-    with pytest.raises(fl.UsageError, match=r"through 'w' reaches the output 'acc' at once \(D = 0.5\).*held=True"):
+    with pytest.raises(
+        fl.UsageError, match=r"through 'w' reaches the output 'acc' at once \(D = 0.5\).*hold_noise=True"
+    ):
         design.kalman_filter(lin, 0.05, process={"w": 1.0}, measured=measured)
     position = fl.linearize(cart, outputs=["pos"])
     assert design.kalman_filter(position, 0.05, process={"w": 1.0}, measured={"pos": 1e-3}).covariance.shape == (2, 2)
-    silent = design.kalman_filter(lin, 0.05, process={"u": 0.0, "w": 1.0}, measured=measured, held=True)
+    silent = design.kalman_filter(lin, 0.05, process={"u": 0.0, "w": 1.0}, measured=measured, hold_noise=True)
     assert silent.feedthrough.shape == (2, 2)
 
 

@@ -102,7 +102,7 @@ def test_an_unscented_filter_on_a_cosimulation_fmu_is_that_of_its_equations(tmp_
         "sample_time": 0.05,
         "kind": "ukf",
     }
-    native = fl.design.estimator(pendulum(), held=True, substeps=40, **choices)
+    native = fl.design.estimator(pendulum(), hold_noise=True, substeps=40, **choices)
     random = np.random.default_rng(4)
     with fl.load(path, interface="cs", fmu=FmuOptions(solver_tolerance=1e-11)) as fmu:
         kf = fl.design.estimator(fmu, **choices)

@@ -44,7 +44,13 @@ def test_on_linear_systems_every_kind_is_the_kalman_filter(seed: int) -> None:
     S = np.sqrt(np.diag(steady.covariance))
     for kind in ("ekf", "iekf", "ukf", *(["mhe"] if seed < 4 else [])):
         kf = design.estimator(
-            model, kind=kind, process_noise=noise[0], measurement_noise=noise[1], sample_time=h, held=True, horizon=3
+            model,
+            kind=kind,
+            process_noise=noise[0],
+            measurement_noise=noise[1],
+            sample_time=h,
+            hold_noise=True,
+            horizon=3,
         )
         np.testing.assert_allclose(kf.covariance / np.outer(S, S), steady.covariance / np.outer(S, S), atol=1e-9)
         x = np.zeros(len(linear.A))
@@ -66,7 +72,7 @@ def test_a_pendulum_with_an_accelerometer_knows_how_large_its_errors_are(kind: s
     nees, nis = 0.0, 0.0
     kf = design.estimator(
         model, kind=kind, outputs=list(R), process_noise={"F": variance}, measurement_noise=R, sample_time=h,
-        initial_covariance={"x": 1e-6, "vx": 1e-4}, held=True, substeps=2,
+        initial_covariance={"x": 1e-6, "vx": 1e-4}, hold_noise=True, substeps=2,
     )  # fmt: skip
     for run in range(runs):
         kf.reset()
@@ -113,7 +119,7 @@ def test_a_second_measurement_at_the_same_instant_sees_the_same_noise() -> None:
     both, apart = (
         design.estimator(
             model, process_noise={"F": 0.5}, measurement_noise={"a": 1e-2, "b": 2e-2}, sample_time=0.1,
-            initial_covariance={"x": 1.0, "v": 1.0}, held=True,
+            initial_covariance={"x": 1.0, "v": 1.0}, hold_noise=True,
         )
         for _ in range(2)
     )  # fmt: skip
@@ -129,7 +135,8 @@ def test_a_bias_is_estimated_beside_held_noise() -> None:
     model = OdeModel("cart", {"x": "v", "v": "F - x - v"}, inputs=["F"], outputs={"acc": "F - x - v", "pos": "x"})
     kf = design.estimator(
         model, process_noise={"F": 0.1, "acc.bias": 1e-6}, measurement_noise={"acc": 1e-4, "pos": 1e-4},
-        sample_time=0.05, initial_covariance={"x": 1e-2, "v": 1e-2, "acc.bias": 1.0}, augment=["acc.bias"], held=True,
+        sample_time=0.05, initial_covariance={"x": 1e-2, "v": 1e-2, "acc.bias": 1.0}, augment=["acc.bias"],
+        hold_noise=True,
     )  # fmt: skip
     random, x = np.random.default_rng(8), np.zeros(3)
     for _ in range(400):
@@ -151,7 +158,7 @@ def test_constraints_and_held_noise_go_together() -> None:
     )  # fmt: skip
     kf = design.estimator(
         model, process_noise={"w": 1e-2}, measurement_noise={"c_out": 1e-3, "s_out": 1e-3}, sample_time=0.1,
-        initial_covariance={"s": 1e-3}, held=True,
+        initial_covariance={"s": 1e-3}, hold_noise=True,
     )  # fmt: skip
     angle, variance, random = 0.0, 1e-3, np.random.default_rng(2)
     for _ in range(100):

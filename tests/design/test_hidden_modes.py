@@ -69,7 +69,7 @@ def noisy_filter(A: FloatArray, B: FloatArray, C: FloatArray, h: float, *, held:
     linear = linear_system(A, B, C, np.zeros((len(C), B.shape[1])))
     process = dict.fromkeys(linear.inputs.names, 1.0)
     return design.kalman_filter(
-        linear, h, process=process, measured=dict.fromkeys(linear.outputs.names, 1.0), held=held
+        linear, h, process=process, measured=dict.fromkeys(linear.outputs.names, 1.0), hold_noise=held
     )
 
 
@@ -77,20 +77,20 @@ def noisy_filter(A: FloatArray, B: FloatArray, C: FloatArray, h: float, *, held:
 @pytest.mark.parametrize("growth", [0.0, 0.1])
 def test_a_random_mode_that_stays_and_is_seen_by_rounding_only_is_named(seed: int, growth: float) -> None:
     with pytest.raises(fl.NumericalError, match="no steady Kalman filter"):
-        noisy_filter(*hidden(seed, 0.0, growth), held=bool(seed % 2))
+        noisy_filter(*hidden(seed, 0.0, growth), hold_noise=bool(seed % 2))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_mode_on_the_limit_that_no_noise_reaches_is_named(seed: int) -> None:
     A, B, C, h = hidden(seed, 0.0, 0.0)
     with pytest.raises(fl.NumericalError, match="on the stability limit is not excited by the process noise"):
-        noisy_filter(A.T, C.T, B.T, h, held=bool(seed % 2))
+        noisy_filter(A.T, C.T, B.T, h, hold_noise=bool(seed % 2))
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize(("strength", "growth"), [(1e-2, 0.0), (1e-4, 0.0), (1e-2, -1e-6), (1e-2, 0.05)])
 def test_a_random_mode_that_is_seen_honestly_has_its_filter(seed: int, strength: float, growth: float) -> None:
-    kf = noisy_filter(*hidden(seed, strength, growth), held=bool(seed % 2))
+    kf = noisy_filter(*hidden(seed, strength, growth), hold_noise=bool(seed % 2))
     assert kf.relative_error < 1e-2
     closed = (np.eye(len(kf.gain)) - kf.gain @ kf.sampled.C) @ kf.sampled.A
     assert np.abs(np.linalg.eigvals(closed)).max() < 1

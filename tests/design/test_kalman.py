@@ -94,7 +94,7 @@ def test_estimates_are_as_good_as_the_filter_says() -> None:
     """
     h, K, random = 0.05, 4000, np.random.default_rng(7)
     lin = fl.linearize(oscillator(damper=0.3), outputs=["px"])
-    kf = design.kalman_filter(lin, h, process={"F": 0.4}, measured={"px": 1e-3}, held=True)
+    kf = design.kalman_filter(lin, h, process={"F": 0.4}, measured={"px": 1e-3}, hold_noise=True)
     d, y = kf.sampled, np.array([0.0, 0.0])
     true, u, m = np.empty((K, 2)), np.zeros((K, 1)), np.empty((K, 1))
     y0 = d.y0
@@ -109,7 +109,7 @@ def test_estimates_are_as_good_as_the_filter_says() -> None:
     assert abs(nees[200:].mean() - 2.0) < 4 * np.sqrt(2 * 2 / effective)
     S = kf.innovation_covariance[0, 0]
     assert abs(found.innovations[200:].var() / S - 1) < 4 * np.sqrt(2 / K)
-    wrong = design.kalman_filter(lin, h, process={"F": 0.004}, measured={"px": 1e-3}, held=True)
+    wrong = design.kalman_filter(lin, h, process={"F": 0.004}, measured={"px": 1e-3}, hold_noise=True)
     assert wrong.nees(wrong.run(u, m, start=np.zeros(2)), true)[200:].mean() > 4.0
 
 
@@ -142,7 +142,7 @@ def test_a_record_is_filtered_as_its_samples_are(wrapped: list[str] | None) -> N
         labels=Labels(units={"angle": "rad", "u": "N"}),
     )
     kf = design.kalman_filter(
-        fl.linearize(model), 0.1, process={"u": 1e-2}, measured={"angle": 1e-4, "rate": 1e-2}, held=True,
+        fl.linearize(model), 0.1, process={"u": 1e-2}, measured={"angle": 1e-4, "rate": 1e-2}, hold_noise=True,
         wrapped_outputs=wrapped,
     )  # fmt: skip
     t, random = 0.1 * np.arange(90), np.random.default_rng(3)

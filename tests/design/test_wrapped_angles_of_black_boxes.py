@@ -72,7 +72,7 @@ def test_an_output_is_followed_along_the_manifold(angle: float, tmp_path: Path) 
             sample_time=SAMPLE_TIME,
             point=model.start.with_states(start),
             initial_covariance={"x": 1e-2, "vx": 1e-2} if angle != np.pi / 2 else {"y": 1e-2, "vy": 1e-2},
-            held=True,
+            hold_noise=True,
         )
         assert kf.wrapped_outputs == {"angle": 2 * np.pi}
 

@@ -141,7 +141,7 @@ def accelerated_cart() -> fl.design.KalmanFilter:
     )
     noise = {"w": 0.5, "F": 0.1}
     return fl.design.kalman_filter(
-        fl.linearize(cart), SAMPLE, process=noise, measured={"acc": 1e-3, "s": 1e-4}, held=True
+        fl.linearize(cart), SAMPLE, process=noise, measured={"acc": 1e-3, "s": 1e-4}, hold_noise=True
     )
 
 

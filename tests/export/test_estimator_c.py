@@ -66,7 +66,7 @@ def felt(kind: str) -> tuple[fl.design.Estimator, FloatArray]:
         sample_time=0.02,
         kind=kind,
         initial_covariance={"x": 1e-2, "vx": 1e-2},
-        held=True,
+        hold_noise=True,
     )
     random, x = np.random.default_rng(5), model.start.states
     rows = []

@@ -108,18 +108,18 @@ def test_unit_energy_reaches_what_the_gramian_says() -> None:
     found = modal_analysis(linear)
     # one mode alone: the largest v' z over all phases is the largest of the state that moves most
     size = np.sqrt(np.diag(X)[1])
-    assert found.reached[0, 0] == pytest.approx(size, rel=0.1)
+    assert found.reachable_amplitudes[0, 0] == pytest.approx(size, rel=0.1)
     undamped = modal_analysis(fl.linearize(oscillator().with_parameters({"d": 0.0})))
-    assert np.isinf(undamped.reached[0, 0])
-    assert np.isinf(undamped.shown[0, 0])
+    assert np.isinf(undamped.reachable_amplitudes[0, 0])
+    assert np.isinf(undamped.output_norms[0, 0])
 
 
 def test_energy_of_a_real_mode_is_its_closed_form() -> None:
     """x' = -a x + b u, y = c x: amplitude b / sqrt(2 a) with unit energy, output energy c^2 / (2 a), Hankel bc / 2a."""
     plant = OdeModel("lag", {"x": "-2*x + 3*u"}, inputs=["u"], parameters={}, outputs={"y": "5*x"})
     found = modal_analysis(fl.linearize(plant))
-    np.testing.assert_allclose(found.reached, [[3 / 2.0]], rtol=1e-9)
-    np.testing.assert_allclose(found.shown, [[5 / 2.0]], rtol=1e-9)
+    np.testing.assert_allclose(found.reachable_amplitudes, [[3 / 2.0]], rtol=1e-9)
+    np.testing.assert_allclose(found.output_norms, [[5 / 2.0]], rtol=1e-9)
     np.testing.assert_allclose(hankel_singular_values(fl.linearize(plant)), [15 / 4.0], rtol=1e-9)
 
 

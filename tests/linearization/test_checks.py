@@ -115,7 +115,7 @@ def test_the_order_of_the_checks_makes_no_difference_to_a_batch(checks: str, see
     request = Request(checks=checks)
     points = [fl.operating_point(model, {"vx": speed}) for speed in (1.0, 2.0, 3.0)]
     linear, selection = linearize_point(model, points[0], request)
-    reference = Reference(model, request, points[0], linear, selection, own=model)
+    reference = Reference(model, request, points[0], linear, selection, point_model=model)
     computed = compute_batch(reference, batch_points(points))
     shuffled = random.Random(seed).sample(list(CHECKS), len(CHECKS))
     first, other = check_batch(computed), check_batch(computed, shuffled)

@@ -229,7 +229,7 @@ def test_of_a_reference_system_nothing_is_said_that_no_check_declares(name: str)
     at = compute_point(model)
     require_declared_kinds(at)
     linear, selection = linearize_point(model, model.start, request)
-    reference = Reference(model, request, model.start, linear, selection, own=model)
+    reference = Reference(model, request, model.start, linear, selection, point_model=model)
     result = linearize_batch(reference, batch_points([model.start, model.start]))
     if result is None:
         return

@@ -20,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fmilin.adapters import cache_folder, cache_library, cached_library
+from fmilin.adapters import cache_folder, cache_library, read_cached_library
 from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
 from fmilin_modelica.classes import list_models
@@ -70,7 +70,7 @@ def flattened(source: Source, changed: Mapping[str, Any] | None = None) -> dict[
         source, text = source.without_standard_library(), f"{text}\n{BLOCKS}"
     request = json.dumps([FORMAT, _version(), text, model, list(source.roots)])
     name = f"modelica-{hashlib.sha256(request.encode()).hexdigest()}"
-    kept = cached_library(name)
+    kept = read_cached_library(name)
     if kept is not None:
         content = json.loads(zlib.decompress(kept))
         if all(_digest(path) == digest for path, digest in content["files"].items()):

@@ -30,6 +30,7 @@ from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
 from fmilin.signals import FloatArray, RealArrayLike, as_numbers
+from fmilin.support.deprecation import rename_keywords
 from fmilin.support.kinds import kinds_checked
 
 MAX_SUBSTEP_FRACTION = (
@@ -39,6 +40,7 @@ MAX_SUBSTEPS = 1000
 STEP_HALVING_TOLERANCE = 1e-6  # how much halving the steps may change a sample, in sizes of the states
 
 
+@rename_keywords(held="hold_noise")
 @kinds_checked
 def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,
@@ -56,7 +58,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     horizon: int = 10,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     substeps: int | None = None,
-    held: bool = False,
+    hold_noise: bool = False,
     wrapped_outputs: Wrapped = None,
 ) -> Estimator:
     """Return a filter on a nonlinear model, whose estimates lie on the manifold of its constraints.
@@ -73,7 +75,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         What is measured; all outputs by default. Any continuous variable may be measured.
     process_noise : mapping of str to float, or array of shape (nu, nu)
         By input: the spectral density of white noise that enters through it (unit squared times seconds), or, with
-        ``held``, the variance of noise that is constant over each sample (unit squared).
+        ``hold_noise``, the variance of noise that is constant over each sample (unit squared).
     measurement_noise : mapping of str to float, or array of shape (m, m)
         By output: the variance of a sample's noise. Every output needs one.
     sample_time : float, in seconds
@@ -100,7 +102,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         Of states, for moving-horizon estimation.
     substeps : int, optional
         Steps of the Runge-Kutta method in a sample; as many as the motion takes by default.
-    held : bool
+    hold_noise : bool
         Whether noise of inputs is held over each sample. An output that depends on the input itself, as an
         accelerometer, sees the noise of the sample that ends with the measurement, as it sees ``u`` of
         :meth:`Estimator.step`; the correlation is taken into account. The noise of parameters and biases is a random
@@ -139,20 +141,20 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     point = point.with_states(np.concatenate((point.states, model.states.starts[further:])))
     R = measurement_covariance(model.outputs, measurement_noise)
     measured = choose_turns(model.wrapped_outputs, wrapped_outputs)
-    noise = process_directions(model, process_noise, augment, holds_noise=held)
-    white = noise[0], 0 * noise[1] if held else noise[1]
+    noise = process_directions(model, process_noise, augment, holds_noise=hold_noise)
+    white = noise[0], 0 * noise[1] if hold_noise else noise[1]
     motion = _motion(model, point, white, substeps, sample_time, (further, None, measured.turns))
     if wrapped_outputs is None:
         turns = search_turns(motion, model, point, measured.turns)
         measured = measured.with_turns([turn or None for turn in turns.tolist()])
     T = motion.tangent(point.time, point.states, point.inputs)
-    if not held:
+    if not hold_noise:
         refuse_white_feedthrough(motion, model, point, R)
     filtered_model, renewed = model, np.zeros((0, 0))
-    if held:
+    if hold_noise:
         filtered_model, renewed = _with_held_noise(model, noise[1])
     if initial_covariance is None:
-        S = steady_factor(motion, model, point, R, (sample_time, noise[1], held))
+        S = steady_factor(motion, model, point, R, (sample_time, noise[1], hold_noise))
     else:
         S = initial_factor(model.states, T, motion.chart.coordinates, initial_covariance)
     remarks = (*remarks, *warn_unobserved(motion, model, point, R))

@@ -118,6 +118,6 @@ def refuse_white_feedthrough(motion: ManifoldStepper, model: Model, point: Opera
             raise UsageError(
                 f"White process noise through '{sources[0]}' reaches the output '{model.outputs.names[i]}' at once, "
                 "and a sample of it would have an infinite variance. Give the variance of noise that is constant over "
-                "each sample (held=True), or model the noise as the output of a filter, and join its states to the "
-                "model."
+                "each sample (hold_noise=True), or model the noise as the output of a filter, and join its states to "
+                "the model."
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from fmilin.errors import UsageError
 from fmilin.support.dataclass import dataclass
+from fmilin.support.deprecation import warn_of_old_name
 from fmilin.support.kinds import require_field_kinds
 
 DEFAULT_SECONDS = 120.0
@@ -67,7 +67,7 @@ class Limits:
 
     def __post_init__(self, caged: bool | None) -> None:
         if caged is not None:
-            warnings.warn("'caged=False' is written 'unrestricted=True' now.", DeprecationWarning, stacklevel=3)
+            warn_of_old_name(f"caged={caged}", f"unrestricted={not caged}")
             object.__setattr__(self, "unrestricted", not caged)
         if isinstance(self.read, str | os.PathLike) or isinstance(self.environment, str):
             raise UsageError("'read' and 'environment' must be sequences: write ['...'] even for a single one.")

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from fmilin.codegen.compiler import cache_library, cached_library, content_key, find_compiler, library_suffix
+from fmilin.codegen.compiler import cache_library, content_key, find_compiler, library_suffix, read_cached_library
 from fmilin.errors import ModelError
 from fmilin.fmi.client.restrictions import MAX_PROCESSES, Limits, current_restrictions
 from fmilin.fmi.client.wine import WINDOWS, find_wine, require_wine
@@ -147,7 +147,7 @@ def compile_sources(folder: Path, description: ModelDescription, binaries: str) 
     arguments = _arguments(folder, plan)
     name = _cache_name(folder, identifier, compiler, arguments)
     is_cached = not current_restrictions().unrestricted  # it could include files that the name does not depend on
-    library = cached_library(name) if is_cached else None
+    library = read_cached_library(name) if is_cached else None
     if library is None:
         library = _compile([*compiler, *arguments], folder, description)
         if is_cached:

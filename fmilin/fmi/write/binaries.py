@@ -18,9 +18,9 @@ from fmilin.codegen.compiler import (
     Compiler,
     cache_folder,
     cache_library,
-    cached_library,
     compile_library,
     find_compiler,
+    read_cached_library,
     zig_command,
 )
 from fmilin.errors import ModelError, UsageError
@@ -96,7 +96,7 @@ def _own_compiler(machine: Machine) -> Compiler:
 def linear_library(sources: Mapping[str, bytes], unit: str, machine: Machine) -> bytes:
     """Return the library that runs every linear model on a machine; compiled once, then kept."""
     name = f"linear-{Path(unit).stem}-{machine.fmi3_folder}-{_key(sources)}{machine.suffix}"
-    stored = cached_library(name)
+    stored = read_cached_library(name)
     if stored is not None:
         return stored
     try:

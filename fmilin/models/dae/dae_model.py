@@ -178,9 +178,9 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         written = engine.build_model(("written", *outputs), lambda: SymbolicDerivatives.of(graph, outputs))
         return descriptor_form(graph, written, self.inputs.names, point, (rates, z), n - int(rank))
 
-    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
-        """Return the states that are fixed at the start and not ``held``."""
-        return {name: True for name in self.engine.graph.fixed if name not in held and self.states.has(name)}
+    def choose_kept_states(self, fixed_states: Collection[str]) -> Mapping[str, bool]:
+        """Return the states that are fixed at the start and not ``fixed_states``."""
+        return {name: True for name in self.engine.graph.fixed if name not in fixed_states and self.states.has(name)}
 
     def describe_parameters(self) -> Mapping[str, Signal]:
         """Return unit and description of parameters, by name."""

@@ -21,6 +21,7 @@ from fmilin.models.mechanism.part import Placement
 from fmilin.models.mechanism.parts import Loop
 from fmilin.models.mechanism.recursions import coordinate_columns, positions
 from fmilin.models.mechanism.start_values import Motions, list_moved_starts, own_name, velocities
+from fmilin.support.deprecation import rename_keywords
 from fmilin.tolerances import LOOP_CLOSURE_TOLERANCE, PSEUDOINVERSE_TOLERANCE
 
 Floats = NDArray[np.float64]
@@ -45,7 +46,8 @@ class Closing:
     """Positions q (n_q) of the open tree, displacements theta (n), gaps g (m_q), and what closes the gaps."""
 
     def __init__(self, description: MechanismDescription, fixed_joints: tuple[str, ...]) -> None:
-        self.description, self.held = description, fixed_joints
+        self.description = description
+        self.fixed_joints = fixed_joints
         self.system = system = System(description)
         self.size = _size(system.description)  # in m: the unit of distances and of displacements of slides
         slides = np.linalg.norm(system.tree.axes[:, :3], axis=1) == 0
@@ -223,10 +225,11 @@ class Assembly:
     iterations: int
 
 
-def assemble(description: MechanismDescription, held: Sequence[str] | None = None) -> Assembly:
+@rename_keywords(held="fixed_states")
+def assemble(description: MechanismDescription, fixed_states: Sequence[str] | None = None) -> Assembly:
     """Close the loops of a mechanism, nearest to its joints' positions: angles count in rad, distances in its sizes.
 
-    The ``held`` states, by default the recommended independent ones, keep their start values.
+    The ``fixed_states``, by default the recommended independent ones, keep their start values.
 
     >>> from fmilin.models.mechanism import Body, Joint, Loop, Placement
     >>> rods = [Body(name, 1.0, (0.5, 0, 0), (0, 0.1, 0.1)) for name in ("left", "right")]
@@ -237,7 +240,7 @@ def assemble(description: MechanismDescription, held: Sequence[str] | None = Non
     >>> [round(float(j.position[0]), 6) for j in triangle.description.joints]  # 60 and -120 degrees
     [1.047198, -2.094395]
     """
-    closing = Closing(description, _resolve_fixed_joints(description, held))
+    closing = Closing(description, _resolve_fixed_joints(description, fixed_states))
     q = _nearest(closing)
     _require_closed(closing, q)
     v = _speeds(closing, q)
@@ -260,14 +263,14 @@ def close_loops(description: MechanismDescription) -> MechanismDescription:
     return description if closing.is_closed(q) and fits else assemble(description).description
 
 
-def _resolve_fixed_joints(description: MechanismDescription, held: Sequence[str] | None) -> tuple[str, ...]:
-    if held is None:
+def _resolve_fixed_joints(description: MechanismDescription, fixed_states: Sequence[str] | None) -> tuple[str, ...]:
+    if fixed_states is None:
         return tuple(description.independent)
     states = [name for joint in description.joints for name in sum(joint.state_names, ())]
-    for name in held:
+    for name in fixed_states:
         if name not in states:
             raise UnknownNameError.among(name, states, f"a state of the mechanism '{description.name}'")
-    return tuple(held)
+    return tuple(fixed_states)
 
 
 def _nearest(closing: Closing) -> Floats:
@@ -301,7 +304,7 @@ def _require_closed(closing: Closing, q: Floats) -> None:
         (f"'{gap.loop}' has a gap of {gap} (first guess: {first[gap.loop]})" for gap in open_gaps), 4, "; "
     )
     names = closing.system.tree.state_names[0]
-    holding = [name for name in closing.held if name in names]
+    holding = [name for name in closing.fixed_joints if name in names]
     verb = "keeps its value" if len(holding) == 1 else "keep their values"
     condition = f" while {', '.join(repr(n) for n in holding)} {verb}" if holding else ""
     best = [f"{name} = {value:.4g}" for name, value in zip(names, q, strict=True) if name not in holding]

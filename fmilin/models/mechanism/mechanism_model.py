@@ -306,7 +306,7 @@ class Mechanism(NativeModel, HasGivenStates):
             values[key] = float("nan") if key in independence.undetermined else value
         return {f"{of}.reaction[{index}]": value for (of, index), value in values.items()}
 
-    def kept(self, held: Collection[str]) -> Mapping[str, bool]:
+    def choose_kept_states(self, fixed_states: Collection[str]) -> Mapping[str, bool]:
         """Return the recommended coordinates and the velocities that were given; below velocities all positions.
 
         Of positions only those of recommended coordinates were given: others are first guesses for closing the loops.
@@ -314,9 +314,9 @@ class Mechanism(NativeModel, HasGivenStates):
         names, n_q = self.states.names, self.system.tree.n_q
         q = {n: v for j in self.description.joints for n, v in zip(j.state_names[0], j.position, strict=False)}
         given_names = self.description.given_speeds | {name for name in self.independent if q.get(name)}
-        rest = () if set(names[:n_q]) & set(held) else names[:n_q]
+        rest = () if set(names[:n_q]) & set(fixed_states) else names[:n_q]
         fixed_names = *self.independent, *(name for name in names if name in given_names), *rest
-        return {name: name in given_names for name in fixed_names if name not in held and self.states.has(name)}
+        return {name: name in given_names for name in fixed_names if name not in fixed_states and self.states.has(name)}
 
     def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return how feet stand, and at the start itself which values are not those that were given."""

@@ -120,8 +120,8 @@ def _channels(linear: LinearModel, analysis: ModalAnalysis) -> list[Block]:
     moved = (analysis.controllability, analysis.unmoved, analysis.uncontrollable)
     observability = (analysis.observability, analysis.unseen, analysis.unobservable)
     for signals, caption, shares, energies, energy_caption in (
-        (linear.inputs, "Which input moves which mode", moved, analysis.reached, REACHED),
-        (linear.outputs, "Which output shows which mode", observability, analysis.shown, OBSERVED_ENERGY),
+        (linear.inputs, "Which input moves which mode", moved, analysis.reachable_amplitudes, REACHED),
+        (linear.outputs, "Which output shows which mode", observability, analysis.output_norms, OBSERVED_ENERGY),
     ):
         if len(signals):
             rows = (_channel_row(k, *of_mode) for k, of_mode in enumerate(zip(analysis.groups, *shares, strict=True)))

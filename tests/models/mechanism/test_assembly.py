@@ -74,7 +74,7 @@ def test_what_fits_already_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("build", [loader, stewart_platform, double_wishbone])
 def test_mechanisms_in_pieces_are_put_together(build: object) -> None:
     whole = build().description  # type: ignore[operator]
-    assembly = assemble(shifted(whole, 0.1), held=())
+    assembly = assemble(shifted(whole, 0.1), fixed_states=())
     assert max(g.distance for g in assembly.before) > 0.02
     assert max(max(g.distance, g.angle) for g in assembly.gaps) < 1e-12
     assert np.abs(residuals(assembly.description)).max() < 1e-12
@@ -87,7 +87,7 @@ def test_recommended_states_are_held() -> None:
     for name in ("boom", "bucket"):
         before, after = (next(j for j in d.joints if j.name == name) for d in (moved, assembly.description))
         assert before.position == after.position
-    other = assemble(moved, held=["lift.q", "tilt.q"])
+    other = assemble(moved, fixed_states=["lift.q", "tilt.q"])
     assert next(j for j in other.description.joints if j.name == "lift") == next(
         j for j in moved.joints if j.name == "lift"
     )
@@ -126,7 +126,7 @@ def test_a_loop_that_cannot_close_is_reported_with_its_gap() -> None:
 def test_a_held_state_that_keeps_a_loop_open_is_named() -> None:
     assert assemble(triangle(1.0, -2.0, base=1.5)).moved > 0
     with pytest.raises(ConstraintError, match=r"closed while 'a\.q' keeps its value: 'pin' has a gap of 0\.2764 m"):
-        assemble(triangle(1.0, -2.0, base=1.5), held=["a.q"])
+        assemble(triangle(1.0, -2.0, base=1.5), fixed_states=["a.q"])
     with pytest.raises(ConstraintError, match="or hold others"):
         assemble(triangle(1.0, -2.0, base=1.5, independent=("a.q", "a.v")))
 
@@ -145,14 +145,14 @@ def test_velocities_that_cannot_fit_are_told() -> None:
     with pytest.raises(
         ConstraintError, match="No velocities of the mechanism 'triangle' keep 'pin' closed with the fixed velocities"
     ):
-        assemble(replace(sliding, joints=joints), held=["a.v", "b.v"])
+        assemble(replace(sliding, joints=joints), fixed_states=["a.v", "b.v"])
 
 
 def test_what_can_be_held_and_what_can_move() -> None:
     with pytest.raises(
         UnknownNameError, match=r"'a.qq' is not a state of the mechanism 'triangle'. Did you mean 'a.q'"
     ):
-        assemble(triangle(1.0, -2.0), held=["a.qq"])
+        assemble(triangle(1.0, -2.0), fixed_states=["a.qq"])
     fixed = MechanismDescription("block", [rod("block")], [Joint("glue", "fixed", "ground", "block")])
     assert assemble(fixed).moved == 0.0
 
