@@ -65,11 +65,11 @@ def hidden(seed: int, strength: float, growth: float) -> tuple[FloatArray, Float
     return T @ A @ inverse, T @ random.normal(size=(len(A), 2)), C @ inverse, float(random.uniform(0.05, 0.4))
 
 
-def noisy_filter(A: FloatArray, B: FloatArray, C: FloatArray, h: float, *, held: bool) -> design.KalmanFilter:
+def noisy_filter(A: FloatArray, B: FloatArray, C: FloatArray, h: float, *, hold_noise: bool) -> design.KalmanFilter:
     linear = linear_system(A, B, C, np.zeros((len(C), B.shape[1])))
     process = dict.fromkeys(linear.inputs.names, 1.0)
     return design.kalman_filter(
-        linear, h, process=process, measured=dict.fromkeys(linear.outputs.names, 1.0), hold_noise=held
+        linear, h, process=process, measured=dict.fromkeys(linear.outputs.names, 1.0), hold_noise=hold_noise
     )
 
 
