@@ -513,7 +513,7 @@ def test_a_bias_and_held_noise_add_no_messages_to_a_step_on_an_fmu(further: str,
             "process_noise": {"F": 1e-3, "y.bias": 1e-6},
             "initial_covariance": {"x": 1e-2, "vx": 1e-2, "y.bias": 1e-2},
         },
-        "held noise": {"outputs": ["x", "der(vx)"], "held": True},
+        "held noise": {"outputs": ["x", "der(vx)"], "hold_noise": True},
     }
     filters, messages = step_on_an_fmu(tmp_path, kind=kind, **choices[further])
     assert messages <= (11 if kind == "ekf" else 21)

@@ -100,7 +100,7 @@ def test_white_noise_through_a_sensor_is_refused_also_where_it_shows_beside_the_
     arguments = {"process_noise": {"F": 1.0}, "sample_time": 0.1, "initial_covariance": {"x": 1.0, "v": 1.0}}
     with pytest.raises(fl.UsageError, match=r"White process noise through 'F' reaches the output 'product' at once"):
         design.estimator(model, measurement_noise={"product": 1.0, "pos": 1.0}, **arguments)  # type: ignore[arg-type]
-    for more in ({"outputs": ["pos"]}, {"outputs": ["product"], "held": True}):
+    for more in ({"outputs": ["pos"]}, {"outputs": ["product"], "hold_noise": True}):
         measured = dict.fromkeys(more["outputs"], 1.0)  # type: ignore[call-overload]
         kf = design.estimator(model, measurement_noise=measured, **arguments, **more)  # type: ignore[arg-type]
         assert np.isfinite(kf.step([0.1], [0.2])).all()

@@ -208,12 +208,12 @@ def make_calls() -> dict[str, Call]:
         "estimator.step": Call(lambda **given: estimator().step(**given), {"u": [0.0], "y": [0.1]}),
         # Designs.
         "design.state_feedback": Call(d.state_feedback, {"linear": linear(), "gain": K, "sample_time": 0.05, "drives": ["u"]}),
-        "design.kalman_filter": Call(d.kalman_filter, {"linear": linear(), "sample_time": 0.05, **noise, "held": False}),
+        "design.kalman_filter": Call(d.kalman_filter, {"linear": linear(), "sample_time": 0.05, **noise, "hold_noise": False}),
         "design.estimator": Call(
             d.estimator,
             {"model": model, "outputs": ["y"], "process_noise": {"u": 0.1}, "measurement_noise": {"y": 1e-2},
              "sample_time": 0.05, "kind": "ekf", "point": point, "initial_covariance": eye, "augment": (), "limits": {},
-             "lag": 0, "horizon": 3, "bounds": {}, "substeps": 1, "held": False},
+             "lag": 0, "horizon": 3, "bounds": {}, "substeps": 1, "hold_noise": False},
         ),
         "design.estimator mhe": Call(
             d.estimator,
