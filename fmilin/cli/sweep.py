@@ -16,11 +16,12 @@ from fmilin.cli.duration import progress_bar
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import explain_rejections, linearization_options, reject_options
 from fmilin.cli.options import number, split_name
-from fmilin.cli.request import build_request
+from fmilin.cli.request import CommandRequest, build_request
 from fmilin.cli.translation import in_options
 from fmilin.errors import NumericalError, UsageError
-from fmilin.export.files import check_family_outputs, save_all
+from fmilin.export.files import check_family_outputs, check_output, save_all
 from fmilin.formats import suffixes
+from fmilin.linearization.suitability import FamilyOfDelaysError
 from fmilin.options import Sweep
 from fmilin.options.groups import PROCESSES
 from fmilin.trimming.trim_request import PointRequest
@@ -83,7 +84,7 @@ def _read_number(text: str, where: str) -> float:
     return number(text.strip(), where)
 
 
-VARY = ValueReader(str, read_axes, is_repeatable=True)
+AXES = ValueReader(str, read_axes, is_repeatable=True)
 
 
 @options_of_commands
@@ -98,10 +99,14 @@ class Delivery:
 
 
 @click.command(
-    cls=Command, examples=["fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json"]
+    cls=Command,
+    examples=[
+        "fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json",
+        "fmilin sweep loop.ssp --delay plant.u=0.01:0.1:20",
+    ],
 )
 @MODEL
-@take("points", Sweep, readings={"vary": VARY})
+@take("points", Sweep, readings={"vary": AXES, "delays": AXES})
 @model_options.model_options()
 @take("point", PointRequest, omit=("saved",), apart=("guess",), readings={"guess": model_options.GUESSES})
 @take("trimming", model_options.Trimming)
@@ -111,9 +116,13 @@ class Delivery:
 def command(model: str, points: Sweep, delivery: Delivery, **request_options: Any) -> int:
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
-    A point that fails is marked with its reason. Status 0 when at least one point is good, 5 when none is.
+    With --delay, or of a model with delays, the result has the rightmost eigenvalues. A point that fails is marked with
+    its reason. Status 0 when at least one point is good, 5 when none is.
     """
-    check_family_outputs(delivery.output)
+    if points.delays:
+        _check_delays(points, delivery)
+    else:
+        check_family_outputs(delivery.output)
     if points.loop_at:
         reject_options(explain_rejections("loop_transfer"), "--loop-at")
     request = build_request(model, **request_options)
@@ -122,12 +131,65 @@ def command(model: str, points: Sweep, delivery: Delivery, **request_options: An
         from fmilin.families.grid import build_grid
         from fmilin.families.sweep_plan import SweepPlan
 
+        if points.delays:
+            _sweep_delays(request, points, delivery, runner)
+            return
         grid = build_grid(points.vary, zipped=points.zipped)
         wires = tuple(points.loop_at)
         plan = SweepPlan(request.source, grid, request.load, request.point, request.how, wires, points.continuous)
-        _sweep(plan, delivery, runner, jobs=points.jobs, scheduler=points.scheduler)
+        try:
+            _sweep(plan, delivery, runner, jobs=points.jobs, scheduler=points.scheduler)
+        except FamilyOfDelaysError:
+            _check_delays(points, delivery)
+            _sweep_delays(request, points, delivery, runner)
 
     return request.work(job)
+
+
+def _check_delays(points: Sweep, delivery: Delivery) -> None:
+    """Raise UsageError if options have no meaning for rightmost eigenvalues over delays."""
+    from fmilin.export.delayed_family_record import require_json
+
+    for path in delivery.output:
+        require_json(path)
+        check_output(path, "family")
+    if points.loop_at or points.jobs != 1 or points.scheduler is not None:
+        from fmilin.families.sweep import DELAYS_ALONE
+
+        raise UsageError(DELAYS_ALONE)
+    if delivery.resume:
+        raise UsageError("--resume: a sweep of delays is computed in one run. Leave it out.")
+
+
+def _sweep_delays(request: CommandRequest, points: Sweep, delivery: Delivery, runner: JobRunner) -> None:
+    """Compute and deliver the rightmost eigenvalues over delays."""
+    from fmilin.export.delayed_family_record import encode_family
+    from fmilin.families.delayed_sweep import build_delay_grid, run_delay_sweep
+    from fmilin.families.sweep_plan import SweepPlan
+
+    grid = build_delay_grid(points.vary, points.delays, zipped=points.zipped)
+    plan = SweepPlan(request.source, grid, request.load, request.point, request.how)
+    with progress_bar("sweep", 0, grid.size, "points") as tell:
+        family = run_delay_sweep(plan, tuple(points.delays), lambda done, _: tell(done))
+    runner.restore_directory()
+    runner.write_files({path: encode_family(family).encode("ascii") for path in delivery.output})
+    good = int(family.ok.sum())
+    if delivery.as_json:
+        runner.results.write(encode_family(family))
+    elif not delivery.output and good:
+        from fmilin.report.delay_family import show_delayed_family
+
+        runner.print_shown(show_delayed_family, family)
+    for path in delivery.output:
+        sys.stderr.write(f"{path}: {good} of {len(family)} points\n")
+    if delivery.plot is not None and good:
+        runner.draw(delivery.plot, family.root_locus(), "root locus")
+    if good < len(family):
+        reason = next(point.reason for point in family.points if point.reason)
+        text = f"{len(family) - good} of {len(family)} points failed. The first: {reason}"
+        if delivery.strict or not good:
+            raise NumericalError(text)
+        sys.stderr.write(f"fmilin: {in_options(text)}\n")
 
 
 def _sweep(

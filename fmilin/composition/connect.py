@@ -370,6 +370,8 @@ def connect(
         ends = {link.source for link in inner_links}
         chosen_outputs = [output for output in chosen_outputs if output.source not in ends]
     system = build_system(SystemDeclaration(name, models, links, feeds, chosen_outputs))
+    fed = {link.target for link in links} | {target for feed in feeds for target, _ in feed.targets}
+    inner_delays = {end: delay for end, delay in inner_delays.items() if end in fed}
     return system if delays is None else delay_system(system, delays, inner_delays)
 
 
@@ -380,17 +382,11 @@ def cut_member(source: object) -> CutDelays | None:
         return CutDelays(core, core.start, list(source.delays), list(source.delays.values()), {})
     if not isinstance(source, (DelayedModel, DelayedSystem)):
         return None
-    if isinstance(source, DelayedModel) and source.delays_follow_parameters:
-        raise UsageError(
-            f"Times of delays of '{source.info.name}' contain parameters: as a member of a system it takes numbers, "
-            "delay(x, 0.1)."
-        )
     cut = source.cut_delays(source.start)
-    own_inputs = dict.fromkeys((*cut.of_inputs, *cut.shared_inputs.values()))
-    if own_inputs:
+    if own_inputs := dict.fromkeys(cut.shared_inputs.values()):
         raise UsageError(
-            f"'{source.info.name}' delays its own inputs ({', '.join(own_inputs)}): delay the connections to them "
-            "instead."
+            f"'{source.info.name}' delays its own inputs ({', '.join(own_inputs)}) for some of its members: delay the "
+            "connections to them instead."
         )
     return cut
 

@@ -7,7 +7,7 @@ wires are cut: what each of them carries becomes an input w, and what it brings 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, Self
 
@@ -40,6 +40,8 @@ class WireDelay:
 
     name: str
     seconds: float
+    # returns the seconds for other parameters of the member, where they depend on these
+    compute: Callable[[Mapping[str, float]], float] | None = None
 
 
 class DelayedSystem(Model, HasDelays, HasMembers):
@@ -98,8 +100,13 @@ class DelayedSystem(Model, HasDelays, HasMembers):
 
     @kinds_checked
     def with_parameters(self, values: Mapping[str, float]) -> Self:
-        """Return the same system with other parameters of its members, ``member.name``."""
-        return type(self)(self.system.with_parameters(values), self.wire_delays)
+        """Return the same system with other parameters of its members, ``member.name``; delays follow them."""
+        system = self.system.with_parameters(values)
+        delays = dict(self.wire_delays)
+        for end, delay in self.wire_delays.items():
+            if delay.compute is not None:
+                delays[end] = replace(delay, seconds=delay.compute(system.members[end[0]].parameters))
+        return type(self)(system, delays)
 
     def is_member_input(self, name: str) -> bool:
         """Return whether a name denotes inputs of a member."""
@@ -120,6 +127,9 @@ class DelayedSystem(Model, HasDelays, HasMembers):
 
     def cut_delays(self, point: OperatingPoint) -> CutDelays:
         """Return the system with delayed wires cut: its last inputs are w, its last outputs z."""
+        if point.parameters:
+            changed = self.with_parameters(point.parameters)
+            return changed.cut_delays(replace(point, parameters={}))
         system = self.system
         require_continuous(system)
         values = system.coupling.settle(point.time, point.states, point.inputs).inputs
@@ -169,7 +179,25 @@ class DelayedSystem(Model, HasDelays, HasMembers):
             seconds=[delay.seconds for _, delay, _ in (*cuts, *shared.values())],
             of_inputs={name: delay.seconds for name, delay in of_inputs.items()},
             shared_inputs=shared_inputs,
+            compute_seconds=self._make_rule([delay for _, delay, _ in (*cuts, *shared.values())]),
         )
+
+    def _make_rule(self, delays: Sequence[WireDelay]) -> Callable[[Mapping[str, float]], Sequence[float]] | None:
+        """Return the seconds of delays as a function of the system's parameters; None where none depends on one."""
+        if all(delay.compute is None for delay in delays):
+            return None
+        members = {delay.name: end[0] for end, delay in self.wire_delays.items()}
+        names = {name: list(member.parameters) for name, member in self.system.members.items()}
+
+        def compute(parameters: Mapping[str, float]) -> Sequence[float]:
+            seconds = []
+            for delay in delays:
+                member = members[delay.name]
+                own = {name: parameters[qualify(member, name)] for name in names[member]}
+                seconds.append(delay.seconds if delay.compute is None else delay.compute(own))
+            return seconds
+
+        return compute
 
 
 def require_continuous(system: ConnectedModel) -> None:
@@ -215,8 +243,23 @@ def add_wire_delays(system: ConnectedModel, delays: Mapping[str, float]) -> Mode
 def expand_delays(name: str, cut: CutDelays) -> tuple[list[WireLink], dict[End, WireDelay]]:
     """Return the links and delays by which a member that has delays is closed again."""
     links, delays = [], {}
-    for channel, seconds in zip(cut.channels, cut.seconds, strict=True):
+    for number, (channel, seconds) in enumerate(zip(cut.channels, cut.seconds, strict=True)):
         behind, before = name_ends(channel)
         links.append(WireLink((name, before), (name, behind), NO_CHANGE))
-        delays[name, behind] = WireDelay(qualify(name, channel), seconds)
+        compute = None if cut.compute_seconds is None else _SecondsOfChannel(cut.compute_seconds, number)
+        delays[name, behind] = WireDelay(qualify(name, channel), seconds, compute)
+    for name_of_input, seconds in cut.of_inputs.items():
+        delays[name, name_of_input] = WireDelay(qualify(name, name_of_input), seconds)
     return links, delays
+
+
+@dataclass(frozen=True)
+class _SecondsOfChannel:
+    """The delay of one channel of a member as a function of the member's parameters."""
+
+    compute_all: Callable[[Mapping[str, float]], Sequence[float]]
+    number: int
+
+    def __call__(self, parameters: Mapping[str, float]) -> float:
+        """Return the seconds."""
+        return float(self.compute_all(parameters)[self.number])

@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, overload
 
 from fmilin.errors import UsageError
 from fmilin.families.continuation import ContinuationPoint
+from fmilin.families.delayed_family import DelayedFamily
+from fmilin.families.delayed_sweep import build_delay_grid, run_delay_sweep
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder
 from fmilin.families.grid import Grid, build_grid
@@ -154,9 +156,8 @@ def _find_required_starts(runs: dict[int, tuple[int | None, tuple[int, ...]]], f
     return needed
 
 
-@kinds_checked
-@takes_linearization
-def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; all but two by keyword
+@overload
+def sweep(
     source: Model | str | Path,
     vary: Mapping[str, Sequence[float] | RealArray],
     *,
@@ -166,6 +167,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     settings: Mapping[str, float] | None = None,
     time: float | None = None,
     constraints: Sequence[str] | None = None,
+    delays: None = None,
     loop_at: str | Sequence[str] = (),
     continuous: bool = False,
     jobs: int = 1,
@@ -174,7 +176,50 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     progress: Callable[[int, int], None] | None = None,
     linearization: Linearization | None = None,
     **options: Unpack[FamilyOptions],
-) -> LinearFamily:
+) -> LinearFamily: ...
+@overload
+def sweep(
+    source: Model | str | Path,
+    vary: Mapping[str, Sequence[float] | RealArray] | None = None,
+    *,
+    zipped: bool = False,
+    trim: TrimRequest | bool | None = None,
+    guess: Mapping[str, float] | None = None,
+    settings: Mapping[str, float] | None = None,
+    time: float | None = None,
+    constraints: Sequence[str] | None = None,
+    delays: Mapping[str, Sequence[float] | RealArray],
+    loop_at: str | Sequence[str] = (),
+    continuous: bool = False,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    limits: Limits | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    linearization: Linearization | None = None,
+    **options: Unpack[FamilyOptions],
+) -> DelayedFamily: ...
+@kinds_checked
+@takes_linearization
+def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; all but two by keyword
+    source: Model | str | Path,
+    vary: Mapping[str, Sequence[float] | RealArray] | None = None,
+    *,
+    zipped: bool = False,
+    trim: TrimRequest | bool | None = None,
+    guess: Mapping[str, float] | None = None,
+    settings: Mapping[str, float] | None = None,
+    time: float | None = None,
+    constraints: Sequence[str] | None = None,
+    delays: Mapping[str, Sequence[float] | RealArray] | None = None,
+    loop_at: str | Sequence[str] = (),
+    continuous: bool = False,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    limits: Limits | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    linearization: Linearization | None = None,
+    **options: Unpack[FamilyOptions],
+) -> LinearFamily | DelayedFamily:
     """Return linear models at all points of a grid, or at points that are listed; some or all of them may fail.
 
     A point that fails is marked with its reason and stops nothing. Raises UsageError or UnknownNameError when the
@@ -198,6 +243,11 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     time : float, optional, in seconds
     constraints : sequence of str, optional
         As in :func:`fmilin.load`, of a source that is no model yet.
+    delays : mapping of str to sequence of float, optional
+        Dead times in seconds, by the names that :func:`fmilin.linearize` takes, and by those of the delays that the
+        model has; axes of the grid behind those of ``vary``. The result is a
+        :class:`~fmilin.families.delayed_family.DelayedFamily`: rightmost eigenvalues, and the delays at which stability
+        changes. ``{}`` where only the model itself has delays. It is computed in this process.
     loop_at : str or sequence of str
         Wires of a connected system: the family is that of the loop cut there (:func:`fmilin.loop_transfer`), and has
         ``margins()``.
@@ -226,15 +276,22 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     if not isinstance(source, Model | str | Path):
         raise no_model("sweep", source)
     request = TrimRequest() if trim is True else trim or None
+    if delays is not None and (loop_at or continuous or jobs != 1 or scheduler is not None):
+        raise UsageError(DELAYS_ALONE)
     plan = SweepPlan(
         source=source if isinstance(source, Model) else str(source),
-        grid=build_grid(vary, zipped=zipped),
+        grid=build_grid(vary or {}, zipped=zipped)
+        if delays is None
+        else build_delay_grid(vary or {}, delays, zipped=zipped),
         load=Loading(constraints=constraints),
         point=PointRequest(settings=dict(settings or {}), time=time, trim=request, guess=dict(guess or {})),
         how=Request.of("sweep", linearization, options),
         loop_at=(loop_at,) if isinstance(loop_at, str) else tuple(loop_at),
         continuous=continuous,
     )
+    if delays is not None:
+        with apply_limits(limits):
+            return run_delay_sweep(plan, tuple(delays), progress)
     builder = FamilyBuilder(plan.grid)
     with apply_limits(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
         run(plan, engine, builder, progress)
@@ -242,6 +299,12 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
         return replace(family, described_by=source)
     return family
+
+
+DELAYS_ALONE = (
+    "A sweep of delays is computed in this process, of whole systems: leave loop_at=, continuous=, jobs= and "
+    "scheduler= out. Loops with delays are linearized one by one (fl.loop_transfer)."
+)
 
 
 def choose_engine(plan: SweepPlan, *, jobs: int = 1, scheduler: str | None = None) -> SweepExecutor:

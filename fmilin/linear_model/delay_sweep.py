@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,21 +46,41 @@ def sweep_delays(
             {name: float(np.interp(position, numbers, values)) for name, values in axes.items()}
         )
 
-    models = [make_model(k) for k in range(size)]
     eigenvalues = np.full((size, count), np.nan, dtype=np.complex128)
     errors = np.full((size, count), np.nan)
+    models = [make_model(k) for k in range(size)]
     for k, changed in enumerate(models):
-        rightmost = changed.eigenvalues(max(count, FIRST_EIGENVALUE_COUNT))[-count:]  # of a pair that is split, one
-        eigenvalues[k, count - len(rightmost) :] = rightmost
-        errors[k, count - len(rightmost) :] = changed.eigenvalue_errors(max(count, FIRST_EIGENVALUE_COUNT))[-count:]
+        eigenvalues[k], errors[k] = compute_rightmost(changed, count)
     unstable = [count_growing(changed) for changed in models]
+    return DelaySweep(axes, eigenvalues, errors, np.array(unstable), locate_changes(make_model, unstable))
+
+
+def compute_rightmost(model: DelayedLinearModel, count: int) -> tuple[NDArray[np.complex128], FloatArray]:
+    """Return the rightmost eigenvalues and their errors, (count,) each; NaN where there are fewer."""
+    eigenvalues = np.full(count, np.nan, dtype=np.complex128)
+    errors = np.full(count, np.nan)
+    rightmost = model.eigenvalues(max(count, FIRST_EIGENVALUE_COUNT))[-count:]  # of a pair that is split, one
+    eigenvalues[count - len(rightmost) :] = rightmost
+    errors[count - len(rightmost) :] = model.eigenvalue_errors(max(count, FIRST_EIGENVALUE_COUNT))[-count:]
+    return eigenvalues, errors
+
+
+def locate_changes(
+    make_model: Callable[[float], DelayedLinearModel], unstable: Sequence[int | None]
+) -> tuple[StabilityChange, ...]:
+    """Return where the number of eigenvalues that grow changes between the positions 0, 1, ... of a sweep.
+
+    ``unstable`` are the numbers there; beside None nothing is located.
+    """
     changes = []
-    for k in range(size - 1):
-        for position, before, after in _find_changes(make_model, (k, unstable[k]), (k + 1, unstable[k + 1])):
+    for k, (low, high) in enumerate(pairwise(unstable)):
+        if low is None or high is None:
+            continue
+        for position, before, after in _find_changes(make_model, (k, low), (k + 1, high)):
             at = make_model(position)
             crossing = _select_eigenvalue(at, min(before, after))
             changes.append(StabilityChange(at.delays, abs(crossing.imag), before, after))
-    return DelaySweep(axes, eigenvalues, errors, np.array(unstable), tuple(changes))
+    return tuple(changes)
 
 
 def count_growing(model: DelayedLinearModel) -> int:

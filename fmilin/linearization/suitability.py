@@ -15,15 +15,19 @@ CONTINUOUS_MODELS_ONLY = (
 )
 
 
+class FamilyOfDelaysError(UsageError):
+    """A model has delays, and a family of matrices is requested."""
+
+
 def require_suitable_model(model: Model, request: Request) -> None:
     """Raise UsageError if no operating point of a model can be linearized with these options.
 
     A sweep checks this before its first point: otherwise every point would fail for the same reason.
     """
     if isinstance(model, HasDelays):
-        raise UsageError(
+        raise FamilyOfDelaysError(
             f"'{model.info.name}' has delays, and families hold matrices, which linear models with delays do not have. "
-            "Linearize single points (fl.linearize)."
+            "Sweep its rightmost eigenvalues with delays={}, or linearize single points (fl.linearize)."
         )
     is_lifted = request.stepping is not None and request.stepping.lifted
     if request.formulation is not None:

@@ -14,7 +14,7 @@ The file is longer than others because it is one list of declarations with their
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
@@ -55,6 +55,8 @@ class CutDelays(NamedTuple):
     # the inputs of the model that the last channels delay for one of several members, by channel: their z, which are
     # these inputs, are not among the outputs
     shared_inputs: Mapping[str, str] = MappingProxyType({})
+    # returns the seconds of the channels for other parameters of the model, where they depend on these
+    compute_seconds: Callable[[Mapping[str, float]], Sequence[float]] | None = None
 
 
 @runtime_checkable

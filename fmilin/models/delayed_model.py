@@ -18,6 +18,16 @@ from fmilin.signals import FloatArray
 from fmilin.support.kinds import kinds_checked
 
 
+def delay_inputs(model: Model, delays: Mapping[str, float]) -> DelayedModel:
+    """Return a model with dead time in seconds before inputs, by their names."""
+    return DelayedModel(model, model, (), _compute_no_seconds, input_delays=delays)
+
+
+def _compute_no_seconds(_: Mapping[str, float]) -> Sequence[float]:
+    """Return the seconds of no channels."""
+    return ()
+
+
 class DelayedModel(Model, HasDelays):
     """A model with ``delay(x, T)`` in its equations, which ``OdeModel``, ``DaeModel`` and ``LagrangeModel`` return.
 
@@ -42,6 +52,7 @@ class DelayedModel(Model, HasDelays):
         compute_seconds: Callable[[Mapping[str, float]], Sequence[float]],
         *,
         delays_follow_parameters: bool = False,
+        input_delays: Mapping[str, float] | None = None,
     ) -> None:
         """Take a model without delays and one with delayed signals as inputs.
 
@@ -57,6 +68,8 @@ class DelayedModel(Model, HasDelays):
             Returns the delays in seconds for values of the parameters.
         delays_follow_parameters : bool
             Whether they depend on them.
+        input_delays : mapping of str to float, optional
+            Dead time in seconds before inputs of the model.
         """
         self._undelayed, self._cut = undelayed, cut
         self._channels, self._compute_seconds = tuple(channels), compute_seconds
@@ -74,16 +87,19 @@ class DelayedModel(Model, HasDelays):
                 "has to be differentiated, as constraints have: the rate of the delayed signal would be needed. Write "
                 "delays into equations of motion only."
             )
+        self._input_delays = dict(input_delays or {})
+        for name in self._input_delays:
+            self.inputs.index_of(name, "an input of the model, to be delayed")
         seconds = [float(value) for value in compute_seconds(self.parameters)]
-        for name, value in zip(self._channels, seconds, strict=True):
+        for name, value in (*zip(self._channels, seconds, strict=True), *self._input_delays.items()):
             if not (math.isfinite(value) and value >= 0):
                 raise UsageError(f"The delay of '{name}' is {value:g} s: a delay is finite and not negative.")
         self._seconds = tuple(seconds)
 
     @property
     def delays(self) -> Mapping[str, float]:
-        """The delays in seconds, by the delayed expressions."""
-        return dict(zip(self._channels, self._seconds, strict=True))
+        """The delays in seconds, by the delayed expressions and inputs."""
+        return {**dict(zip(self._channels, self._seconds, strict=True)), **self._input_delays}
 
     @staticmethod
     def name_ends(channel: str) -> tuple[str, str]:
@@ -114,18 +130,20 @@ class DelayedModel(Model, HasDelays):
         behind, before = self._ends()
         chosen_inputs = None if inputs is None else [*inputs, *behind]
         chosen_outputs = [*(self.outputs.names if outputs is None else outputs), *before]
-        return self._replace_models(
-            self._undelayed.with_interface(inputs, chosen_outputs),
-            self._cut.with_interface(chosen_inputs, chosen_outputs),
-        )
+        undelayed = self._undelayed.with_interface(inputs, chosen_outputs)
+        if self._cut is self._undelayed:  # nothing but inputs is delayed
+            return self._replace_models(undelayed, undelayed)
+        return self._replace_models(undelayed, self._cut.with_interface(chosen_inputs, chosen_outputs))
 
     def _replace_models(self, undelayed: Model, cut: Model) -> Self:
+        late = {name: seconds for name, seconds in self._input_delays.items() if undelayed.inputs.has(name)}
         return type(self)(
             undelayed,
             cut,
             self._channels,
             self._compute_seconds,
             delays_follow_parameters=self.delays_follow_parameters,
+            input_delays=late,
         )
 
     def _ends(self) -> tuple[list[str], list[str]]:
@@ -164,6 +182,7 @@ class DelayedModel(Model, HasDelays):
             model=model._cut,
             point=replace(point, inputs=inputs, parameters=parameters, names=((), ())),
             channels=self._channels,
-            seconds=list(model.delays.values()),
-            of_inputs={},
+            seconds=list(model._seconds),
+            of_inputs=model._input_delays,
+            compute_seconds=self._compute_seconds if self.delays_follow_parameters else None,
         )

@@ -124,6 +124,7 @@ _ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
 _TOTALS_OF_AN_ORBIT = "Multipliers of 1 belong to the totals of a periodic motion, beside that of its phase."
 _TOTALS_OF_STATES = "Totals would be constraints on the states, which are kept."
+_DELAYS_ARE_AXES = "Delays of a sweep are axes of its grid: several values of each."
 _NO_DELAYS_IN_FAMILIES = (
     "Families hold matrices, which models with delays do not have. Linearize one point with delays=, and vary the "
     "delays of its linear model: sweep_delays()."
@@ -215,7 +216,7 @@ _EXPLANATION = {
 
 WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
     "linearize": {},
-    "sweep": {"delays": _NO_DELAYS_IN_FAMILIES},
+    "sweep": {"delays": _DELAYS_ARE_AXES},
     "linearize_along": {"delays": _NO_DELAYS_IN_FAMILIES},
     "linearize_periodic": _PERIODIC,
     "floquet_chart": {

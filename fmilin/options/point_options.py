@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.options.groups import LOOPS, POINT, PROCESSES
 from fmilin.support.dataclass import dataclass
-from fmilin.support.option import describe_in_docstring, option, required
+from fmilin.support.option import describe_in_docstring, option
 
 if TYPE_CHECKING:
     from fmilin.model.model_files import SavedPoint
@@ -92,13 +91,21 @@ class Trim:
 class Sweep:
     """At which points a model is linearized, and where: what :func:`fmilin.sweep` takes besides other options."""
 
-    vary: Mapping[str, Sequence[float]] = field(
-        metadata=required(
-            "Values of states, inputs and parameters: all combinations, in the order given, the last name fastest.",
-            POINT,
-            "special",
-            "NAME=FROM:TO:COUNT|[v1,...]",
-        )
+    vary: Mapping[str, Sequence[float]] = option(
+        default={},
+        help="Values of states, inputs and parameters: all combinations, in the order given, the last name fastest.",
+        group=POINT,
+        kind="special",
+        metavar="NAME=FROM:TO:COUNT|[v1,...]",
+    )
+    delays: Mapping[str, Sequence[float]] = option(
+        default={},
+        help="Dead times in seconds of inputs, outputs, wires and delays of the model: the rightmost eigenvalues over "
+        "them, and where stability changes.",
+        group=POINT,
+        kind="special",
+        flag="--delay",
+        metavar="NAME=FROM:TO:COUNT|[v1,...]",
     )
     zipped: bool = option(
         default=False,

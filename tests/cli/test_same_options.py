@@ -35,6 +35,9 @@ FUNCTIONS = {
 }
 """The row of the table that each command has: the function that it calls, or its own."""
 
+OWN_OPTIONS = {"floquet": {"--method", "--way", "--step"}, "sweep": {"--delay"}}
+"""Options of commands with another meaning: the integrator, and axes of delays."""
+
 ROWS = {**WITHOUT_MEANING, **WITHOUT_MEANING_IN_COMMANDS}
 
 MODELS = """
@@ -64,7 +67,7 @@ def test_a_command_has_every_option_that_has_a_meaning_in_its_row(command: str, 
             continue
         flags = set(list_flags(described.keyword))
         if described.keyword in ROWS[function]:
-            own = {"--method", "--way", "--step"} if command == "floquet" else set()  # --method is the integrator
+            own = OWN_OPTIONS.get(command, set())
             assert not (flags - own) & names
         else:
             # The sparse eigenvalues of mcs and rcs have no basis and no spurious ones to place.

@@ -38,8 +38,40 @@ _TABLE_VALUE = re.compile(r"\bget(?:Table1D|Table2D|TimeTable)Value\w*\s*\(")
 
 def rewrite(text: str, *, splits_sums: bool = True) -> str:
     """Return a text that the front end reads as the language means it; ``splits_sums`` of ``der(a - b)``."""
-    text = unwrap_local_bases(write_table_values_as_equations(text))
+    text = unwrap_local_bases(write_table_values_as_equations(write_pade_delay_as_equations(text)))
     return write_derivatives_of_variables(text, splits_sums=splits_sums)
+
+
+_PADE_FUNCTION = re.compile(r"\bfunction\s+padeCoefficients2\b.*?\bend\s+padeCoefficients2\s*;\s*equation\b", re.DOTALL)
+_PADE_CALL = re.compile(r"\([^();=]*\)\s*=\s*padeCoefficients2\s*\([^();]*\)\s*;")
+_PADE_PARAMETER = re.compile(
+    r"\bparameter\s+(Real\s+(?:a1|b11|c|d|s)\b(?:\s*\[[^\[\]]*\])?)\s*\((?:\s*each)?\s*fixed\s*=\s*false\s*\)"
+)
+_PADE_EQUATIONS = (
+    "Real alpha[n + 1], beta[n + 1]; equation alpha[1] = 1; beta[1] = 1; "
+    "for i in 1:n loop alpha[i + 1] = alpha[i]*delayTime*(n - i + 1)/((n + m - i + 1)*i); "
+    "beta[i + 1] = -beta[i]*delayTime*(if i <= m then (m - i + 1)/((n + m - i + 1)*i) else 0); "
+    "a1[i] = -alpha[n + 1 - i]/alpha[n + 1]; c[i] = beta[n + 1 - i] - d*alpha[n + 1 - i]; end for; "
+    "for i in 1:n - 1 loop s[i] = 1; end for; b11 = 1/alpha[n + 1]; d = beta[n + 1]/alpha[n + 1]; "
+)
+
+
+def write_pade_delay_as_equations(text: str) -> str:
+    """Return a text in which the block PadeDelay of the Standard Library has equations for its coefficients.
+
+    The front end rejects the function that computes them, with a condition in a loop. They are those of the textbook,
+    alpha_k = (n + m - k)! n! T^k / ((n + m)! k! (n - k)!). States are not scaled, with ``balance=true`` neither.
+    """
+    code = mask_comments_and_strings(text)
+    function = _PADE_FUNCTION.search(code)
+    call = None if function is None else _PADE_CALL.search(code, function.end())
+    if function is None or call is None:
+        return text
+    edits = [(*call.span(), "\n" * code.count("\n", *call.span()))]
+    edits += [(*found.span(), found[1]) for found in _PADE_PARAMETER.finditer(code, 0, function.start())]
+    lines = "\n" * code.count("\n", *function.span())
+    edits.append((*function.span(), lines + _PADE_EQUATIONS))
+    return edit_text(text, edits)
 
 
 def write_table_values_as_equations(text: str) -> str:

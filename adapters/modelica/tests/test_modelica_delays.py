@@ -1,5 +1,6 @@
 """``delay`` in Modelica and the delays of the Standard Library against closed forms."""
 
+import control
 import numpy as np
 import pytest
 from scipy.special import lambertw
@@ -115,3 +116,38 @@ def test_a_linear_model_with_delays_is_read_back_from_its_modelica_file(tmp_path
         assert back.is_equilibrium
         assert np.abs(back.frequency_response(W) - lin.frequency_response(W)).max() < 1e-14
     assert back.with_delay_values({}).eigenvalues(2) == pytest.approx(lin.eigenvalues(2), abs=1e-13)
+
+
+PADE = """model Loop
+  Modelica.Blocks.Interfaces.RealInput u;
+  output Real y[3] = {first.y, balanced.y, lower.y};
+  Modelica.Blocks.Nonlinear.PadeDelay first(delayTime = 0.4);
+  Modelica.Blocks.Nonlinear.PadeDelay balanced(delayTime = 0.4, n = 3, m = 3, balance = true);
+  Modelica.Blocks.Nonlinear.PadeDelay lower(delayTime = 0.4, n = 4, m = 2);
+equation
+  connect(u, first.u);
+  connect(u, balanced.u);
+  connect(u, lower.u);
+end Loop;
+"""
+
+
+def test_pade_delays_of_the_library_are_the_pade_approximations_of_their_orders(written):
+    """The quotient of sum (n+m-k)! m! / ((n+m)! k! (m-k)!) (-s T)^k and the same of s T and n."""
+
+    def polynomial(degree: int, other: int, z: np.ndarray) -> np.ndarray:
+        coefficients = [1.0]
+        for k in range(degree):
+            coefficients.append(coefficients[-1] * (degree - k) / ((degree + other - k) * (k + 1)))
+        return np.polynomial.Polynomial(coefficients)(z)
+
+    lin = fl.linearize(fl.load(written(PADE)))
+    assert len(lin.states) == 1 + 3 + 4
+    gain = fl.linearize(fl.connect({"gain": control.ss([], [], [], [[1.0]], inputs="u", outputs="y")}))
+    s = 1j * W
+    for response, (n, m) in zip(lin.frequency_response(W)[:, 0], [(1, 1), (3, 3), (4, 2)], strict=True):
+        exact = polynomial(m, n, -0.4 * s) / polynomial(n, m, 0.4 * s)
+        np.testing.assert_allclose(response, exact, rtol=1e-11)
+        if n == m:
+            own = gain.with_delays(inputs={"gain.u": 0.4}).pade(n)
+            np.testing.assert_allclose(response, own.frequency_response(W)[0, 0], rtol=1e-11)

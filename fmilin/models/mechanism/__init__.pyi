@@ -21,3 +21,4 @@ from .parts import Body as Body
 from .parts import Joint as Joint
 from .parts import Loop as Loop
 from .prescribed_motions import MovedMechanism as MovedMechanism
+from .prescribed_motions import build_model as build_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fmilin.errors import ModelError, UnknownNameError
@@ -98,6 +98,16 @@ class MechanismDescription(TableRepr):
             for name, v in zip(joint.state_names[1], joint.velocity, strict=True)
             if (v != 0 or joint.stands) and self.followed.get(name) != v
         )
+
+    @property
+    def input_delays(self) -> dict[str, float]:
+        """Dead times of inputs in seconds, by name, where they are not zero."""
+        return {i.name: i.delay for i in self.inputs if not isinstance(i, Motion) and i.delay}
+
+    def without_delays(self) -> MechanismDescription:
+        """Return the same with inputs that act at once."""
+        inputs = [i if isinstance(i, Motion) or not i.delay else replace(i, delay=0.0) for i in self.inputs]
+        return replace(self, inputs=inputs)
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -66,6 +66,7 @@ VECTORS = {
 """Sensors of bodies that are components of a vector: which one, and their units."""
 
 NOMINAL = "Typical size, positive: the unit of searches and errors."
+DELAY = "Dead time before it acts, in s."
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,7 @@ class JointForce(Part, kind="joint force"):
     coordinate: Annotated[int, "Which speed of the joint it drives, from 0."] = 0
     start: Annotated[float, "Initial value, in N or N m."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
+    delay: Annotated[float, DELAY] = 0.0
 
 
 @dataclass(frozen=True)
@@ -229,6 +231,7 @@ class Force(Part, kind="force"):
     frame: Annotated[Literal["ground", "body"], "Where the direction is fixed."] = "ground"
     start: Annotated[float, "Initial value, in N."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
+    delay: Annotated[float, DELAY] = 0.0
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ class Torque(Part, kind="torque"):
     frame: Annotated[Literal["ground", "body"], "Where the direction is fixed."] = "ground"
     start: Annotated[float, "Initial value, in N m."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
+    delay: Annotated[float, DELAY] = 0.0
 
 
 @dataclass(frozen=True)
@@ -252,6 +256,7 @@ class LineForce(Part, kind="line force"):
     second_point: Annotated[Vector, "In the frame of the second body, in m."] = ZERO
     start: Annotated[float, "Initial value, in N."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
+    delay: Annotated[float, DELAY] = 0.0
 
 
 @dataclass(frozen=True)
@@ -351,6 +356,7 @@ class Actuator(Part, kind="actuator"):
     start: Annotated[float, "Initial value of the control."] = 0.0
     activation: Annotated[float, "Initial value of its state."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
+    delay: Annotated[float, DELAY] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

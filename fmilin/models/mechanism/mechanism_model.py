@@ -102,6 +102,16 @@ def _read_robot(
     return read(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
 
 
+def require_no_delays(description: MechanismDescription) -> None:
+    """Raise ModelError for a description with delays: a model of this class has none."""
+    for name, seconds in description.input_delays.items():
+        raise ModelError(
+            f"The input '{name}' of the mechanism '{description.name}' has a delay of {seconds:g} s. Open the file "
+            "with fl.load, or the description with fmilin.models.mechanism.build_model: they return a model with "
+            "delays."
+        )
+
+
 class Mechanism(NativeModel, HasGivenStates):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
@@ -128,6 +138,7 @@ class Mechanism(NativeModel, HasGivenStates):
     engine: MechanismEngine
 
     def __init__(self, description: MechanismDescription) -> None:
+        require_no_delays(description)
         engine = MechanismEngine(description)
         assembled = close_loops(description)
         super().__init__(engine if assembled is description else MechanismEngine(assembled))

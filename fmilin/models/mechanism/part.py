@@ -220,6 +220,9 @@ class Part:
         nominal = getattr(self, "nominal", None)
         if nominal is not None and not nominal > 0:
             raise ModelError(f"The nominal value of {self.where} must be positive, and is {nominal}.")
+        delay = getattr(self, "delay", 0.0)
+        if delay < 0:
+            raise ModelError(f"The delay of {self.where} must not be negative, and is {delay} s.")
 
     @property
     def where(self) -> str:

@@ -18,12 +18,13 @@ from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import driven_by
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
+from fmilin.models.delayed_model import DelayedModel, delay_inputs
 from fmilin.models.mechanism.loop_assembly import assemble
 from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.models.mechanism.mechanism_elements import JointForce, Motion
 from fmilin.models.mechanism.mechanism_engine import MechanismEngine
 from fmilin.models.mechanism.mechanism_evaluator import MechanismQuantities
-from fmilin.models.mechanism.mechanism_model import Mechanism
+from fmilin.models.mechanism.mechanism_model import Mechanism, require_no_delays
 from fmilin.models.mechanism.parts import Joint
 from fmilin.models.native_engine import NativeEngine, Quantity, Values
 from fmilin.models.native_model import NativeModel
@@ -54,13 +55,25 @@ class MovedMechanism(NativeModel):
     engine: MovedEngine
 
     def __init__(self, description: MechanismDescription) -> None:
+        require_no_delays(description)
         super().__init__(MovedEngine(description))
 
 
-def build_model(description: MechanismDescription) -> Mechanism | MovedMechanism:
-    """Return the model of a description, with motions or without."""
+def build_model(description: MechanismDescription) -> Mechanism | MovedMechanism | DelayedModel:
+    """Return the model of a description, with motions and delays of inputs or without.
+
+    >>> import fmilin as fl
+    >>> from fmilin.models.mechanism import Body, Joint, JointForce, MechanismDescription, build_model
+    >>> cart, rail = Body("cart", 2.0), Joint("rail", "prismatic", "ground", "cart", stiffness=8.0)
+    >>> push = JointForce("push", "rail", delay=0.02)
+    >>> fl.linearize(build_model(MechanismDescription("cart", [cart], [rail], inputs=[push]))).delays
+    {'push': 0.02}
+    """
     moved = any(isinstance(i, Motion) for i in description.inputs)
-    return MovedMechanism(description) if moved else Mechanism(description)
+    undelayed = description.without_delays()
+    model = MovedMechanism(undelayed) if moved else Mechanism(undelayed)
+    delays = description.input_delays
+    return delay_inputs(model, delays) if delays else model
 
 
 @dataclass(frozen=True, eq=False)
