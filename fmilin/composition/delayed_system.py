@@ -193,8 +193,8 @@ class DelayedSystem(Model, HasDelays, HasMembers):
             seconds = []
             for delay in delays:
                 member = members[delay.name]
-                own = {name: parameters[qualify(member, name)] for name in names[member]}
-                seconds.append(delay.seconds if delay.compute is None else delay.compute(own))
+                values = {name: parameters[qualify(member, name)] for name in names[member]}
+                seconds.append(delay.seconds if delay.compute is None else delay.compute(values))
             return seconds
 
         return compute
