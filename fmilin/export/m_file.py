@@ -140,7 +140,7 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
 
 def dumps_delayed(linear: DelayedLinearModel, writing: Writing) -> bytes:
     """Return a function file that closes the model between the delays with them; Octave has no such models."""
-    delays = ", ".join(f"{_number(seconds)}" for seconds in linear.delays.values())
+    delays = ", ".join(f"{format_number(seconds)}" for seconds in linear.delays.values())
     last = [
         f"sys = setDelayModel(sys, [{delays}]);  % its last inputs and outputs, in seconds",
         "sys.UserData = points;",
@@ -155,8 +155,8 @@ def dumps_uncertain(u: Uncertain, writing: Writing) -> bytes:
     blocks, lines = list[str](), list[str]()
     for (name, size), field in zip(u.blocks, _fields([n for n, _ in u.blocks]), strict=True):
         low, high = u.box[name]
-        middle, half = _number((low + high) / 2), _number((high - low) / 2)
-        lines.append(f"p.{field} = ureal('{field}', {middle}, 'Range', [{_number(low)}, {_number(high)}]);")
+        middle, half = format_number((low + high) / 2), format_number((high - low) / 2)
+        lines.append(f"p.{field} = ureal('{field}', {middle}, 'Range', [{format_number(low)}, {format_number(high)}]);")
         blocks += [f"(p.{field} - {middle})/{half}*eye({size})"] * (size > 0)
     if blocks:
         lines += ["delta = blkdiag( ...", *(f"    {b}, ..." for b in blocks[:-1]), f"    {blocks[-1]});"]
@@ -166,14 +166,19 @@ def dumps_uncertain(u: Uncertain, writing: Writing) -> bytes:
 
 def dumps_array(models: ModelArray, writing: Writing, last: Sequence[str] = ()) -> bytes:
     """Return the content of a function file that builds one model, or an array of them; ``last`` are its last lines."""
-    if not _NAME.fullmatch(writing.name) or _KEYWORDS.fullmatch(writing.name):
-        raise UsageError(
-            f"'{writing.name[:70]}' is not a valid name of a MATLAB function: use at most 63 letters, digits and '_', "
-            "a letter first, and not a keyword. Choose such a name for the .m file."
-        )
+    require_function_name(writing.name)
     for model in models.models:
         require_writable(model)
     return ("\n".join(_lines(models, writing.name, last)) + "\n").encode("utf-8")
+
+
+def require_function_name(name: str) -> None:
+    """Raise UsageError if a name is not one of a MATLAB function."""
+    if not _NAME.fullmatch(name) or _KEYWORDS.fullmatch(name):
+        raise UsageError(
+            f"'{name[:70]}' is not a valid name of a MATLAB function: use at most 63 letters, digits and '_', "
+            "a letter first, and not a keyword. Choose such a name for the .m file."
+        )
 
 
 def dumps_family(family: LinearFamily, writing: Writing) -> bytes:
@@ -201,11 +206,11 @@ def _lines(models: ModelArray, name: str, last: Sequence[str]) -> Iterator[str]:
         yield from _array(letter, [getattr(m, letter) for m in models.models], models.shape)
     for key, columns in offsets.items():
         yield from _array(f"offsets.{key}", [c.reshape(-1, 1) for c in columns], models.shape)
-    yield f"Ts = {_number(first.sample_time)};"
+    yield f"Ts = {format_number(first.sample_time)};"
     for group in ("states", "inputs", "outputs"):
         signals = getattr(first, group)
-        yield f"{group} = {_cell(signals.names)};"
-        yield f"{group[:-1]}_units = {_cell(signals.units)};"
+        yield f"{group} = {format_cell(signals.names)};"
+        yield f"{group[:-1]}_units = {format_cell(signals.units)};"
     yield f"points = repmat(struct(), {_size(models.shape)});"
     for k, model in enumerate(models.models, start=1):
         yield from _point(model, k)
@@ -220,7 +225,7 @@ def _help(models: ModelArray, name: str) -> Iterator[str]:
     first = models.models[0]
     count = len(models.models)
     what = "Linear model" if count == 1 else f"{count} linear models"
-    yield f"%{name.upper()}  {what} of {_comment(first.model.name)}, made by fmilin {__version__}."
+    yield f"%{name.upper()}  {what} of {format_comment(first.model.name)}, made by fmilin {__version__}."
     yield f"%   [sys, offsets, points] = {name}() returns"
     yield "%   sys      the state-space model (Control System Toolbox; control package of Octave), in deviations"
     yield "%   offsets  what the deviations are counted from: x, u, y, and dx, the rate at the point"
@@ -230,25 +235,25 @@ def _help(models: ModelArray, name: str) -> Iterator[str]:
     if first.discrete is not None:
         yield "%   points.discrete  the discrete model over a step of the solver inside: Ad, Bd, Cd, Dd, f0 and Ts"
     if models.grid:
-        listed = ", ".join(f"{_comment(n)} ({len(np.unique(v))} values)" for n, v in models.grid.items())
+        listed = ", ".join(f"{format_comment(n)} ({len(np.unique(v))} values)" for n, v in models.grid.items())
         yield f"%   The array runs over {listed}: sys.SamplingGrid. In Octave sys is a cell array."
     for remark in dict.fromkeys(str(w) for m in models.models for w in m.warnings):
-        yield f"%   Warning: {_comment(remark)}"
+        yield f"%   Warning: {format_comment(remark)}"
 
 
 def _array(target: str, matrices: Sequence[FloatArray], shape: tuple[int, ...]) -> Iterator[str]:
     rows, columns = matrices[0].shape
     if len(matrices) == 1:
-        yield from _matrix(target, matrices[0])
+        yield from format_matrix(target, matrices[0])
         return
     yield f"{target} = zeros({rows}, {columns}, {len(matrices)});"
     if rows and columns:
         for k, matrix in enumerate(matrices, start=1):
-            yield from _matrix(f"{target}(:, :, {k})", matrix)
+            yield from format_matrix(f"{target}(:, :, {k})", matrix)
     yield f"{target} = reshape({target}, [{rows}, {columns}, {', '.join(map(str, shape))}]);"
 
 
-def _matrix(target: str, matrix: FloatArray) -> Iterator[str]:
+def format_matrix(target: str, matrix: FloatArray) -> Iterator[str]:
     """Write one row per line; long rows go on behind '...'."""
     if not matrix.size:
         yield f"{target} = zeros({matrix.shape[0]}, {matrix.shape[1]});"
@@ -257,7 +262,7 @@ def _matrix(target: str, matrix: FloatArray) -> Iterator[str]:
     for row in matrix.tolist():
         line = "   "
         for value in row:
-            text = _number(value)
+            text = format_number(value)
             if len(line) + len(text) > _WIDTH:
                 yield f"{line} ..."
                 line = "       "
@@ -268,17 +273,17 @@ def _matrix(target: str, matrix: FloatArray) -> Iterator[str]:
 
 def _point(model: LinearModel, k: int) -> Iterator[str]:
     point, at = model.point, f"points({k})"
-    yield f"{at}.time = {_number(point.time)};"
+    yield f"{at}.time = {format_number(point.time)};"
     groups = (model.full_states, model.inputs, model.outputs, Signals())
     for part, signals in zip(POINT_PARTS, groups, strict=True):
         yield f"{at}.{part} = {_by_name(getattr(point, part), signals)};"
-    yield from _matrix(f"{at}.T", model.T)
-    yield from _matrix(f"{at}.T_u", model.T_u)
+    yield from format_matrix(f"{at}.T", model.T)
+    yield from format_matrix(f"{at}.T_u", model.T_u)
     if model.discrete is not None:
         for letter in "ABCD":
-            yield from _matrix(f"{at}.discrete.{letter}d", getattr(model.discrete, letter))
-        yield from _matrix(f"{at}.discrete.f0", model.discrete.f0.reshape(-1, 1))
-        yield f"{at}.discrete.Ts = {_number(model.discrete.sample_time)};"
+            yield from format_matrix(f"{at}.discrete.{letter}d", getattr(model.discrete, letter))
+        yield from format_matrix(f"{at}.discrete.f0", model.discrete.f0.reshape(-1, 1))
+        yield f"{at}.discrete.Ts = {format_number(model.discrete.sample_time)};"
 
 
 def _build(models: ModelArray, *, several: bool) -> Iterator[str]:
@@ -291,7 +296,7 @@ def _build(models: ModelArray, *, several: bool) -> Iterator[str]:
         return
     shape = _size(models.shape)
     for field, values in zip(_fields(list(models.grid)), models.grid.values(), strict=True):
-        yield from _matrix(f"grid.{field}", values.reshape(1, -1))
+        yield from format_matrix(f"grid.{field}", values.reshape(1, -1))
         yield f"grid.{field} = reshape(grid.{field}, [{shape}]);"
     yield "if exist('OCTAVE_VERSION', 'builtin')"
     yield f"    sys = cell({shape});"
@@ -351,14 +356,15 @@ def _fields(names: Sequence[str]) -> list[str]:
 
 def _by_name(values: Mapping[str, float], signals: Signals) -> str:
     units = dict(zip(signals.names, signals.units, strict=True))
-    numbers = "; ".join(_number(float(v)) for v in values.values())
+    numbers = "; ".join(format_number(float(v)) for v in values.values())
     column = f"[{numbers}]" if values else "zeros(0, 1)"
-    names, texts = _cell(list(values)), _cell([units.get(n, "") for n in values])
+    names, texts = format_cell(list(values)), format_cell([units.get(n, "") for n in values])
     # A cell array in struct() would make an array of structs: hence the second pair of braces.
     return f"struct('names', {{{names}}}, 'values', {column}, 'units', {{{texts}}})"
 
 
-def _cell(texts: Sequence[str]) -> str:
+def format_cell(texts: Sequence[str]) -> str:
+    """Return a column of texts as a cell array."""
     return "{" + "; ".join(map(_text, texts)) + "}" if texts else "cell(0, 1)"
 
 
@@ -374,11 +380,12 @@ def _text(text: str) -> str:
     return "[" + _CONTROL.sub(lambda m: f"', char({ord(m.group())}), '", f"'{quoted}'") + "]"
 
 
-def _comment(text: str) -> str:
+def format_comment(text: str) -> str:
+    """Return a text for one line of a comment."""
     return " ".join(_CONTROL.sub(" ", text).split())[:400]
 
 
-def _number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return the shortest text that reads back as the same double."""
     if np.isnan(value):
         return "NaN"

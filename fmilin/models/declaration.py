@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any, SupportsFloat, SupportsIndex
 
 import sympy
@@ -106,7 +107,7 @@ class Declaration:
         try:
             expression = self._from_text(source) if isinstance(source, str) else sympy.sympify(source, strict=True)
         except (ExpressionError, sympy.SympifyError, TypeError, AttributeError, OverflowError) as error:
-            self.problems.append(f"{where} cannot be read: {str(error)[:LONGEST_REASON]}")
+            self.problems.append(f"{where} cannot be read: {shorten(str(error), LONGEST_REASON, placeholder=' ...')}")
             return sympy.S.Zero
         if problem := self._describe_problem(expression, derived=derived):
             self.problems.append(f"{where} {problem}")

@@ -29,6 +29,22 @@ class LinearModelFunction(Codec["LinearModel"]):
 
 
 @register
+class SimulinkScript(Codec["LinearModel"]):
+    holds = "linear model"
+    suffix = "_simulink.m"
+    audience = "a script that builds a Simulink model"
+    content = "State-Space block with offsets, scope and logged signals; its data can be read in Octave, too"
+    position = 55
+    description = "a program"
+    choices = ("name",)
+
+    def dumps(self, result: LinearModel, writing: Writing) -> bytes:
+        from fmilin.export.simulink_file import dumps
+
+        return dumps(result, writing)
+
+
+@register
 class DelayedModelFunction(Codec["DelayedLinearModel"]):
     holds = "delayed linear model"
     suffix = ".m"
