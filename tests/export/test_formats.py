@@ -122,7 +122,10 @@ def test_an_added_format_is_written_read_and_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "text"),
     [
-        ("linearize", "the format: .mat .npz .json .fmu .m .c .mo .tex .txt .toy, dslin.mat (Dymola)"),
+        (
+            "linearize",
+            "the format: .mat .npz .json .fmu .m .c .mo .tex .txt .toy, _simulink.m (Simulink), dslin.mat (Dymola)",
+        ),
         ("convert", "between .mat, .npz, .json and .toy. LINEAR is a .mat, .npz, .json, .fmu, .lin or .toy;"),
         ("verify", "LINEAR is a linear model of MODEL: .mat, .npz, .json or .toy."),
         ("simulate", "Compare with a linear model: .mat .npz .json .toy"),
@@ -161,7 +164,7 @@ def test_the_documentation_has_the_table_of_today(page: ModuleType) -> None:
     ],
 )
 def test_the_reference_names_every_format(verb: object, holds: Holds, *, readable: bool) -> None:
-    named = set(re.findall(r"(?:dslin)?\.(?:[a-z]+)\b", verb.__doc__ or ""))
+    named = set(re.findall(r"(?:dslin|_simulink)?\.(?:[a-z]+)\b", verb.__doc__ or ""))
     assert set(suffixes(holds, readable=readable)) <= named
 
 

@@ -32,8 +32,8 @@ class LinearModelFunction(Codec["LinearModel"]):
 class SimulinkScript(Codec["LinearModel"]):
     holds = "linear model"
     suffix = "_simulink.m"
-    audience = "a script that builds a Simulink model"
-    content = "State-Space block with offsets, scope and logged signals; its data can be read in Octave, too"
+    audience = "Simulink"
+    content = "a script that builds a Simulink model: State-Space block with offsets, scope and logged signals; its data in Octave, too"
     position = 55
     description = "a program"
     choices = ("name",)
