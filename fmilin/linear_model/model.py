@@ -403,8 +403,9 @@ class LinearModel(TableRepr, DeferredFields):
         """Write the model; the suffix picks the format: .mat, .npz, .json, .fmu, .m, .c, .mo, .tex or .txt.
 
         A ``path`` that ends in ``dslin.mat`` means Dymola's layout, ``_simulink.m`` a script that builds a Simulink
-        model; an old file is replaced by a complete one. C code has numbers of a ``precision``, and for a continuous model a ``sample_time`` in seconds, else chosen by its
-        fastest motion. UsageError where no exporter knows the suffix, a matrix has NaN, or nothing can be written.
+        model; an old file is replaced by a complete one. C code has numbers of a ``precision``, and for a continuous
+        model a ``sample_time`` in seconds, else chosen by its fastest motion. UsageError where no exporter knows the
+        suffix, a matrix has NaN, or nothing can be written.
         """
         ...
 

@@ -124,7 +124,7 @@ def test_an_added_format_is_written_read_and_drawn(tmp_path: Path) -> None:
     [
         (
             "linearize",
-            "the format: .mat .npz .json .fmu .m .c .mo .tex .txt .toy, _simulink.m (Simulink), dslin.mat (Dymola)",
+            ".mat .npz .json .fmu .m .c .mo .tex .txt .toy, _simulink.m (Simulink), dslin.mat (Dymola)",
         ),
         ("convert", "between .mat, .npz, .json and .toy. LINEAR is a .mat, .npz, .json, .fmu, .lin or .toy;"),
         ("verify", "LINEAR is a linear model of MODEL: .mat, .npz, .json or .toy."),

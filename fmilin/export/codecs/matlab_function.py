@@ -33,7 +33,7 @@ class SimulinkScript(Codec["LinearModel"]):
     holds = "linear model"
     suffix = "_simulink.m"
     audience = "Simulink"
-    content = "a script that builds a Simulink model: State-Space block with offsets, scope and logged signals; its data in Octave, too"
+    content = "a script that builds a Simulink model: State-Space block with offsets, scope, logged signals"
     position = 55
     description = "a program"
     choices = ("name",)
