@@ -144,7 +144,6 @@ class LqgDesign(TableRepr):
             "limits": {name: list(pair) for name, pair in self.limits.items()},
         }
 
-    @implemented_in("fmilin.report.web.of_lqg:save_lqg")
     def save(
         self,
         path: str | Path,
@@ -156,9 +155,26 @@ class LqgDesign(TableRepr):
         """Write the regulator: .c (C99), .fmu, .m and every format of a linear model; .html is a report.
 
         The suffix of ``path`` picks the format; .c has numbers of a ``precision``, an FMU the version ``fmi``. Both
-        have the limits of the actuators and anti-windup. With the nonlinear ``model`` the report has a verification.
+        have the limits of the actuators and anti-windup. A name that ends in ``_simulink.m`` means a script that builds
+        a Simulink model of the loop. With the nonlinear ``model`` the report has a verification.
         """
-        ...
+        if Path(path).name.lower().endswith("_simulink.m"):
+            self._save_loop(path)
+        else:
+            self._save_regulator(path, precision=precision, fmi=fmi, model=model)
+
+    @implemented_in("fmilin.export.simulink_file:save_loop")
+    def _save_loop(self, path: str | Path) -> None: ...
+
+    @implemented_in("fmilin.report.web.of_lqg:save_lqg")
+    def _save_regulator(
+        self,
+        path: str | Path,
+        *,
+        precision: Literal["double", "single"],
+        fmi: Literal["2.0", "3.0"],
+        model: Model | None,
+    ) -> None: ...
 
     @implemented_in("fmilin.report.lqg_report:draw_lqg")
     def plot(self) -> Figure:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
+from fmilin.design.lqg import LqgDesign
 from fmilin.errors import UsageError
 from fmilin.export.for_people import by_name
 from fmilin.export.linear_record import require_writable
@@ -18,6 +20,7 @@ from fmilin.export.m_file import format_cell, format_comment, format_matrix, for
 from fmilin.formats import Writing
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.files import write_atomically
 from fmilin.version import __version__
 
 CONSTANT = "simulink/Sources/Constant"
@@ -156,6 +159,14 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     diagram.add_display("y", "plant_out", (6, 0))
     text = [f"Linear model of {linear.model.name}: constant inputs at the point; replace the block 'inputs'."]
     return _write(diagram, writing.name, text, linear.sample_time)
+
+
+def save_loop(design: LqgDesign, path: str | Path) -> None:
+    """Write a script for the loop of an LQG design with the linear model of its plant."""
+    regulator = design.regulator
+    law, taken = regulator.linear_model(), regulator.compute_limit_response()
+    writing = Writing(name=Path(path).stem)
+    write_atomically(path, dumps_loop(design.linear, law, taken, design.limits, writing))
 
 
 def dumps_loop(

@@ -100,7 +100,7 @@ class Diagram:
             case "Sum":
                 assert len(block["Inputs"]) == len(inputs)
                 signed = zip(block["Inputs"], inputs, strict=True)
-                return np.sum([x if sign == "+" else -x for sign, x in signed], axis=0)
+                return np.asarray(np.sum([x if sign == "+" else -x for sign, x in signed], axis=0))
             case "Gain":
                 return self.value(block["Gain"]) @ inputs[0]
             case "Mux":

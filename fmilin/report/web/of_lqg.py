@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 from fmilin.design.lqg import LqgDesign
-from fmilin.formats import Writing
 from fmilin.model.interface import Model
 from fmilin.report.lqg_report import MAX_CURVES, show_lqg, show_verification_of_regulator
 from fmilin.report.report_page import Page
@@ -26,17 +25,9 @@ def save_lqg(
     fmi: Literal["2.0", "3.0"] = "2.0",
     model: Model | None = None,
 ) -> None:
-    """Write the regulator in the format of the suffix; .html is a report, _simulink.m the loop with its plant."""
+    """Write the regulator in the format of the suffix; .html is a report."""
     if Path(path).suffix.lower() in (".html", ".htm"):
         write_atomically(path, make_lqg_page(design, model).encode("utf-8"))
-        return
-    if Path(path).name.lower().endswith("_simulink.m"):
-        from fmilin.export.simulink_file import dumps_loop
-
-        regulator = design.regulator
-        law, taken = regulator.linear_model(), regulator.compute_limit_response()
-        writing = Writing(name=Path(path).stem)
-        write_atomically(path, dumps_loop(design.linear, law, taken, design.limits, writing))
         return
     has_limits = Path(path).suffix.lower() in (".c", ".fmu")
     limits = design.limits if has_limits and design.limits else None
