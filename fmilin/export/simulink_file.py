@@ -46,8 +46,8 @@ class Diagram:
 
     def add_block(self, name: str, library: str, place: tuple[int, int], **parameters: str) -> None:
         """Add a block of a library at a place (column, row)."""
-        left, top = 30 + COLUMN_DISTANCE * place[0], 30 + ROW_DISTANCE * place[1]
-        position = f"[{left}, {top}, {left + BLOCK_SIZE}, {top + BLOCK_SIZE}]"
+        x, y = 30 + COLUMN_DISTANCE * place[0], 30 + ROW_DISTANCE * place[1]
+        position = f"[{x}, {y}, {x + BLOCK_SIZE}, {y + BLOCK_SIZE}]"
         settings = "".join(f", '{key}', '{value}'" for key, value in parameters.items())
         self.calls.append(f"add_block('{library}', [model '/{name}'], 'Position', {position}{settings});")
 
@@ -72,10 +72,10 @@ class Diagram:
         self._add_state_space(name, linear, linear.f0.reshape(-1, 1), np.hstack((linear.D, zero)), (column + 3, row))
         self._add_output(name, (column + 3, row), [name])
 
-    def add_regulator(self, name: str, linear: LinearModel, taken: FloatArray, place: tuple[int, int]) -> None:
+    def add_regulator(self, name: str, linear: LinearModel, excess: FloatArray, place: tuple[int, int]) -> None:
         """Add a sampled regulator; port 2 of its block NAME_mux takes what limits take from its outputs.
 
-        ``taken`` (states, outputs) says how the states move with that. The direct part has a block of its own: with D
+        ``excess`` (states, outputs) says how the states move with that. The direct part has a block of its own: with D
         in the State-Space block Simulink would see an algebraic loop through the limits.
         """
         self._add_data(name, linear)
@@ -87,7 +87,7 @@ class Diagram:
         self.add_block(f"{name}_mux", MUX, (column + 3, row), Inputs="3")
         self.add_line(f"{name}_hold", f"{name}_mux", 1)
         self.add_line(f"{name}_one", f"{name}_mux", 3)
-        more = np.hstack((taken, linear.f0.reshape(-1, 1)))
+        more = np.hstack((excess, linear.f0.reshape(-1, 1)))
         no_direct = np.zeros((len(linear.outputs), len(linear.inputs) + more.shape[1]))
         self._add_state_space(name, linear, more, no_direct, (column + 4, row))
         self.data[f"{name}_direct"] = linear.D
@@ -164,21 +164,21 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
 def save_loop(design: LqgDesign, path: str | Path) -> None:
     """Write a script for the loop of an LQG design with the linear model of its plant."""
     regulator = design.regulator
-    law, taken = regulator.linear_model(), regulator.compute_limit_response()
+    law, excess = regulator.linear_model(), regulator.compute_limit_response()
     writing = Writing(name=Path(path).stem)
-    write_atomically(path, dumps_loop(design.linear, law, taken, design.limits, writing))
+    write_atomically(path, dumps_loop(design.linear, law, excess, design.limits, writing))
 
 
 def dumps_loop(
     plant: LinearModel,
     regulator: LinearModel,
-    taken: FloatArray,
+    excess: FloatArray,
     limits: Mapping[str, tuple[float, float]],
     writing: Writing,
 ) -> bytes:
     """Return the content of a script for the loop of a plant and its sampled regulator.
 
-    ``taken`` (states of the regulator, its outputs) says how its states move with what the limits take from its
+    ``excess`` (states of the regulator, its outputs) says how its states move with what the limits take from its
     outputs. Inputs of the regulator that are no outputs of the plant are references, constant at first.
     """
     require_function_name(writing.name)
@@ -200,13 +200,15 @@ def dumps_loop(
         if plant.outputs.has(name):
             measured[row, plant.outputs.index_of(name)] = 1.0
             references[row] = 0.0
-    others = by_name(plant.point.inputs, plant.inputs.names).reshape(-1, 1) * (1 - pick.sum(axis=1, keepdims=True))
+    fixed_inputs = by_name(plant.point.inputs, plant.inputs.names).reshape(-1, 1) * (
+        1 - pick.sum(axis=1, keepdims=True)
+    )
     bounds = np.array([limits.get(name, (-np.inf, np.inf)) for name in drives])
     diagram.data |= {
         "drives": pick,
         "measured": measured,
         "references": references,
-        "other_inputs": others,
+        "other_inputs": fixed_inputs,
         "lower": bounds[:, :1],
         "upper": bounds[:, 1:],
     }
@@ -215,14 +217,14 @@ def dumps_loop(
     diagram.add_block("read", SUM, (1, 0), Inputs="++")
     diagram.add_line("references", "read", 1)
     diagram.add_line("measured", "read", 2)
-    diagram.add_regulator("regulator", regulator, taken, (2, 0))
+    diagram.add_regulator("regulator", regulator, excess, (2, 0))
     diagram.add_line("read", "regulator_in")
     diagram.add_block("limits", SATURATION, (8, 0), LowerLimit="fmilin.lower", UpperLimit="fmilin.upper")
     diagram.add_line("regulator_out", "limits")
-    diagram.add_block("taken", SUM, (8, 2), Inputs="+-")
-    diagram.add_line("limits", "taken", 1)
-    diagram.add_line("regulator_out", "taken", 2)
-    diagram.add_line("taken", "regulator_mux", 2)
+    diagram.add_block("excess", SUM, (8, 2), Inputs="+-")
+    diagram.add_line("limits", "excess", 1)
+    diagram.add_line("regulator_out", "excess", 2)
+    diagram.add_line("excess", "regulator_mux", 2)
     diagram.add_block("drives", GAIN, (9, 0), Gain="fmilin.drives", Multiplication="Matrix(K*u)")
     diagram.add_line("limits", "drives")
     diagram.add_block("other_inputs", CONSTANT, (9, 1), Value="fmilin.other_inputs")
