@@ -44,9 +44,9 @@ class Diagram:
     data: dict[str, FloatArray | Sequence[str]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
 
-    def add_block(self, name: str, library: str, place: tuple[int, int], **parameters: str) -> None:
-        """Add a block of a library at a place (column, row)."""
-        x, y = 30 + COLUMN_DISTANCE * place[0], 30 + ROW_DISTANCE * place[1]
+    def add_block(self, name: str, library: str, grid_cell: tuple[int, int], **parameters: str) -> None:
+        """Add a block of a library at a grid cell (column, row)."""
+        x, y = 30 + COLUMN_DISTANCE * grid_cell[0], 30 + ROW_DISTANCE * grid_cell[1]
         position = f"[{x}, {y}, {x + BLOCK_SIZE}, {y + BLOCK_SIZE}]"
         settings = "".join(f", '{key}', '{value}'" for key, value in parameters.items())
         self.calls.append(f"add_block('{library}', [model '/{name}'], 'Position', {position}{settings});")
@@ -55,15 +55,15 @@ class Diagram:
         """Connect the output of a block with an input of another one."""
         self.calls.append(f"add_line(model, '{source}/1', '{target}/{port}', 'autorouting', 'on');")
 
-    def add_linear(self, name: str, linear: LinearModel, place: tuple[int, int]) -> None:
+    def add_linear(self, name: str, linear: LinearModel, grid_cell: tuple[int, int]) -> None:
         """Add a linear model with its offsets, from absolute inputs (block NAME_in) to absolute outputs (NAME_out)."""
         self._add_data(name, linear)
-        column, row = place
+        column, row = grid_cell
         has_inputs = len(linear.inputs) > 0
         count = 1 + has_inputs
         self.add_block(f"{name}_mux", MUX, (column + 2, row), Inputs=str(count))
         if has_inputs:
-            self._add_input(name, place)
+            self._add_input(name, grid_cell)
             self.add_line(f"{name}_in", f"{name}_mux", 1)
         self.add_block(f"{name}_one", CONSTANT, (column + 1, row + 1), Value="1")
         self.add_line(f"{name}_one", f"{name}_mux", count)
@@ -72,15 +72,15 @@ class Diagram:
         self._add_state_space(name, linear, linear.f0.reshape(-1, 1), np.hstack((linear.D, zero)), (column + 3, row))
         self._add_output(name, (column + 3, row), [name])
 
-    def add_regulator(self, name: str, linear: LinearModel, excess: FloatArray, place: tuple[int, int]) -> None:
+    def add_regulator(self, name: str, linear: LinearModel, excess: FloatArray, grid_cell: tuple[int, int]) -> None:
         """Add a sampled regulator; port 2 of its block NAME_mux takes what limits take from its outputs.
 
         ``excess`` (states, outputs) says how the states move with that. The direct part has a block of its own: with D
         in the State-Space block Simulink would see an algebraic loop through the limits.
         """
         self._add_data(name, linear)
-        column, row = place
-        self._add_input(name, place)
+        column, row = grid_cell
+        self._add_input(name, grid_cell)
         self.add_block(f"{name}_hold", HOLD, (column + 2, row), SampleTime=format_number(linear.sample_time))
         self.add_line(f"{name}_in", f"{name}_hold")
         self.add_block(f"{name}_one", CONSTANT, (column + 2, row + 1), Value="1")
@@ -106,14 +106,14 @@ class Diagram:
             f"{name}_outputs": linear.outputs.names,
         }
 
-    def _add_input(self, name: str, place: tuple[int, int]) -> None:
-        column, row = place
+    def _add_input(self, name: str, grid_cell: tuple[int, int]) -> None:
+        column, row = grid_cell
         self.add_block(f"{name}_u0", CONSTANT, (column, row + 1), Value=f"fmilin.{name}_u0")
         self.add_block(f"{name}_in", SUM, (column + 1, row), Inputs="+-")
         self.add_line(f"{name}_u0", f"{name}_in", 2)
 
     def _add_state_space(
-        self, name: str, linear: LinearModel, more: FloatArray, D: FloatArray, place: tuple[int, int]
+        self, name: str, linear: LinearModel, more: FloatArray, D: FloatArray, grid_cell: tuple[int, int]
     ) -> None:
         """Add the State-Space block, with ``more`` columns of B; its states are deviations, zero at the start."""
         self.data |= {
@@ -124,25 +124,29 @@ class Diagram:
         }
         matrices = {letter: f"fmilin.{name}_{letter}" for letter in "ABCD"}
         if not len(linear.states):
-            self.add_block(name, GAIN, place, Gain=matrices["D"], Multiplication="Matrix(K*u)")
+            self.add_block(name, GAIN, grid_cell, Gain=matrices["D"], Multiplication="Matrix(K*u)")
         elif linear.sample_time:
-            self.add_block(name, SAMPLED_STATE_SPACE, place, **matrices, SampleTime=format_number(linear.sample_time))
+            self.add_block(
+                name, SAMPLED_STATE_SPACE, grid_cell, **matrices, SampleTime=format_number(linear.sample_time)
+            )
         else:
-            self.add_block(name, STATE_SPACE, place, **matrices)
+            self.add_block(name, STATE_SPACE, grid_cell, **matrices)
         self.add_line(f"{name}_mux", name)
 
-    def _add_output(self, name: str, place: tuple[int, int], parts: Sequence[str]) -> None:
-        column, row = place
+    def _add_output(self, name: str, grid_cell: tuple[int, int], parts: Sequence[str]) -> None:
+        column, row = grid_cell
         self.add_block(f"{name}_y0", CONSTANT, (column, row + 1), Value=f"fmilin.{name}_y0")
         self.add_block(f"{name}_out", SUM, (column + 1, row), Inputs="+" * (len(parts) + 1))
         for port, part in enumerate((*parts, f"{name}_y0"), start=1):
             self.add_line(part, f"{name}_out", port)
 
-    def add_display(self, name: str, source: str, place: tuple[int, int]) -> None:
+    def add_display(self, name: str, source: str, grid_cell: tuple[int, int]) -> None:
         """Show a signal in a scope, and log it in the workspace under a name."""
-        self.add_block(f"{name}_scope", SCOPE, place)
+        self.add_block(f"{name}_scope", SCOPE, grid_cell)
         self.add_line(source, f"{name}_scope")
-        self.add_block(f"{name}_log", LOGGED, (place[0], place[1] + 1), VariableName=name, SaveFormat="Timeseries")
+        self.add_block(
+            f"{name}_log", LOGGED, (grid_cell[0], grid_cell[1] + 1), VariableName=name, SaveFormat="Timeseries"
+        )
         self.add_line(source, f"{name}_log")
 
 
