@@ -28,8 +28,8 @@ def page() -> str:
         "# Warnings and notes\n\n"
         "Every result carries diagnostics: `lin.warnings` in Python, `warnings` in JSON, the lines below the table on\n"
         "the command line. Each has a `kind`, which programs can test for, and a `message` with names and numbers.\n"
-        "A *note* (`is_information`) says how the result was made; the others are *warnings*. Advice names Python\n"
-        'keywords; the command line prints its options, `--free torque` for `free=["torque"]`.\n\n'
+        "A *note* (`is_information`) says how the result was made; the others are *warnings*. The advice after the\n"
+        'arrow names Python keywords; the command line prints its options, `--free torque` for `free=["torque"]`.\n\n'
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
         + "\n"
         + _list_checks()
@@ -44,7 +44,7 @@ def write() -> None:
 def _section(scope: str, title: str, text: str) -> str:
     kinds = sorted((kind for kind in KINDS.values() if kind.scope == scope), key=lambda kind: kind.name)
     rows = "\n".join(map(_row, kinds))
-    return f"## {title}\n\n{text}\n\n| kind | meaning | what to do |\n| --- | --- | --- |\n{rows}\n"
+    return f"## {title}\n\n{text}\n\n{rows}\n"
 
 
 def _list_checks() -> str:
@@ -73,8 +73,9 @@ def _describe_check(check: Check[LinearizedPoint, LinearizedBatch]) -> str:
 
 
 def _row(kind: Kind) -> str:
-    meaning = f"(note) {kind.meaning}" if kind.severity == "information" else kind.meaning
-    return f"| `{kind.name}` | {meaning} | {kind.advice} |"
+    note = " (note)" if kind.severity == "information" else ""
+    advice = "" if kind.advice == "Nothing." else f" → {kind.advice}"
+    return f"- `{kind.name}`{note}: {kind.meaning}{advice}"
 
 
 if __name__ == "__main__":

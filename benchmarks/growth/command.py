@@ -23,7 +23,18 @@ LONGEST, MAX_MEGABYTES = 60.0, 4000.0
 PATIENCE = 6.0
 """How many times ``--seconds`` a point may take, with all its calls, before it is ended."""
 LARGEST_SIZE = 2**20
-COLUMNS = ("tool", "sizes", "first", "exponent", "again", "exponent", "memory", "exponent", "60 s", "4 GB")
+COLUMNS = (
+    "tool",
+    "sizes",
+    "first [s]",
+    "exponent",
+    "again [ms]",
+    "exponent",
+    "memory [MB]",
+    "exponent",
+    "60 s",
+    "4 GB",
+)
 EXPLANATION = """\
 First: processor time of opening a model and its first linear model, at the largest size; again: of a further one.
 Memory: the peak of the process; its exponent is that of the increase over the smallest size. Exponents by least squares
@@ -111,11 +122,11 @@ def _measure_row(name: str, way: Way, seconds: float, folder: Path) -> list[str]
     first = [point.first for point in growth.points]
     added = [point.added for point in growth.points]
     figures = [
-        f"{last.first:.2f} s",
+        f"{last.first:.2f}",
         _write_exponent(sizes, first),
-        f"{1e3 * last.again:.3g} ms",
+        f"{1e3 * last.again:.3g}",
         _write_exponent(sizes, [point.again for point in growth.points]),
-        f"{last.megabytes:.0f} MB",
+        f"{last.megabytes:.0f}",
         _write_exponent(sizes, added),
         _write_limit(growth, first, LONGEST),
         _write_limit(growth, added, MAX_MEGABYTES),

@@ -27,11 +27,11 @@ __all__ = ["main"]
 ROUNDS = 5
 SECONDS_TO_WARM_UP, MAX_CALLS = 1.5, 200
 """Calls that let compiled code take the place of slower code, as it does after many of a user's."""
-COLUMNS = ("task", "peer", "warm", "peer's", "ratio", "start", "peer's", "ratio", "difference")
+COLUMNS = ("task", "warm", "start", "peer", "warm", "ratio", "start", "ratio", "difference")
 EXPLANATION = f"""\
-Processor time per call, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median of the
-ratios; above 1 fmilin takes longer. Warm: an open model after up to {MAX_CALLS} linearizations, so that everything is
-compiled. Start: the model is opened, linearized once and closed. Peers call an FMU in their own process, fmilin in a
+Processor time per call in ms, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median of
+the ratios; above 1 fmilin takes longer. Warm: an open model after up to {MAX_CALLS} linearizations, so that everything
+is compiled. Start: the model is opened, linearized once and closed. Peers call an FMU in their own process, fmilin in a
 sandbox, whose time is included. Difference: of both results, relative to the largest entry.
 """
 PAGE = """# Speed beside other tools
@@ -97,12 +97,17 @@ def _compare_task(task: Task, size: int, folder: Path) -> list[list[str]]:
     rows = []
     for peer in peers:
         name = peer.tool.name
-        heads = [f"{task.title}, {size:,} {task.unit}", f"{name} {peer.remark}".strip()]
+        heads = [f"{task.title}, {size:,} {task.unit}", *(_write(times[ours.tool.name]) for times in (warm, start))]
+        heads.append(f"{name} {peer.remark}".strip())
         if name in failures:
-            rows.append([*heads, failures[name], *[""] * (len(COLUMNS) - 3)])
+            rows.append([*heads, failures[name], *[""] * (len(COLUMNS) - len(heads) - 1)])
             continue
-        times = [_write(seconds[ours.tool.name], seconds[name]) for seconds in (warm, start)]
-        rows.append([*heads, *times[0], *times[1], _write_difference(matrices[ours.tool.name], matrices[name])])
+        figures = [
+            figure
+            for times in (warm, start)
+            for figure in (_write(times[name]), f"{median_ratio(times[ours.tool.name], times[name]):.3g}")
+        ]
+        rows.append([*heads, *figures, _write_difference(matrices[ours.tool.name], matrices[name])])
     return rows
 
 
@@ -119,9 +124,8 @@ def _warm_up(call: Callable[[], Any]) -> None:
             return
 
 
-def _write(ours: Sequence[float], theirs: Sequence[float]) -> list[str]:
-    medians = [f"{1e3 * statistics.median(times):.3g} ms" for times in (ours, theirs)]
-    return [*medians, f"{median_ratio(ours, theirs):.3g}"]
+def _write(times: Sequence[float]) -> str:
+    return f"{1e3 * statistics.median(times):.3g}"
 
 
 def _write_difference(ours: FloatArray, theirs: FloatArray) -> str:

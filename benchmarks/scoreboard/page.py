@@ -15,7 +15,8 @@ INTRODUCTION = """# The scoreboard
 Published numbers of linearized mechanisms and other dynamic systems beside the results of fmilin and other tools. Each
 number was read in the named source, or in a copy of its table, or is the value of a formula printed there. All {count}
 rows agree to the last printed digit (to 1e-12 where a source prints more), through each kind of model: Python (native),
-a mechanism file (TOML), a compiled FMU, an MJCF file, Modelica.
+a mechanism file (TOML), a compiled FMU, an MJCF file, Modelica. A peer's number may answer another question than the
+row's, and the remark says so: soft constraints are meant to be soft.
 
 `docs/scoreboard.json` is the same table for programs. To compute a row again, in the repository's root:
 
@@ -30,17 +31,10 @@ A row is a file in `benchmarks/scoreboard/rows`. To add one, copy the shortest a
 
 """
 
-PEERS = """## Results of other tools
-
-Each peer has a script in `benchmarks/scoreboard/peers`, which needs that tool. A peer's number may answer another
-question than the row's, and the remark says so: soft constraints are meant to be soft.
-
-"""
-
 SOURCES = """## Sources
 
-Commands are abbreviated: `NAME --door DOOR` is `python -m benchmarks scoreboard NAME --door DOOR`, and the program of a
-peer is `python -m benchmarks.scoreboard.peers.PROGRAM`.
+Commands are abbreviated: `NAME --door DOOR` is `python -m benchmarks scoreboard NAME --door DOOR`; the program of a peer,
+which needs that tool, is `python -m benchmarks.scoreboard.peers.PROGRAM`.
 
 """
 
@@ -55,10 +49,9 @@ def page_text() -> str:
         entry.name: f"source-{number}" for number, rows in enumerate(sources.values(), start=1) for entry in rows
     }
     parts = [INTRODUCTION.format(count=len(entries), first=entries[0].name if entries else "NAME")]
-    parts += ["| system | quantity | published | fmilin | difference |\n| --- | --- | --- | --- | ---: |\n"]
+    parts += ["| system | quantity | published | fmilin | difference | other tools |\n"]
+    parts += ["| --- | --- | --- | --- | ---: | --- |\n"]
     parts += [_line(entry, anchors[entry.name]) for entry in entries]
-    parts += ["\n", PEERS, "| row | published | peers |\n| --- | --- | --- |\n"]
-    parts += [_peers(entry) for entry in entries if entry.peers]
     parts += ["\n", SOURCES]
     parts += [_source(number, rows) for number, rows in enumerate(sources.values(), start=1)]
     return "".join(parts).rstrip() + "\n"
@@ -72,13 +65,9 @@ def write_page() -> None:
 def _line(entry: Entry, anchor: str) -> str:
     doors = ", ".join(entry.fmilin)
     [number, *_] = entry.fmilin.values()
-    cells = [f"[{entry.system}](#{anchor})", entry.quantity, entry.printed]
-    return f"| {' | '.join(map(_cell, cells))} | {shown(number)} ({doors}) | {entry.difference:.0e} |\n"
-
-
-def _peers(entry: Entry) -> str:
-    answers = "<br>".join(f"{entry.peer_versions[peer]}: {shown(number)}" for peer, number in entry.peers.items())
-    return f"| {_cell(entry.system)} | {entry.printed} | {answers} |\n"
+    cells = [f"[{entry.system}](#{anchor})", entry.quantity, entry.printed, f"{shown(number)} ({doors})"]
+    peers = "<br>".join(f"{entry.peer_versions[peer]}: {shown(answer)}" for peer, answer in entry.peers.items())
+    return f"| {' | '.join(map(_cell, cells))} | {entry.difference:.0e} | {peers} |\n"
 
 
 def _source(number: int, rows: list[Entry]) -> str:

@@ -22,7 +22,7 @@ def remarks() -> ModuleType:
 def test_the_page_is_made_from_the_table(remarks: ModuleType) -> None:
     page = (ROOT / "docs" / "reference" / "remarks.md").read_text(encoding="utf-8")
     assert page == remarks.page()
-    assert all(f"| `{name}` |" in page for name in KINDS)
+    assert all(f"\n- `{name}`" in page for name in KINDS)
 
 
 def test_the_kinds_of_the_table_are_those_in_use() -> None:

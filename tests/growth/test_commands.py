@@ -41,7 +41,7 @@ def test_growth_is_a_page_with_exponents_and_what_a_peer_cannot_do(
     monkeypatch.setitem(PATHS, "sums", GrowingPath("sums", "numbers", 4, WAYS, factor=8))
     assert growth.main(["sums", "--page", str(tmp_path / "growth.md")]) == 0
     text = (tmp_path / "growth.md").read_text("utf-8")
-    assert "## Sums\n\n| tool | sizes | first | exponent |" in text
+    assert "## Sums\n\n| tool | sizes | first [s] | exponent |" in text
     assert "| SciPy | 4 numbers; 32 numbers: ValueError: The peer takes 8 at most. |" in text
     assert "| Missing | not installed: pip install no-such-package |" in text
     assert "| fmilin | 4 to 1,048,576 numbers |" in text
