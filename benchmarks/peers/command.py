@@ -29,9 +29,9 @@ SECONDS_TO_WARM_UP, MAX_CALLS = 1.5, 200
 """Calls that let compiled code take the place of slower code, as it does after many of a user's."""
 COLUMNS = ("task", "warm", "start", "peer", "warm", "ratio", "start", "ratio", "difference")
 EXPLANATION = f"""\
-Processor time per call in ms, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median of
-the ratios; above 1 fmilin takes longer. Warm: an open model after up to {MAX_CALLS} linearizations, so that everything
-is compiled. Start: the model is opened, linearized once and closed. Peers call an FMU in their own process, fmilin in a
+Processor time per call in ms, in turns in one process with one BLAS thread: medians of {ROUNDS} turns, and the median
+of the ratios; above 1 fmilin takes longer. Warm: an open model after up to {MAX_CALLS} linearizations, so that all is
+compiled. Start: the model is opened, linearized once and closed. Peers call an FMU in their own process, fmilin in a
 sandbox, whose time is included. Difference: of both results, relative to the largest entry.
 """
 PAGE = """# Speed beside other tools

@@ -33,8 +33,8 @@ A row is a file in `benchmarks/scoreboard/rows`. To add one, copy the shortest a
 
 SOURCES = """## Sources
 
-Commands are abbreviated: `NAME --door DOOR` is `python -m benchmarks scoreboard NAME --door DOOR`; the program of a peer,
-which needs that tool, is `python -m benchmarks.scoreboard.peers.PROGRAM`.
+Commands are abbreviated: `NAME --door DOOR` is `python -m benchmarks scoreboard NAME --door DOOR`; the program of a
+peer, which needs that tool, is `python -m benchmarks.scoreboard.peers.PROGRAM`.
 
 """
 
