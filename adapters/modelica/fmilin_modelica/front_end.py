@@ -14,8 +14,8 @@ import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
 from fmilin_modelica.classes import list_models
 from fmilin_modelica.compiler_cache import private_cache
+from fmilin_modelica.complex_numbers import write_complex_as_real
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
@@ -35,7 +36,7 @@ from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 8
+FORMAT = 9
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
@@ -124,19 +125,21 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     reported as they are: whole libraries would not change them.
     """
     library = needed_files(source.roots, text, model or source.model)
-    answer = _answer(source, text, model, library)
+    write = write_complex_as_real(_read_texts(library), text, model or source.model)
+    answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
     if NO_STATE in answer.get("crash", ""):
-        other = _answer(source, text, model, library, partial(rewrite, splits_sums=False))
+        other = _answer(source, text, model, library, lambda code: rewrite(write(code), splits_sums=False))
         answer = other if "dae" in other else answer
     if FAULT.search(answer.get("error", "")):
-        members = list_outer_members([text, *_read_texts(library.values())])
-        other = _answer(source, text, model, library, partial(_rewrite_members, members)) if members else answer
+        members = list_outer_members([text, *_read_texts(library).values()])
+        other = _answer(source, text, model, library, lambda code: _rewrite_members(members, write(code)))
         answer = other if "dae" in other else answer
     if _MISSING_CLASS.search(answer.get("error", "")):
         names = names_needed(source.roots, f"{text} {source.model or ''}")
         whole = files_of([root for root in source.roots if library_name(Path(root)) in names])
         if _may_declare([whole[place] for place in whole.keys() - library.keys()], answer["error"]):
-            return _answer(source, text, model, whole), whole
+            write = write_complex_as_real(_read_texts(whole), text, model or source.model)
+            return _answer(source, text, model, whole, lambda code: rewrite(write(code))), whole
     return answer, library
 
 
@@ -156,7 +159,7 @@ def _answer(
     text: str,
     model: str | None,
     library: Mapping[str, Path],
-    change: Callable[[str], str] = rewrite,
+    change: Callable[[str], str],
 ) -> dict[str, Any]:
     """Return what the front end answers, from a process of its own that reads the files in ``library``, changed."""
     names = [library_name(Path(root)) for root in source.roots]
@@ -211,11 +214,11 @@ def _rewrite_members(members: Mapping[str, Mapping[str, str]], text: str) -> str
     return write_outer_members_as_variables(rewrite(text), members)
 
 
-def _read_texts(files: Iterable[Path]) -> list[str]:
-    texts = []
-    for file in files:
+def _read_texts(library: Mapping[str, Path]) -> dict[str, str]:
+    texts = {}
+    for place, file in library.items():
         with contextlib.suppress(OSError):
-            texts.append(file.read_text("utf-8-sig", "replace"))
+            texts[place] = file.read_text("utf-8-sig", "replace")
     return texts
 
 

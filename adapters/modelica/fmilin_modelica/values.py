@@ -277,7 +277,7 @@ def _size(a: Value, axis: Value = None) -> Value:
 _BUILTINS: dict[str, Callable[..., Value]] = {
     "abs": lambda a: _each(lambda v: abs(v) if _plain(v) else ca.fabs(v), a),
     "sign": lambda a: _each(lambda v: (v > 0) - (v < 0) if _plain(v) else ca.sign(v), a),
-    "atan2": lambda a, b: math.atan2(a, b) if _plain(a) and _plain(b) else ca.atan2(a, b),
+    "atan2": lambda a, b: _each(lambda v, w: math.atan2(v, w) if _plain(v) and _plain(w) else ca.atan2(v, w), a, b),
     "smooth": lambda _, a: a,
     "no_event": lambda a: a,
     "homotopy": lambda actual, _: actual,
