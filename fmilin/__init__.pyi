@@ -19,13 +19,13 @@ from .auditing.audit_result import Audit as Audit
 from .auditing.audit_result import AuditRow as AuditRow
 from .composition.connect import Connection as Connection
 from .composition.connect import connect as connect
-from .composition.connect import sampled_loop as sampled_loop
 from .composition.cosimulation import cosimulated as cosimulated
 from .composition.loop_transfer import complementary_sensitivity as complementary_sensitivity
 from .composition.loop_transfer import loop_transfer as loop_transfer
 from .composition.loop_transfer import opened as opened
 from .composition.loop_transfer import sensitivity as sensitivity
 from .composition.reduced_members import reduce_members as reduce_members
+from .composition.sampled_loop import sampled_loop as sampled_loop
 from .constraints.declared import Constraint as Constraint
 from .design.closed_loop import closed_loop as closed_loop
 from .design.frequency_response import FrequencyResponse as FrequencyResponse

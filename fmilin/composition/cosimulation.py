@@ -6,33 +6,29 @@ D v[k], so that outputs with feedthrough are states, too. Without these Jacobi i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import lcm
 from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 from scipy.optimize import linear_sum_assignment
 
+from fmilin.composition.discrete_system import DiscreteSystem
 from fmilin.composition.linear_member import SampledMember
-from fmilin.composition.master import MASTERS, LinearizedMember, Master, OneStep, one_period, output_name
+from fmilin.composition.master import MASTERS, LinearizedMember, Master, one_step
 from fmilin.composition.system import ConnectedModel
-from fmilin.composition.system_declaration import qualify
-from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.linear_model.builder import IndependentCoordinates, LinearMatrices, build_matrices, name_point
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.model.capabilities import HasSamples
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
 from fmilin.options.function_options import AccuracyOptions, takes_linearization
-from fmilin.signals import Signal, Signals
 from fmilin.support.deprecation import warn_of_old_name
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -77,22 +73,19 @@ class Cosimulation(TableRepr):
     step: float  # in seconds
     plant: LinearModel  # the coupled plant, as it is without any co-simulation
     members: tuple[LinearizedMember, ...]
-    # of members that are sampled less often than every step: every how many steps; the model is then that of the period
-    periods: Mapping[str, int] = field(default_factory=dict)
 
     @implemented_in("fmilin.report.cosimulation_report:show_cosimulation")
     def _print_table(self, page: Sheet) -> None: ...
 
-    @property
-    def period(self) -> float:
-        """How long the discrete model's step is: the common period of what is sampled."""
-        return self.step * lcm(*self.periods.values())
-
     @cached_property
     def linear(self) -> LinearModel:
         """The discrete linear model over one step."""
-        period_step = one_period(self.model, self.master, self.members, self.step, self.periods)
-        return _as_linear_model(self, period_step.held_outputs, _compute_matrices(self, period_step))
+        text = (
+            f"The discrete model of a co-simulation by a {self.master.kind} master over steps of {self.step:g} s; the "
+            "members' own solvers are taken as exact."
+        )
+        discrete = DiscreteSystem(self.model, self.point, self.plant, self.members, self.step, text)
+        return discrete.build(lambda members: one_step(self.model, self.master, members, self.step))
 
     @cached_property
     def modes(self) -> tuple[CoupledMode, ...]:
@@ -192,6 +185,8 @@ def cosimulated(
     how = Master(master, tuple(order))
     how.numbers(list(model.members))
     point = operating_point(model) if point is None else point
+    if isinstance(model, HasSamples):
+        model.evaluate(point.time, point.states, point.inputs)  # raises: maps have no steps of a master
     model = model_at(model, point)  # type: ignore[assignment]
     points = model.coupling.compute_member_points(point.time, point.states, point.inputs)
     members = tuple(
@@ -210,73 +205,3 @@ def _linearize_member(model: Model, point: OperatingPoint, step: float, request:
             f"{step:g} s."
         )
     return model.to_linear_model()
-
-
-def _compute_matrices(cosimulation: Cosimulation, period_step: OneStep) -> LinearMatrices:
-    """Return the slopes of the step; their errors are its change when all slopes of the members are off by theirs."""
-    moved = [LinearizedMember(m.name, _perturb_member(m.linear)) for m in cosimulation.members]
-    perturbed_step = one_period(cosimulation.model, cosimulation.master, moved, cosimulation.step, cosimulation.periods)
-    nz, nu = len(period_step.states), len(cosimulation.model.inputs)
-    states, outputs = (
-        np.abs(perturbed_step.states - period_step.states),
-        np.abs(perturbed_step.outputs - period_step.outputs),
-    )
-    y, u = slice(nz), slice(nz, nz + nu)
-    matrices = period_step.states[:, y], period_step.states[:, u], period_step.outputs[:, y], period_step.outputs[:, u]
-    errors = states[:, y], states[:, u], outputs[:, y], outputs[:, u]
-    return LinearMatrices(*matrices, period_step.states[:, -1], *errors)
-
-
-def _perturb_member(linear: LinearModel) -> LinearModel:
-    """Return a member whose derivatives are wrong by their errors; an output without feedthrough gets none."""
-    moved = {name: getattr(linear, name) + getattr(linear.errors, name) for name in "ABCD"}
-    return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})
-
-
-def _as_linear_model(cosimulation: Cosimulation, held_outputs: Sequence[str], slopes: LinearMatrices) -> LinearModel:
-    plant = cosimulation.plant
-    T = block_diag(np.zeros((0, 0)), *(m.linear.T for m in cosimulation.members))
-    T = np.hstack((T, np.zeros((len(T), len(held_outputs)))))
-    coordinates = [
-        replace(s, name=qualify(m.name, s.name), aliases=()) for m in cosimulation.members for s in m.linear.states
-    ]
-    taken = {s.name for s in coordinates}
-    memories = [Signal(name if name not in taken else f"held({name})") for name in held_outputs]
-    full_states = [
-        replace(s, name=qualify(m.name, s.name), aliases=()) for m in cosimulation.members for s in m.linear.full_states
-    ]
-    at = cosimulation.model.coupling.settle(
-        cosimulation.point.time, cosimulation.point.states, cosimulation.point.inputs
-    )
-    names = [output_name(cosimulation.model, j) for j in range(cosimulation.model.coupling.size[2])]
-    values = np.array([at.outputs[names.index(name)] for name in held_outputs], dtype=np.float64)
-    y0, accuracy = np.concatenate([*(m.linear.y0 for m in cosimulation.members), values]), plant.accuracy
-    independent = IndependentCoordinates(
-        Signals([*coordinates, *memories]), Signals(full_states), y0, T, np.zeros_like(T), plant.method.coordinates,
-        accuracy.conditioning, accuracy.constraint_residual,
-    )  # fmt: skip
-    method = plant.method.derivatives, plant.method.evaluations, plant.method.products
-    is_lifted = cosimulation.period > cosimulation.step
-    lifted = f", lifted over {cosimulation.period:g} s, over which inputs are held" if is_lifted else ""
-    remark = Remark(
-        "way",
-        f"The discrete model of a co-simulation by a {cosimulation.master.kind} master over steps of "
-        f"{cosimulation.step:g} s{lifted}; the members' own solvers are taken as exact.",
-    )
-    outputs = cosimulation.model.evaluate(
-        cosimulation.point.time, cosimulation.point.states, cosimulation.point.inputs
-    ).outputs
-    point = replace(
-        name_point(cosimulation.model, cosimulation.point, outputs),
-        states={qualify(m.name, n): v for m in cosimulation.members for n, v in m.linear.point.states.items()},
-        parameters=plant.point.parameters,
-    )
-    return build_matrices(
-        cosimulation.model,
-        independent,
-        slopes,
-        point,
-        method,
-        (remark, *plant.warnings),
-        sample_time=cosimulation.period,
-    )

@@ -14,6 +14,8 @@ from typing import NoReturn, Self
 import numpy as np
 
 from fmilin.composition.linear_member import HeldMember
+from fmilin.composition.sampled_loop import End, linearize_sampled_loop
+from fmilin.composition.sampled_system import SampledSystem
 from fmilin.composition.system import ConnectedModel
 from fmilin.composition.system_declaration import (
     NO_CHANGE,
@@ -25,13 +27,16 @@ from fmilin.composition.system_declaration import (
 )
 from fmilin.constraints.declared import Constraint
 from fmilin.errors import UsageError, quote_first
+from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.delay_channels import name_ends
-from fmilin.model.capabilities import CutDelays, HasDelays, HasMembers
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.request import Request
+from fmilin.model.capabilities import CutDelays, HasDelays, HasMembers, HasSamples
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
+from fmilin.models.map_model import MapModel
 from fmilin.signals import FloatArray, Signal
 from fmilin.support.kinds import kinds_checked
-
-End = tuple[str, str]  # a member and one of its inputs
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,6 @@ class DelayedSystem(Model, HasDelays, HasMembers):
             changed = self.with_parameters(point.parameters)
             return changed.cut_delays(replace(point, parameters={}))
         system = self.system
-        require_continuous(system)
         values = system.coupling.settle(point.time, point.states, point.inputs).inputs
         names = system.coupling.wires.names
         d = system.declaration
@@ -200,14 +204,39 @@ class DelayedSystem(Model, HasDelays, HasMembers):
         return compute
 
 
-def require_continuous(system: ConnectedModel) -> None:
-    """Raise UsageError for a system with delays that has sampled members."""
-    sampled = [name for name, member in system.members.items() if isinstance(member, HeldMember)]
-    if sampled:
-        raise UsageError(
-            f"'{sampled[0]}' is sampled, and wires have delays: a sampled loop takes delays of whole samples only, "
-            "which are states of the regulator."
-        )
+class DelayedSampledSystem(DelayedSystem, HasSamples):
+    """A connected system with delays and sampled members.
+
+    Linear models go from sample to sample, with a ``sample_time``. They are exact: a delay is whole samples and a part
+    of one, after which what is held changes. Delays between continuous members are rejected.
+    """
+
+    def without_samples(self) -> Model:
+        """Return the system without delays, with its fixed points."""
+        return self.system.without_samples() if isinstance(self.system, SampledSystem) else self.system
+
+    def hold_samples(self, point: OperatingPoint) -> tuple[Model, OperatingPoint]:
+        """Raise UsageError: delays are not simulated."""
+        self._reject()
+
+    def linearize_samples(self, point: OperatingPoint, request: Request) -> LinearModel:
+        """Return the linear model from sample to sample, with the delays."""
+        if point.parameters:
+            changed = self.with_parameters(point.parameters)
+            return linearize_as(changed, replace(point, parameters={}), request)
+        delays = {end: delay.seconds for end, delay in self.wire_delays.items() if delay.seconds}
+        if isinstance(self.system, SampledSystem):
+            return self.system.linearize_samples(point, request, delays)
+        system = self.system.with_interface(None, request.outputs)
+        how = replace(request, inputs=None, outputs=None)
+        linear = linearize_sampled_loop(system, point, how, delays)
+        return linear if request.inputs is None else with_inputs(linear, find_inputs(linear.inputs, request.inputs))
+
+
+def make_delayed_system(system: ConnectedModel, delays: Mapping[End, WireDelay]) -> DelayedSystem:
+    """Return a system with delays, of the class for systems with sampled members where it has some."""
+    is_sampled = any(isinstance(member, HeldMember | MapModel) for member in system.members.values())
+    return (DelayedSampledSystem if is_sampled else DelayedSystem)(system, delays)
 
 
 def _find_feed(system: ConnectedModel, target: End) -> int:
@@ -232,7 +261,7 @@ def delay_system(
             if target not in {link.target for link in system.declaration.links}:
                 _find_feed(system, target)
             wire_delays[target] = WireDelay(qualify(*target), float(seconds))
-    return DelayedSystem(system, wire_delays)
+    return make_delayed_system(system, wire_delays)
 
 
 def add_wire_delays(system: ConnectedModel, delays: Mapping[str, float]) -> Model:

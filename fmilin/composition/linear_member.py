@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fmilin.constraints.declared import Constraint, Constraints
 from fmilin.errors import UsageError
@@ -188,7 +189,8 @@ def at_rest(
 def with_outputs(linear: LinearModel, rows: Sequence[int]) -> LinearModel:
     """Return a linear model with some of its outputs."""
     chosen = np.array(rows, dtype=np.intp)
-    return replace(linear, C=linear.C[chosen], D=linear.D[chosen], outputs=linear.outputs.select(rows))
+    errors = replace(linear.errors, C=linear.errors.C[chosen], D=linear.errors.D[chosen])
+    return replace(linear, C=linear.C[chosen], D=linear.D[chosen], outputs=linear.outputs.select(rows), errors=errors)
 
 
 FIRST_SAMPLE_DELAY = 1e-9
@@ -207,6 +209,20 @@ class Law(Protocol):
 
     def applied(self, outputs: FloatArray) -> None:
         """Be told what the actuators make of the answer: the answer itself, or its limits."""
+
+
+@runtime_checkable
+class PureLaw(Law, Protocol):
+    """A law of which the answer can be known before it is given."""
+
+    @property
+    def structure(self) -> NDArray[np.bool_]:
+        """Which outputs depend on which inputs at a sample."""
+        ...
+
+    def compute_outputs(self, t: float, read: FloatArray) -> FloatArray:
+        """Return the outputs that the inputs ``read`` at t ask for, without moving on."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -295,10 +311,28 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
     def _next_sample(self) -> float:
         return self.schedule.start + self.schedule.step * (self._mode.samples or FIRST_SAMPLE_DELAY)
 
+    def is_due(self, t: float) -> bool:
+        """Return whether a sample is taken at a time."""
+        return abs(t - self._next_sample()) <= SIMULTANEOUS_TIME_TOLERANCE * self.schedule.step
+
+    def peek(self, t: float, u: FloatArray) -> FloatArray:
+        """Return what the outputs of this view will be after a sample at a time, if they take effect at once."""
+        if not isinstance(self.law, PureLaw) or self.actuator != ActuatorLimits():
+            outputs: FloatArray = self._mode.held_outputs[self._output_indices]
+            return outputs
+        answer: FloatArray = self.law.compute_outputs(t, u)[self._output_indices]
+        return answer
+
+    def answer_structure(self) -> NDArray[np.bool_]:
+        """Return which outputs of this view depend on which inputs at a sample."""
+        if isinstance(self.law, PureLaw):
+            return self.law.structure[self._output_indices]
+        return np.ones((len(self.outputs), len(self.inputs)), dtype=bool)
+
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Take a sample if one is due, and let take effect what is."""
         mode, near = self._mode, SIMULTANEOUS_TIME_TOLERANCE * self.schedule.step
-        if abs(t - self._next_sample()) <= near:
+        if self.is_due(t):
             answer = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._all_outputs))
             limited = np.clip(answer, self.actuator.lower, self.actuator.upper)
             self.law.applied(limited)
@@ -342,11 +376,24 @@ class LinearLaw:
         """Go back to before the first sample."""
         self._states = self.linear.y0.copy()
 
+    @property
+    def structure(self) -> NDArray[np.bool_]:
+        """Which outputs depend on which inputs at a sample."""
+        depends: NDArray[np.bool_] = self.linear.D != 0.0
+        return depends
+
+    def compute_outputs(self, t: float, read: FloatArray) -> FloatArray:
+        """Return the outputs."""
+        lin = self.linear
+        e = wrap_differences(read - self.inputs.starts, self.inputs.turns)
+        outputs: FloatArray = self.outputs.starts + lin.C @ (self._states - lin.y0) + lin.D @ e
+        return outputs
+
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return the outputs, and move on to the next sample."""
         lin = self.linear
         s, e = self._states - lin.y0, wrap_differences(read - self.inputs.starts, self.inputs.turns)
-        outputs: FloatArray = self.outputs.starts + lin.C @ s + lin.D @ e
+        outputs = self.compute_outputs(t, read)
         self._states = lin.y0 + lin.f0 + lin.A @ s + lin.B @ e
         return outputs
 

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from fmilin.composition.algebraic_loops import require_solvable
-from fmilin.composition.connect import approximate_loop, build_system, linearize_sampled_loop
-from fmilin.composition.delayed_system import DelayedSystem, WireDelay, require_continuous
+from fmilin.composition.delayed_system import DelayedSystem, WireDelay, make_delayed_system
+from fmilin.composition.hybrid_system import build_system
 from fmilin.composition.linear_member import HeldMember, SampledMember
+from fmilin.composition.sampled_loop import approximate_loop, linearize_sampled_loop
+from fmilin.composition.sampled_system import SampledSystem
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.composition.system_declaration import (
     NO_CHANGE,
@@ -349,6 +351,9 @@ def _system(
         raise UsageError("Name a wire by the input at which it ends, as 'plant.u'.")
     point = operating_point(system) if point is None else point
     model = model_at(system, point)
+    if isinstance(model, SampledSystem):
+        held_system, held_point = model.hold_linear_maps(point, Request())
+        return held_system, held_point, names
     assert isinstance(model, ConnectedModel)  # noqa: S101 - a view of it
     return model, point, names
 
@@ -367,8 +372,6 @@ def _linear(
     system, request = _delay_system(system, request)
     model, point, names = _system(system, wires, point)
     uncut = model
-    if isinstance(system, DelayedSystem) and not continuous:
-        require_continuous(model)
     if opened:
         model, point = cut_wires(model, point, opened)
     times = {m.linear.sample_time for m in model.members.values() if isinstance(m, SampledMember)}
@@ -380,6 +383,11 @@ def _linear(
         )
     cut, at = cut_wires(model, point, names)
     outside, on_wires = _split_delays(system, uncut, names, opened)
+    if on_wires and times and not continuous:
+        raise UsageError(
+            f"The wire to {next(iter(on_wires))} has a delay, and L is from sample to sample: name a wire of the loop "
+            "that has none, or take the closed loop (fl.linearize)."
+        )
     between = cut.with_interface(names, [name_wire_output(name) for name in names])
     at = replace(at, inputs=at.inputs[len(model.inputs) :])
     request = replace(request, inputs=None, outputs=None)
@@ -469,7 +477,7 @@ def _split_delays(
 
 def _add_wire_delays(model: ConnectedModel, delays: dict[tuple[str, str], WireDelay]) -> ConnectedModel | DelayedSystem:
     """Return a system with delays; without them as it is."""
-    return DelayedSystem(model, delays) if delays else model
+    return make_delayed_system(model, delays) if delays else model
 
 
 def _name_outputs(linear: LinearModel, names: Sequence[str]) -> LinearModel:

@@ -1,6 +1,6 @@
-"""One step of a co-simulation's master as a matrix, and of regulators of different sample times over their period."""
+"""One step of a co-simulation's master as a matrix, and the base step of several sample times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -139,59 +139,25 @@ MAX_STEPS = 10_000  # base steps of a common period
 SAMPLE_TIME_TOLERANCE = 1e-9  # relative difference of a sample time and a multiple of the base step
 
 
-def base_step(times: Sequence[float]) -> tuple[float, dict[float, int]]:
-    """Return the longest step of which all sample times are multiples, and these multiples."""
+def base_step(times: Sequence[float], offsets: Sequence[float] = ()) -> tuple[float, dict[float, int]]:
+    """Return the longest step of which all sample times, and offsets of samples, are multiples, and these multiples."""
     shortest = min(times)
-    ratios = {t: Fraction(t / shortest).limit_denominator(MAX_STEPS) for t in times}
+    ratios = {t: Fraction(t / shortest).limit_denominator(MAX_STEPS) for t in (*times, *offsets)}
     base = Fraction(gcd(*(r.numerator for r in ratios.values())), lcm(*(r.denominator for r in ratios.values())))
     periods = {t: int(r / base) for t, r in ratios.items()}
-    if lcm(*periods.values()) > MAX_STEPS or any(
+    if lcm(*(periods[t] for t in times)) > MAX_STEPS or any(
         abs(r * shortest - t) > SAMPLE_TIME_TOLERANCE * t for t, r in ratios.items()
     ):
         listed_times = ", ".join(f"{t:g} s" for t in sorted(times))
+        late = ", ".join(f"{t:g} s" for t in sorted(offsets))
+        delays = f" with delays (beyond whole samples: {late})" if late else ""
         raise UsageError(
-            f"The sample times {listed_times} have no short common period. Change them to multiples of one period."
+            f"The sample times {listed_times}{delays} have no short common period. Change them to multiples of one "
+            "period."
         )
     return float(base) * shortest, periods
 
 
-def one_period(
-    model: ConnectedModel, master: Master, members: Sequence[LinearizedMember], base: float, periods: Mapping[str, int]
-) -> OneStep:
-    """Return the step over the common period, all inputs held over it, the outputs at its beginning."""
-    discretized = [discretize_member(m.linear, base) for m in members]
-    member_periods = [periods.get(m.name, 1) for m in members]
-    first = _phase(discretized, member_periods, 0)
-    period_step = outputs = compute_step(model, master, first)
-    for k in range(1, lcm(*member_periods)):
-        following = compute_step(model, master, _phase(discretized, member_periods, k))
-        n = len(period_step.states)
-        states = following.states[:, :n] @ period_step.states
-        states[:, n:] += following.states[:, n:]
-        period_step = period_step._replace(states=states)
-    is_remembered = np.concatenate(
-        [np.arange(len(f.Phi)) < len(m.Phi) for f, m in zip(first, discretized, strict=True)]
-    )
-    is_remembered = np.concatenate((is_remembered, np.ones(len(period_step.held_outputs), dtype=bool)))
-    columns = np.concatenate((is_remembered, np.ones(period_step.states.shape[1] - len(is_remembered), dtype=bool)))
-    return OneStep(period_step.states[is_remembered][:, columns], outputs.outputs[:, columns], period_step.held_outputs)
-
-
-def _phase(members: Sequence[DiscretizedMember], member_periods: Sequence[int], k: int) -> list[DiscretizedMember]:
-    """Return the members at base step k: those that are not due at each step carry what they answered last."""
-    return [m if n == 1 else _due(m) if k % n == 0 else _idle(m) for m, n in zip(members, member_periods, strict=True)]
-
-
-def _due(m: DiscretizedMember) -> DiscretizedMember:
-    ny = len(m.C)
-    Phi = np.block([[m.Phi, np.zeros((len(m.Phi), ny))], [m.C, np.zeros((ny, ny))]])
-    C = np.hstack((m.C, np.zeros((ny, ny))))
-    return m._replace(Phi=Phi, Gamma=np.vstack((m.Gamma, m.D)), drift=np.append(m.drift, np.zeros(ny)), C=C)
-
-
-def _idle(m: DiscretizedMember) -> DiscretizedMember:
-    n, ny = len(m.Phi), len(m.C)
-    C = np.hstack((np.zeros((ny, n)), np.eye(ny)))
-    return m._replace(
-        Phi=np.eye(n + ny), Gamma=np.zeros((n + ny, m.D.shape[1])), drift=np.zeros(n + ny), C=C, D=np.zeros_like(m.D)
-    )
+def one_step(model: ConnectedModel, master: Master, members: Sequence[LinearizedMember], step: float) -> OneStep:
+    """Return the step of a master."""
+    return compute_step(model, master, [discretize_member(m.linear, step) for m in members])

@@ -13,8 +13,9 @@ from typing import Unpack
 import numpy as np
 from scipy.linalg import block_diag
 
-from fmilin.composition.connect import build_system, continuous_law
+from fmilin.composition.hybrid_system import build_system
 from fmilin.composition.linear_member import HeldMember, SampledMember, from_linear
+from fmilin.composition.sampled_loop import continuous_law
 from fmilin.composition.system import ConnectedModel
 from fmilin.composition.system_declaration import in_member
 from fmilin.errors import NumericalError, UnknownNameError, UsageError

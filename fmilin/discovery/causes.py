@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.composition.connect import sampled_loop
 from fmilin.composition.linear_member import HeldMember, SampledMember
+from fmilin.composition.sampled_loop import sampled_loop
 from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.composition.system_declaration import NO_CHANGE, WireLink, qualify, split
 from fmilin.discovery.channel import ExplainedChannel, clear_inaccurate_entries, find_reached_states, has_response

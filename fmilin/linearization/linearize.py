@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Unpack
+from typing import Protocol, Unpack, runtime_checkable
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
@@ -22,7 +22,7 @@ from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import model_at, start_of
 from fmilin.manifold.selection import Selection
-from fmilin.model.capabilities import HasDelays, HasMembers, model_at_input_limits
+from fmilin.model.capabilities import HasDelays, HasMembers, HasSamples, model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
@@ -97,16 +97,34 @@ def linearize(
     return linearize_as(model, start_of(model) if point is None else point, request)
 
 
+@runtime_checkable
+class LinearizesSamples(Protocol):
+    """A model of continuous and sampled parts, whose linear model is that from sample to sample."""
+
+    def linearize_samples(self, point: OperatingPoint, request: Request) -> LinearModel:
+        """Return the discrete linear model at a point."""
+        ...
+
+
+def linearize_samples(model: HasSamples, point: OperatingPoint, request: Request) -> LinearModel:
+    """Return the linear model of a model with samples at a point."""
+    if not isinstance(model, LinearizesSamples):
+        raise TypeError(f"{type(model).__name__} has samples, and no linear model from sample to sample.")
+    return model.linearize_samples(point, request)
+
+
 def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model that a request describes; see :func:`linearize`."""
     if request.delays:
         return linearize_with_dead_time(model, point, request)
     inputs, outputs = request.inputs, request.outputs
-    if request.parameters and isinstance(model, HasDelays):
+    if request.parameters and isinstance(model, HasDelays | HasSamples):
         raise UsageError(DELAYED_DERIVATIVES)
     if request.parameters:
         linear = linearize_as(model, point, replace(request, parameters=()))
         return add_parameter_derivatives(model, point, linear, request)
+    if isinstance(model, HasSamples):
+        return linearize_samples(model, point, request)
     if isinstance(model, HasDelays):
         return linearize_between_delays(model, point, request)
     model = model_at(model, point)

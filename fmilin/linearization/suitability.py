@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linearization.request import Request
-from fmilin.model.capabilities import HasDelays
+from fmilin.model.capabilities import HasDelays, HasSamples
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 
@@ -28,6 +28,11 @@ def require_suitable_model(model: Model, request: Request) -> None:
         raise FamilyOfDelaysError(
             f"'{model.info.name}' has delays, and families hold matrices, which linear models with delays do not have. "
             "Sweep its rightmost eigenvalues with delays={}, or linearize single points (fl.linearize)."
+        )
+    if isinstance(model, HasSamples):
+        raise UsageError(
+            f"'{model.info.name}' has sampled members: its linear models go from sample to sample, and a sweep has "
+            "none of these. Linearize single points (fl.linearize)."
         )
     is_lifted = request.stepping is not None and request.stepping.lifted
     if request.formulation is not None:

@@ -85,9 +85,23 @@ class HasMembers(Protocol, metaclass=_CapabilityType):
         """Return the model with delays in seconds of what reaches inputs of members, by their names."""
 
 
+@runtime_checkable
+class HasSamples(Protocol, metaclass=_CapabilityType):
+    """A model of continuous and sampled parts: it cannot be evaluated as a whole, and has fixed points."""
+
+    @abstractmethod
+    def without_samples(self) -> Model:
+        """Return a model whose equilibria are the fixed points: increments of a sample are rates in it."""
+
+    @abstractmethod
+    def hold_samples(self, point: OperatingPoint) -> tuple[Model, OperatingPoint]:
+        """Return a model with time events, which samples and holds from a point on, and where it starts."""
+
+
 def remove_delays(model: Model) -> Model:
-    """Return a model with the same equilibria and constraints that has no delays."""
-    return model.without_delays() if isinstance(model, HasDelays) else model
+    """Return a model with the same equilibria and constraints that has neither delays nor samples."""
+    undelayed = model.without_delays() if isinstance(model, HasDelays) else model
+    return undelayed.without_samples() if isinstance(undelayed, HasSamples) else undelayed
 
 
 @runtime_checkable

@@ -186,7 +186,7 @@ _SAMPLED_LOOP = {
     "formulation": _NOT_LAGRANGE,
     "descriptor": "A sampled loop is a discrete model.",
     "parameters": "Derivatives by parameters are of continuous models.",
-    "delays": "A sampled loop takes delays of whole samples only, which are states of the regulator.",
+    "delays": "Delays are on wires of the system: fl.connect(..., delays={...}), which fl.linearize takes as well.",
     "keep_totals": "The states of the plant are those that the regulator acts on.",
 }
 _TANGENT = {

@@ -13,7 +13,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.operating_points import operating_point
 from fmilin.manifold.projection import require_on_manifold
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.model.capabilities import compile_model
+from fmilin.model.capabilities import HasSamples, compile_model
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.stepping import Hybrid, Stepped
@@ -96,6 +96,20 @@ def simulate(
     >>> motion.largest_drift < 1e-14
     True
     """
+    if isinstance(model, HasSamples):
+        holding_model, at = model.hold_samples(_choose_start(model.without_samples(), point, start_time))
+        return simulate(
+            holding_model,
+            at,
+            stop_time=stop_time,
+            step=step,
+            inputs=inputs,
+            stabilization=formulation or stabilization,
+            method=method,
+            energy=energy,
+            progress=progress,
+            stop=stop,
+        )
     start = _choose_start(model, point, start_time)
     if model.map_period:
         if energy is not None:

@@ -5,6 +5,7 @@ implicit Euler's method on the manifold, (I/h - A) dy = f, ends at stable ones o
 digits.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,6 +34,8 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
     """Return how unstable an equilibrium is; None where that is not cheap to say."""
     candidate = equations.unknowns.at(solution.z)
     n = len(candidate.states)
+    if math.isnan(candidate.model.map_period):  # of rates and increments together no matrix decides
+        return None
     if not 0 < n <= MAX_STATES:
         return None
     try:

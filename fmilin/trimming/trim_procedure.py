@@ -8,7 +8,7 @@ from dataclasses import replace
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linearization.linearize import along_motion
 from fmilin.manifold.operating_points import model_at
-from fmilin.model.capabilities import HasDelays, HasSparseForm
+from fmilin.model.capabilities import HasDelays, HasSamples, HasSparseForm, remove_delays
 from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
 from fmilin.trimming.search_algorithm import search, search_each
@@ -85,13 +85,13 @@ def trim(
     request = TrimRequest(
         fixed or {}, steady or (), free or (), bounds or {}, time, minimize=minimize, near=near or {}, stable=stable
     )
-    if isinstance(model, HasDelays):
+    if isinstance(model, HasDelays | HasSamples):
         if stable or steady:
             raise UsageError(
-                "Of a system with delays equilibria are found: stable= and steady= ask about its motion, which depends "
-                "on the delays. Linearize the point: lin.stability() tells."
+                "Of a system with delays or samples equilibria are found: stable= and steady= ask about its motion, "
+                "which depends on these. Linearize the point: lin.stability() tells."
             )
-        return search(model.without_delays(), request, guess or {})
+        return search(remove_delays(model), request, guess or {})
     if stable or steady:
         model.require_rates("follow its motion as stable= and steady= do")
     return _assess_motion(model, search(model, request, guess or {}))

@@ -102,7 +102,7 @@ def test_equilibria_do_not_depend_on_delays_and_other_functions_stop() -> None:
     for use in (lambda: fl.simulate(system, stop_time=1.0), lambda: fl.connect({"s": system}, []).start):
         with pytest.raises(fl.UsageError, match=r"'system' has delays \('plant\.u'\), and this is not made for delays"):
             use()
-    with pytest.raises(fl.UsageError, match="stable= and steady= ask about its motion, which depends on the delays"):
+    with pytest.raises(fl.UsageError, match="stable= and steady= ask about its motion, which depends on these"):
         fl.trim(system, stable=True)
     with pytest.raises(fl.UsageError, match="a delay is finite and not negative"):
         make_loop(plant_u=-1.0)
@@ -157,15 +157,20 @@ def test_an_input_may_reach_each_member_with_a_delay_of_its_own() -> None:
         assert fl.linearize(system, inputs=[]).delays == {}
 
 
-def test_a_sampled_member_takes_no_delays() -> None:
+def test_a_delay_of_whole_samples_is_a_register() -> None:
+    """x+ = E x - 0.8 (1 - E) x[k - 5]: the wire of the loop that is cut has no delay in L."""
     plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
     law = control.ss([], [], [], [[-0.8]], 0.1, inputs="e", outputs="u")
     wires = [("plant.y", "law.e"), ("law.u", "plant.u")]
     system = fl.connect({"plant": plant, "law": law}, wires, delays={"plant.u": 0.5})
-    message = "'law' is sampled, and wires have delays: a sampled loop takes delays"
-    with pytest.raises(fl.UsageError, match=message):
-        fl.linearize(system)
-    with pytest.raises(fl.UsageError, match=message):
+    z = fl.linearize(system).eigenvalues()
+    assert np.abs(z**6 - np.exp(-0.1) * z**5 + 0.8 * (1 - np.exp(-0.1))).max() < 1e-12
+    E = np.exp(-0.1)
+    L = fl.loop_transfer(system, "law.e")
+    z = np.exp(0.1j * W[W < 30])
+    exact = -0.8 * (1 - E) / (z - E) / z**5
+    np.testing.assert_allclose(L.frequency_response(W[W < 30])[0, 0], exact, atol=1e-13)
+    with pytest.raises(fl.UsageError, match="L is from sample to sample"):
         fl.loop_transfer(system, "plant.u")
 
 

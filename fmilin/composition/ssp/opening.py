@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from fmilin.composition.connect import build_member, build_system
+from fmilin.composition.connect import build_member
+from fmilin.composition.hybrid_system import build_system
 from fmilin.composition.ssp.flattening import Flat, Node, Placed, flatten_system
 from fmilin.composition.ssp.reading import Component, SystemStructure, read_structure
 from fmilin.composition.ssp.wiring import build_declaration, compute_held_values, in_order
