@@ -13,7 +13,7 @@ from click.shell_completion import get_completion_class
 from fmilin.cli.duration import read_deadline, within
 from fmilin.cli.job_runner import failure
 from fmilin.cli.streams import escape_standard_error, open_missing, silence
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, nearest_names
 from fmilin.support.files import write_atomically
 from fmilin.support.interrupts import forget
 from fmilin.version import __version__
@@ -160,6 +160,18 @@ def _run(arguments: list[str]) -> int:
 
 class _CommandGroup(click.Group):
     """The commands, each imported when it is asked for: only the one that is called costs time."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; a misspelt name is answered with the nearest ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            if near := nearest_names(args[0], COMMANDS):
+                listed = " or ".join(f"'{name}'" for name in near)
+                raise click.UsageError(f"No such command '{args[0]}'. Did you mean {listed}?", ctx) from None
+            raise
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -84,6 +84,8 @@ class OperatingPoint(TableRepr):
     #: shape (N, N); by how much the slopes of the rates change over the distance within which the point is known; None
     #: where that is rounding. At a double root, which is known to the root of rounding, it decides about stability.
     slope_changes: FloatArray | None = field(default=None, repr=False, compare=False)
+    #: states that move in the steady motion that a trim was asked for
+    moving: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @implemented_in("fmilin.report.result_tables:show_plain_point")
     def _print_table(self, page: Sheet) -> None: ...

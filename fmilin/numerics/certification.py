@@ -350,7 +350,8 @@ class _ZeroSearch:
             """Return the residual at a distance, times its noise and in sizes, and whether steps help there."""
             _, r, around, helps = self._evaluate_residual(s, v, P, noise)
             r = np.nan_to_num(np.abs(r), nan=np.inf)
-            return float(np.max(np.minimum(r, 1.0) / around)), float(np.max(r)), helps
+            ratio = np.max(np.minimum(r, 1.0) / around, initial=0.0)  # without equations every point is a zero
+            return float(ratio), float(np.max(r, initial=0.0)), helps
 
         nearest = np.inf
         for sign in (1.0, -1.0):

@@ -273,7 +273,7 @@ def _equilibrium(linear: LinearModel) -> str:
         largest = abs(rates).max() if relative[fastest] > EPS else 0.0  # below it is what rounding leaves of a zero
         return f"yes (no coordinate changes faster than {largest:.1e} per second{_still_away(linear)})"
     name, unit = shorten_name(linear.states[fastest].name), rate_unit(linear.states[fastest].unit)
-    no = "no, a steady motion" if "steady" in kinds else "no"
+    no = "a steady motion" if "steady" in kinds else "no"
     return f"{no}: {name} changes at {rates[fastest]:.8g} {unit}{_still_away(linear)}; f0 is kept"
 
 

@@ -213,6 +213,24 @@ MAX_FAILURES = 4  # failed searches after which the way is halved no more: each 
 Search = Callable[[TrimRequest], TrimmedPoint]
 
 
+def suggest_steady_motion(error: TrimError, model: Model, request: TrimRequest, search: Search) -> TrimError | None:
+    """Return the error with the states that must move, if a steady motion exists in which they do; else None."""
+    moving = [name for name in model.states.names if f"der({name})" in error.residuals and name not in request.steady]
+    if not moving or len(moving) > MAX_NAMES:
+        return None
+    try:
+        with limit_time(EXPLANATION_SECONDS):
+            found = search(replace(request, steady=(*request.steady, *moving)))
+    except (FmilinError, OutOfTimeError):
+        return None
+    if found.report.varying:
+        return None
+    names = [name for name in found.report.moving if name not in request.steady]
+    listed = ", ".join(f"'{name}'" for name in names)
+    error.args = (f"{error} A steady motion exists if {', '.join(names)} may move: add steady=[{listed}].",)
+    return error
+
+
 def explain_obstacles(error: NumericalError, model: Model, request: TrimRequest, search: Search) -> NumericalError:
     """Return the error with what was learnt by leaving out one target, held state or bound after the other."""
     names = [*request.targets, *(name for name in request.fixed if model.states.has(name))]

@@ -44,6 +44,7 @@ from fmilin.trimming.failures import (
     explain_obstacles,
     explain_targets,
     explain_too_far,
+    suggest_steady_motion,
 )
 from fmilin.trimming.kept_totals import keep_totals
 from fmilin.trimming.optimum import Optimum, OutOfBoundsError, find_optimum
@@ -125,9 +126,14 @@ def search_each(
         except (TrimError, OutOfBoundsError) as error:
             if not explain:
                 raise
-            raise explain_obstacles(
-                error, model_with_outputs, request, lambda other: run_alone(find_point(other, guess))
-            ) from None
+
+            def search(other: TrimRequest) -> TrimmedPoint:
+                return run_alone(find_point(other, guess))
+
+            suggested = None
+            if isinstance(error, TrimError) and not request.stable:
+                suggested = suggest_steady_motion(error, model_with_outputs, request, search)
+            raise suggested or explain_obstacles(error, model_with_outputs, request, search) from None
 
     return run_together([search_near_guess(guess) for guess in guesses])
 

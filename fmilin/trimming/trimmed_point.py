@@ -147,6 +147,7 @@ def make_point(
         inputs=candidate.inputs,
         parameters=candidate.parameters,
         names=(candidate.model.states.names, candidate.model.inputs.names),
+        moving=moving if request.steady else (),
         report=report,
         request=request,
     )

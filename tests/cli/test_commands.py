@@ -188,3 +188,9 @@ def test_results_that_find_no_space_are_no_bug_of_ours(fmus: Path, tmp_path: Pat
         said = done.stderr.decode()
         assert said.startswith("fmilin: Cannot write the results: ")
         assert said.count("\n") == 1
+
+
+def test_a_misspelt_command_is_answered_with_the_nearest_one(run: Run) -> None:
+    done = run("linearise", "four_bar.fmu")
+    assert (done.status, done.is_one_paragraph()) == (2, True)
+    assert "No such command 'linearise'. Did you mean 'linearize'?" in done.err

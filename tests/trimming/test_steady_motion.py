@@ -199,3 +199,31 @@ def test_a_climb_is_steady_in_air_that_does_not_thin(air: str, steady: bool) -> 
     assert point["thrust"] * np.sin(a) + Q * c == pytest.approx(weight * np.cos(angle), rel=1e-10)
     assert point["thrust"] * np.cos(a) - Q * (0.03 + 0.05 * c**2) == pytest.approx(weight * np.sin(angle), rel=1e-9)
     assert ("unsteady" in {remark.kind for remark in point.report.remarks}) != steady
+
+
+def drag() -> OdeModel:
+    """A cart with drag: at a speed its force is constant and its position is not."""
+    return OdeModel("drag", {"x": "v", "v": "F - c*v"}, inputs=["F"], parameters={"c": 0.3}, start={"v": 2.0})
+
+
+def test_an_error_names_the_state_that_must_move() -> None:
+    with pytest.raises(fl.NumericalError, match=r"A steady motion exists if x may move: add steady=\['x'\]"):
+        fl.trim(drag(), fixed={"v": 2.0}, free=["F"])
+    with pytest.raises(fl.NumericalError) as error:  # without the force the speed would not stay either
+        fl.trim(drag(), fixed={"v": 2.0})
+    assert "A steady motion exists" not in str(error.value)
+
+
+def test_a_requested_steady_motion_is_not_called_a_point_off_equilibrium() -> None:
+    model = drag()
+    linear = fl.linearize(model, fl.trim(model, fixed={"v": 2.0}, free=["F"], steady=["x"]))
+    assert [remark.kind for remark in linear.warnings] == ["steady"]
+    assert "a steady motion: x changes at 2" in repr(linear)
+    untrimmed = fl.linearize(model, fl.operating_point(model, {"v": 2.0, "F": 0.6}))
+    assert "off-equilibrium" in {remark.kind for remark in untrimmed.warnings}
+
+
+def test_without_equations_every_point_is_a_solution() -> None:
+    point = fl.trim(drag(), fixed={"v": 2.0}, steady=["x", "v"])
+    np.testing.assert_array_equal(point.states, [0.0, 2.0])
+    assert point.report.varying == ("v",)

@@ -38,6 +38,7 @@ INSTEAD_OF_TURNING = (
 )
 WITH_TIME = Remark("periodic", "The model depends on time.")
 Along = tuple[tuple[str, ...], tuple[str, ...], float]  # coordinates, idle ones among them, and how much later in s
+OFF = "The point is not an equilibrium"  # begins the diagnostic on any other point that moves
 FREE = "f0 keeps the motion."  # what it means for a model without constraints: there is no choice of coordinates
 
 
@@ -61,7 +62,8 @@ class PointRests(ResultCheck):
         frame = at.nearby.frame
         if at.motion.fastest[0] < 0:
             return remarks_along(at.model, at.base, frame, at.motion, WITH_TIME)
-        return _remarks_on_motion(at.model, at.base, frame, at.motion)
+        remarks = _remarks_on_motion(at.model, at.base, frame, at.motion)
+        return [name_requested_motion(remark, at.point.moving) for remark in remarks]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
         return at.motion.open
@@ -135,6 +137,13 @@ def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, 
         f"the same {later:.3g} s further on; its eigenvalues are those of the disturbed motion. f0 keeps the "
         f"motion.{but}",
     )
+
+
+def name_requested_motion(remark: Remark, moving: Sequence[str]) -> Remark:
+    """Return the diagnostic on a point off equilibrium as one on the steady motion that a trim was asked for."""
+    if not moving or remark.kind != "off-equilibrium":
+        return remark
+    return Remark("steady", remark.message.replace(OFF, f"The point is on a steady motion of {', '.join(moving)}", 1))
 
 
 def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
