@@ -226,4 +226,4 @@ def test_a_requested_steady_motion_is_not_called_a_point_off_equilibrium() -> No
 def test_without_equations_every_point_is_a_solution() -> None:
     point = fl.trim(drag(), fixed={"v": 2.0}, steady=["x", "v"])
     np.testing.assert_array_equal(point.states, [0.0, 2.0])
-    assert point.report.varying == ("v",)
+    assert point.report.varying == ("x", "v")
