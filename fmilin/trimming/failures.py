@@ -220,12 +220,12 @@ def suggest_steady_motion(error: TrimError, model: Model, request: TrimRequest, 
         return None
     try:
         with limit_time(EXPLANATION_SECONDS):
-            found = search(replace(request, steady=(*request.steady, *moving)))
+            solution = search(replace(request, steady=(*request.steady, *moving)))
     except (FmilinError, OutOfTimeError):
         return None
-    if found.report.varying:
+    if solution.report.varying:
         return None
-    names = [name for name in found.report.moving if name not in request.steady]
+    names = [name for name in solution.report.moving if name not in request.steady]
     listed = ", ".join(f"'{name}'" for name in names)
     error.args = (f"{error} A steady motion exists if {', '.join(names)} may move: add steady=[{listed}].",)
     return error
