@@ -147,7 +147,7 @@ class DirectionalDerivatives(ReadDerivatives):
 
 # Whether responses that contradict derivatives are those of a coarse solver alone.
 
-STEPS_OF_EULER = 40
+STEPS_OF_EULER = 40  # after more, errors of Euler's methods hide those of the model
 IMPLICIT_ITERATIONS = 12  # fixed-point iterations of the implicit Euler method
 MAX_EULER_ERROR = 0.3  # how far Euler's methods may be from the exact motion, relative, to tell anything
 

@@ -26,8 +26,8 @@ T = TypeVar("T")
 SHORT_RUN_STEPS, LONG_RUN_STEPS = 20, 60  # steps of the runs that compare amplitudes of pulses, and of random inputs
 MAX_REDUCTIONS = 14  # to a fourth each
 NONLINEAR_RESPONSE_RATIO = 1e-2  # answers to half the input that are off their half by this are not linear
-AMPLITUDE_FRACTIONS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-GOOD_CHANGE_TOLERANCE = 1e-9
+AMPLITUDE_FRACTIONS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # of the sizes of the inputs, largest first
+GOOD_CHANGE_TOLERANCE = 1e-9  # relative nonlinearity of the response at which no smaller pulse is tried: noise grows
 TRIAL_STEPS = 5  # steps of a run that tells what steps cost
 
 

@@ -29,7 +29,7 @@ from fmilin.identification.discrete_models import (
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, LOGARITHM_TOLERANCE, MIN_RELATION_RATIO, RANK_MEASURED
 
-NEWTON_STEPS = 40
+NEWTON_STEPS = 40  # from the logarithm of the step matrix, which is near unless steps are too long for a plant
 MAX_BODIES_IN_TURN = 4  # bodies that are updated one after another
 FREE_BODY_TOLERANCE = 1e-4  # eigenvalues that are as near to 1 belong to a body that moves freely
 INPUT_EFFECT_TOLERANCE = 1e-6  # singular values of what inputs do to a mode below this, relative, are rounding

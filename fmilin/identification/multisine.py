@@ -23,7 +23,7 @@ from fmilin.signals import FloatArray
 
 LENGTH = 256  # M, steps per period
 PERIODS = 8  # of all experiments together; each has at least MIN_PERIODS
-MIN_PERIODS = 3
+MIN_PERIODS = 3  # their spread is the noise
 MAX_SETTLING_PERIODS = 6  # periods at most until the motion must be periodic
 PERIODICITY_TOLERANCE = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
 MIN_LOSS_RATIO = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be told

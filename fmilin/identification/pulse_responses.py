@@ -28,7 +28,7 @@ from fmilin.tolerances import INACCURATE_ENTRY_ERROR, OTHER_STEPS_ERROR_TOLERANC
 
 SHORT_RUN_STEPS, LONG_RUN_STEPS = 60, 200  # steps of a run: while a step is searched for, and at last
 MAX_REDUCTIONS, REDUCTION_FACTOR = 4, 1 / 30  # of pulses that lead an unstable plant far away
-MAX_HANKEL_ENTRIES = 1_000_000
+MAX_HANKEL_ENTRIES = 1_000_000  # numbers: its singular values then take a second or so
 MIN_RADIANS = 3.0  # of a motion that runs must show, to tell it where the model errs
 MIN_RECORD_ANGLE = 0.1  # radians of the fastest motion: a record that is shorter shows but the beginning of any motion
 

@@ -20,7 +20,7 @@ from fmilin.signals import FloatArray
 
 TICK_COUNT = 24  # events in time from which the base period is read
 SIMULTANEOUS_TIME_TOLERANCE = 1e-9  # times closer than this, in parts of a step, are the same
-MAX_EVENTS = 1000
+MAX_EVENTS = 1000  # in a step of the model: more are chattering
 INTEGRATION_TOLERANCE = 1e-10  # tolerance of the integration between events, in sizes of the states
 
 

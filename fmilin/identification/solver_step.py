@@ -177,7 +177,7 @@ def _ambiguous(identified: Identified, solver_step: float) -> NumericalError:
     )
 
 
-MAX_EIGENVALUES = 4
+MAX_EIGENVALUES = 4  # the rightmost ones, which a message lists
 
 
 def _eigenvalue_words(candidate: IntegratorCandidate) -> str:

@@ -26,7 +26,7 @@ from fmilin.tolerances import (
 )
 
 DEFAULT = 0.01  # seconds: where to begin when the model suggests no step
-ATTEMPTS = 8
+ATTEMPTS = 8  # steps that are tried: each takes runs of every input
 MAX_STEP_ANGLE, IDEAL_STEP_ANGLE, MIN_STEP_ANGLE = (
     1.3,
     0.5,

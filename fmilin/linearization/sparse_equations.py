@@ -34,7 +34,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, MANIFOLD_DISTANCE_TOLERANCE
 
 MAX_DESCRIPTOR_STATES = 1_000  # states up to which a descriptor system, of full matrices, is carried along
-REFINEMENTS = 2
+REFINEMENTS = 2  # the first one corrects, the size of the second one says how far that has come
 CORRECTION_ERROR_FACTOR = 2.0  # errors of an entry, in units of what the last step of iterative refinement changes
 ROUNDING_ERROR_FACTOR = 4.0  # errors that entries have at least, in units of EPS
 

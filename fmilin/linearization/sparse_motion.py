@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 Mask = NDArray[np.bool_]
 
 GROWTH_STEPS = 32  # of the power method, over the second half of which the growth is averaged
-MIN_DIVISOR = 1e-300
+MIN_DIVISOR = 1e-300  # no growth is estimated from a vector of zeros
 
 
 @dataclass(frozen=True, eq=False)

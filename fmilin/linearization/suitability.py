@@ -57,7 +57,7 @@ RATES_FOR_TOTALS = (
 MAX_DENSE_STATES = 5_000
 """States beyond which the general algorithm is not begun: it holds forty matrices with a row and a column for each of
 them, and works a minute for 3,000."""
-MAX_MATRICES = 40
+MAX_MATRICES = 40  # of N x N numbers, held at once
 
 
 def require_dense_size(model: Model) -> None:

@@ -57,7 +57,7 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
 
 SIGN_PATTERN_COUNT = 2  # of signs with which variables are moved together, to find kinks that no variable shows alone
 STEPS = (2.0**-17, 2.0**-21)  # in sizes of the variables: second differences of a kink shrink like them
-MIN_STEP_SIZE = 2.0**-50
+MIN_STEP_SIZE = 2.0**-50  # shorter steps change only the last bits of a variable
 CANCELLING_ROW_TOLERANCE = (
     1e-10  # of the terms of a row that cancel, below which a change of derivatives is what their rounding leaves
 )

@@ -21,7 +21,7 @@ from fmilin.signals import FloatArray, RealArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import PROJECTION_TOLERANCE
 
-MAX_CORRECTIONS = 8
+MAX_CORRECTIONS = 8  # from a neighbour: a point that needs more is not reached, and is searched alone
 MAX_BATCH_POINTS = 512  # points that are computed together
 QUADRATIC_STEP_SIZE = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
 ROUNDING_DISTANCE = 1e-12  # distance from the manifold below which a step may lead anywhere

@@ -39,7 +39,7 @@ FARTHER_FACTOR = (
     8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
 )
 MIN_STEP_SIZE = 2.0**-44  # in sizes of the variables: there a solver inside with a looser tolerance has not moved
-STEP_GROWTH_FACTOR = 8.0
+STEP_GROWTH_FACTOR = 8.0  # between the steps back to the point at which a solver inside may not have moved
 ABRUPT_RATE_FACTOR = (
     8.0  # times as fast as it was seen to go, that an event indicator may go to zero, over steps so much longer
 )

@@ -28,7 +28,7 @@ from fmilin.tolerances import DERIVATIVE_AGREEMENT_TOLERANCE, MAX_ERROR_HIDDEN_B
 
 STEPS = (2.0**-17, 2.0**-14, 2.0**-11)  # in sizes of the variables; the next one bounds what each leaves out
 NOISE_STEP = 2.0**-27  # between the points of the line on which noise is measured
-NOISE_POINTS = 6
+NOISE_POINTS = 6  # of that line: the largest of their four second differences is the noise
 NOISE_MARGIN = 20.0  # times the noise over the step, what a difference may be off: of few values an estimate is rough
 TRUNCATION_MARGIN = 16.0  # times what a central difference leaves out: two steps show its order of magnitude
 

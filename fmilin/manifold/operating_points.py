@@ -29,7 +29,7 @@ from fmilin.tolerances import DOUBTFUL_CONDITION_NUMBER, START_GAP_TOLERANCE
 START_VALUE_TOLERANCE = 1e-3  # of a size: a smaller change of what was given is its rounding
 WRONG = "The start values do not satisfy the constraints"
 STEP_OF_MOTION = 0.1  # how far a prescribed input goes at once, in its size
-STEPS = 1000
+STEPS = 1000  # at most, of a prescribed input that starts far away: then longer ones
 
 START = (
     "If the constraints are right, change the start values: name the states to keep with fl.operating_point(model, "

@@ -32,7 +32,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, INVARIANT_TOLERANCE, MEASURED_INVARIANT_TOLERANCE
 
 VANISHING_ROW_TOLERANCE = 1e-12  # rows of the gradient below this part of the largest are rounding of terms that cancel
-MAX_NEWTON_ITERATIONS = 30
+MAX_NEWTON_ITERATIONS = 30  # from a start nearby; chord steps that contract slowly take a new gradient meanwhile
 LAST_STEP = 1e-9  # of Newton's method, in sizes of the states, by the gradient of its own point: its square is rounding
 SLOW_CONTRACTION_RATIO = 0.25  # contraction rate above which the gradient is computed anew
 SMALLEST_STEP = 1e-100  # to divide by

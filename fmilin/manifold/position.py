@@ -23,7 +23,7 @@ NEWTON_SINGULAR_VALUE_TOLERANCE = 1e-12
 other equations: below, rounding of redundant constraints would move the point."""
 ERRORS = 10.0  # times the stated error of a measured gradient, which a singular value must exceed to be more than that
 MIN_NAMED_FRACTION = 0.1  # part of the largest component from which a constraint or a state is named
-MAX_STEPS = 20
+MAX_STEPS = 20  # converging iterations need less; nearly parallel constraints do not converge
 MAX_CONTRACTION_RATIO = 0.7  # ratio of two steps of a Newton iteration that converges, the second of which counts
 MAX_STEP_SIZE = 1.0  # step, in sizes of the states, beyond which another configuration would be found
 

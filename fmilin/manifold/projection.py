@@ -15,7 +15,7 @@ from fmilin.numerics.lapack import lapack
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, MANIFOLD_DISTANCE_TOLERANCE, PROJECTION_TOLERANCE, RANK
 
-ITERATIONS = 100
+ITERATIONS = 100  # start values of loops may be far away, and damped steps are short
 QUADRATIC_STEP_SIZE = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
@@ -230,7 +230,7 @@ MAX_DEVIATION_RATIO = (
     0.25  # how far a point may lie from its prediction, relative to the step: beyond, the step is halved
 )
 MIN_STEP_FRACTION = 1e-3  # of a step, relative to the whole path
-STEPS = 200
+STEPS = 200  # of a path: after these a point counts as not reached
 
 Subset = NDArray[np.intp]  # numbers of the points that are still on their way
 Mask = NDArray[np.bool_]

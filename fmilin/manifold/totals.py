@@ -29,7 +29,7 @@ SAMPLE_SPREAD_SIZES = (
     0.01,
 )  # of the samples, in sizes of the states: the widest at which the model is defined
 MORE_SAMPLES = 8  # than states
-ROUNDS = 3
+ROUNDS = 3  # each samples points with the totals found so far: others may hold only there
 MAX_STATES = 400  # more would take as many evaluations
 ZERO = 1e-9  # of the largest coefficient of a total; of a total beside its terms
 MAX_LISTED_TERMS = 6  # terms of a total that a remark lists

@@ -21,15 +21,15 @@ FIRST_PHASE_STEP = 0.5  # in rad, of the sum of the delays between two points of
 MAX_PHASE_STEP = 1.0  # in rad, of the determinant between two points
 MAX_PHASE_SURPRISE = 0.3  # in rad, between a step and its prediction by derivatives
 MAX_RELATIVE_STEP = 1.5  # times the logarithmic derivative: eigenvalues nearer than this make a step shorter
-MAX_POINTS = 200_000
-MAX_HALVINGS = 60
+MAX_POINTS = 200_000  # on the line of the argument principle: where more are needed the count stays unknown
+MAX_HALVINGS = 60  # of a step beside an eigenvalue on the line, until its ends are neighbouring numbers
 SEARCH_PHASE_STEP = 1.0  # in rad, of the sum of the delays between points from which Newton's method starts
-SEARCH_ITERATIONS = 25
+SEARCH_ITERATIONS = 25  # of Newton's method from each start: those of eigenvalues elsewhere do not end
 SEARCH_TOLERANCE = 1e-6  # of Newton's last step, relative to the eigenvalue
-MAX_SEARCH_POINTS = 20_000
+MAX_SEARCH_POINTS = 20_000  # starts that are iterated together
 POLE_OFFSETS = np.sinh(np.linspace(-6.0, 6.0, 13))  # of points around a pole, relative to its distance from the line
 SMALL_LOOP_RADIUS = 0.9  # the spectral radius of P22 E that ends the grid, from its limit (0) to 1 (1)
-MAX_FREQUENCY_DOUBLINGS = 120
+MAX_FREQUENCY_DOUBLINGS = 120  # of the frequency above which the loop is small: overflowing bounds do not become small
 MAX_COUNT_ERROR = 0.1  # between the number of turns and a whole number: more is rounding
 
 

@@ -30,8 +30,8 @@ TAIL_TOLERANCE = 1e-12  # of these coefficients, relative to the largest value o
 ROUNDING_FACTOR = 8.0  # times eps: rounding of a derivative, relative to the terms that it is the sum of
 HALVING_COUNT = 30  # of a step between two break points
 SMOOTH_ORDER = 8  # derivatives of which jumps need no break point: the tolerance of the tail sees to the others
-MAX_BREAK_POINTS = 20_000
-MAX_STEPS = 200_000
+MAX_BREAK_POINTS = 20_000  # beyond, break points of the highest derivatives are left to the tolerance, then rejected
+MAX_STEPS = 200_000  # of a response, all of which are kept: delayed signals are looked up in them
 SAME_INSTANT_FRACTION = 1e-12  # of the duration: break points that are nearer are one
 LOOKUP_FRACTION = 1e-9  # of a step, by which its ends are looked up inside of it
 

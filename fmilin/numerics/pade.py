@@ -13,7 +13,7 @@ from fmilin.numerics.feedback import StateSpace
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
-BISECTION_COUNT = 60
+BISECTION_COUNT = 60  # the interval is then one number
 MIN_LOOP_GAP = 1e-12  # smallest singular value of I - D22 D of a loop with a solution
 
 

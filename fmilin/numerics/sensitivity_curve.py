@@ -35,7 +35,7 @@ GRID_MARGIN_FACTOR = (
     1e4  # the grid reaches this much above the largest pole or zero, and below the smallest distance to a pole
 )
 BELOW = np.geomspace(1e-6, 1.0, 25)[:-1]  # of the first step of the grid
-MAX_STEPS = 20_000
+MAX_STEPS = 20_000  # of the grid: poles next to the limit make its steps short
 MAX_STATES = 150  # of pencils: QZ of twice the order; beyond that the grid and closed-loop eigenvalues stand alone
 SIGNIFICANT_ROUNDING_FACTOR = 30.0  # times the rounding of S or T that a value must exceed to be more than rounding
 NEAR_TOUCH_DISTANCE = 1e-2  # of the curve's size: local minima of a distance to a line that are refined

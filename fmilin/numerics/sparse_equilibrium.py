@@ -20,7 +20,7 @@ from fmilin.tolerances import (
 if TYPE_CHECKING:
     from scipy import sparse
 
-LEAST_SQUARES_TOLERANCE = 1e-14
+LEAST_SQUARES_TOLERANCE = 1e-14  # to rounding, since the size of the step decides whether the point is an equilibrium
 LEAST_SQUARES_STEPS = 4  # times the number of states
 
 

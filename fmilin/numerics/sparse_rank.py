@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 Factorization = Any  # scipy.sparse.linalg.SuperLU, of which SciPy's types do not know that it solves with A', too
 
 MAX_COMBINATIONS = 64  # that are sought; of more, arrays are to tell
-FIRST_COMBINATION_COUNT = 4
+FIRST_COMBINATION_COUNT = 4  # doubled until a singular value is not small: most models have none or one
 PERTURBATION_SIZE = 1e-11  # of the diagonal of a part that is exactly singular: far below what counts as a rank
-POWER_STEPS = 20
+POWER_STEPS = 20  # enough for some parts in a hundred, which a limit needs
 START_VECTOR_SEED = 1911  # seed of the vector with which Lanczos' method begins
 
 

@@ -42,7 +42,7 @@ INTERPOLATION_TOLERANCE = (
 UPPER_HARMONICS_FACTOR = (
     1e-3  # so many times more the upper harmonics of the samples may be: they are there, not between them
 )
-HALVINGS = 16
+HALVINGS = 16  # of steps of the period: 2^16 times as many as samples
 MAX_LOST_RATE_RATIO = (
     1e-3  # of the fastest rate: from what rates differ between the samples these do not tell the motion either
 )

@@ -35,7 +35,7 @@ from fmilin.simulation.time_breaks import find_time_breaks
 from fmilin.tolerances import RANK
 
 POINTS = 48  # of a period at which the motion is linearized for a step of Newton's method
-ITERATIONS = 25
+ITERATIONS = 25  # of Newton's method; those that stall end before
 SENSITIVITY_PRECISION = 1e-9  # precision of the sensitivities
 DEGREE = 9  # of splines through linear models: degree 5 takes two to four times as many points for the same accuracy
 LEAST_GAIN, LARGEST_GAIN = 20.0, 300.0  # by which twice as many points reduce the error of a transition

@@ -14,7 +14,7 @@ from fmilin.errors import NumericalError
 from fmilin.periodic.fourier import ComplexArray, Interpolant
 from fmilin.signals import FloatArray, Signals
 
-STAGE_COUNT = 6
+STAGE_COUNT = 6  # of Radau IIA: order 11, so that stiff motions and 13 digits need few steps
 TRANSITION_TOLERANCE = 1e-13  # how much twice as many steps may change the product, relative, unless less is asked for
 MAX_STEPS = 2**13  # steps
 UNRESOLVED_FACTOR_TOLERANCE = (
@@ -22,7 +22,7 @@ UNRESOLVED_FACTOR_TOLERANCE = (
 )
 MAX_BLOCK_SIZE = 2**21  # numbers in the equations of stages that are solved together
 GAP = 1e6  # between the sizes of multipliers that are computed apart from each other
-SWEEP_COUNT = 4
+SWEEP_COUNT = 4  # periods around which the basis goes: groups that are GAP apart are separate by GAP^4 then
 MAX_CONDITION_NUMBER = 1e5  # condition number up to which factors are multiplied out
 
 

@@ -187,7 +187,7 @@ def run_alone(search: Search[Result]) -> Result:
 # which grows without bounds at known solutions z_k. The Newton step of m r is that of r times
 # 1 / (1 - (grad m . d) / m) (Farrell, Birkisson and Funke, SIAM Journal on Scientific Computing 37, 2015).
 
-DEFLATED_ITERATIONS = 40
+DEFLATED_ITERATIONS = 40  # as of the method without deflation
 MAX_DEFLATED_STEP = 2.0  # of a step, in sizes of the unknowns
 DEFLATION_END_DISTANCE = 1e-6  # length of a step at which Newton's method without deflation takes over
 
@@ -238,7 +238,7 @@ FIRST_STEP_SIZE, MAX_STEP_SIZE, MIN_STEP_SIZE = (
     1e-4,
 )  # lengths of a step, in sizes of the unknowns and of lambda
 MAX_JACOBIANS = 200  # at most, in each direction: then the search is given up
-MAX_CORRECTIONS = 5
+MAX_CORRECTIONS = 5  # to the path: more mean that the step along it was too long
 PATH_TOLERANCE = 1e-6  # how well the path is kept to, beside its start: the end is corrected anyhow
 MAX_HOMOTOPY_PARAMETER = 10.0  # multiples of what held the guess beyond which the path leads away
 

@@ -27,7 +27,7 @@ from fmilin.trimming.unknowns import assemble_guess, model_that_shows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-START_COUNT = 40
+START_COUNT = 40  # by default
 START_SPREAD_SIZES = (0.3, 1.0, 3.0, 10.0)  # of the starts, in sizes of the states; angles anywhere
 SAME_EQUILIBRIUM_DISTANCE = 1e-6  # distance of two solutions, in sizes, that counts as none
 MAX_LISTED_STATES = 6  # states in a line

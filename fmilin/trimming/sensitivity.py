@@ -50,7 +50,7 @@ ONE_SIDED_DIFFERENCE_RATIO = (
     0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
 )
 EXACT_DERIVATIVE_ERROR = 64 * EPS  # of derivatives through the graph, beside their largest terms
-ROUNDING_ERROR = 8 * EPS
+ROUNDING_ERROR = 8 * EPS  # of entries whose stated error is zero: exact derivatives round as well
 
 
 def add_parameter_derivatives(

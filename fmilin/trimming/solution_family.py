@@ -92,7 +92,7 @@ def _confirm_directions(
     return np.array(confirmed).T if confirmed else np.empty((len(inside), 0))
 
 
-MAX_STEPS = 30
+MAX_STEPS = 30  # along the family towards the guess, each with the tangent of its point
 STEP_FRACTIONS = (1.0, 0.5, 0.25, 0.1)  # parts of a step that are tried until the distance falls
 MIN_SHORTENING_FRACTION = 1e-9  # part of the distance by which a step must still shorten it
 FAMILY_DIRECTION_FRACTION = 1e-4  # part of the way to the guess that lies along the family where a point is the nearest

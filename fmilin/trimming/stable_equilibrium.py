@@ -109,7 +109,7 @@ def judge_growth(
     return Instability(A, np.broadcast_to(blurred * sizes, A.shape) + change, sampled=sampled)
 
 
-STEPS = 400
+STEPS = 400  # of implicit Euler: slow motions take long ones, and what still moves does not settle
 FIRST_STEP_SECONDS, MAX_STEP_SIZE, MIN_STEP_SECONDS = (
     0.1,
     0.3,

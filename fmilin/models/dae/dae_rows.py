@@ -22,8 +22,9 @@ from fmilin.signals import FloatArray
 SX = Any
 Unknown = tuple[int, int]  # which of w, and how often differentiated
 
-ITERATIONS = 100
+ITERATIONS = 100  # start values may be far away, and steps are limited
 NEWTON_STEP_TOLERANCE = 1e-13  # the last step, in sizes of the unknowns
+# a step that no longer shrinks: redundant rows and double roots reach the root of rounding only
 STALLED_STEP_TOLERANCE = 1e-8
 START_RULES = NewtonRules(iterations=ITERATIONS, trust_radius=np.inf, shortest_part=1e-6)
 UNKNOWN_WEIGHT = 1e3  # how much easier unknowns move than states
@@ -33,6 +34,8 @@ QUADRATIC_CONVERGENCE_SIZE = (
     1e-3  # sizes: below this, steps shrink by more than QUADRATIC_CONVERGENCE_RATIO where nothing is redundant
 )
 QUADRATIC_CONVERGENCE_RATIO = 0.2
+# Up to which singular values of scaled rows are zero: at a point that Newton's method reached quadratically, and at one
+# that it reached slowly, where rows are redundant and the point has half of the digits.
 REGULAR_POINT_ERROR, SINGULAR_POINT_ERROR = 1e-9, 1e-5
 LATERAL_START_SIZE = 0.9  # sizes of the unknowns, from a guess without a slope
 

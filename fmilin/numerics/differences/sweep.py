@@ -66,7 +66,7 @@ MIN_STEP_SIZE = 2.0**-54
 """Step, in sizes of the variable; where the variable is not zero, none is smaller than :data:`LOST_DIGITS_FRACTION` "
 "of it."""
 
-LOST_DIGITS_FRACTION = 2.0**-50
+LOST_DIGITS_FRACTION = 2.0**-50  # of a value: a shorter step from there is lost in its rounding
 CONSTANT_KINK_TOLERANCE = (
     0.1  # second differences over h that stay the same to this part, from step to step, are a kink's
 )
@@ -77,7 +77,7 @@ MIN_STAIRS_COUNT = 4.0  # jumps of one height that are no accident
 JUMP_SIZE_FRACTION = (
     0.02  # of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump
 )
-HALVINGS = 14
+HALVINGS = 14  # of the interval of a change: 2^-14 of it tells a jump from a steep slope
 DRAG_GROWTH_TOLERANCE = (
     0.02  # relative deviation of a growth from that of |s| s; looser: stairs that happen to grow alike are missed
 )
