@@ -86,6 +86,7 @@ class ReadDerivatives(Way):
             return
         errors = [holdout.errors(sample_model(model, step, reading)) for reading in ("at once", "end of step")]
         worst = [float(np.max(e, initial=0.0)) for e in errors]
+        # Outputs are read at the end of steps only where reading them at once is wrong, and ten times worse.
         best = int(worst[0] > PREDICTION_ERROR_TOLERANCE and worst[0] > 10 * worst[1])
         findings.note_fit(errors[best], step, holdout.noise)
         findings.reading = ("at once", "end of step")[best]

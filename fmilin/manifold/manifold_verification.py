@@ -190,6 +190,7 @@ def _samples(parametrization: PointParametrization) -> list[_Sample]:
     samples = [_sample(parametrization, parametrization.x0, u0)]
     for _ in range(SAMPLES if p or invariants.prescribing else 0):
         dy, du = random.uniform(-1.0, 1.0, p) * parametrization.y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
+        # Nearer points where the model is not defined so far away, as beside the end of a table.
         for size in (DISPLACEMENT_SIZE, DISPLACEMENT_SIZE / 16, DISPLACEMENT_SIZE / 256):
             u = u0 + size * du
             try:

@@ -291,6 +291,7 @@ def _turns(states: Signals, x: FloatArray, pinned: Sequence[int]) -> tuple[Remar
 def _adjusted(point: OperatingPoint, projected: FloatArray, scales: FloatArray) -> OperatingPoint:
     """Return the point with projected states; its own where they differ by rounding alone."""
     moved = np.abs(projected - point.states) / scales
+    # Rounding of the projection: the states of the user are kept bit by bit.
     if np.max(moved, initial=0.0) <= 1e-14:
         projected, moved = point.states, np.zeros_like(moved)
     return point.with_states(projected, adjusted=float(np.max(moved, initial=0.0)))

@@ -112,6 +112,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
             break
         x, h = moved
         limit = 8 * EPS * max(1.0, float(np.max(np.abs(x) / invariants.scales)))
+        # Steps at the rounding of x, or steps near it that no longer shrink: noise of the constraints keeps them there.
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
         converges = gradient.is_exact and size <= QUADRATIC_STEP_SIZE and size <= 1e-3 * previous
@@ -208,6 +209,7 @@ def _damped(
         candidate = x + step / 2**halving
         value = _values(invariants, t, candidate)
         norm = float(np.linalg.norm(value / sizes))
+        # A residual that is rounding already need not fall.
         if np.isfinite(norm) and (norm < before or norm < 1e-12):
             return candidate, value
     value = _values(invariants, t, x + step)
@@ -276,6 +278,7 @@ def follow(
             <= MAX_DEVIATION_RATIO * np.max(np.abs(ahead - x[subset]) / sizes[subset], axis=1) + PROJECTION_TOLERANCE
         )
         x[subset[good]], done[subset[good]] = corrected[good], further[good]
+        # A step that leaves the branch is halved; one that is not corrected at all was much too long.
         shorter = np.where(step <= MIN_STEP_FRACTION, 0.0, step / np.where(reached, 2.0, 4.0))
         length[subset] = np.where(good, 2.0 * step, shorter)
         length[subset[given_up]] = done[subset[given_up]] = 0.0

@@ -221,6 +221,7 @@ class _ZeroSearch:
     def _advance(self, d: FloatArray, ratios: list[float]) -> bool:
         """Go along d, further where steps shrink as they do at a multiple root; False where nothing is gained."""
         unknowns, before = self.equations.unknowns, float(np.linalg.norm(self.weights * self.r))
+        # Damped parts must gain less: beside a kink a tenth of a step still leads nearer.
         fractions = [(1.0, MAX_RESIDUAL_REDUCTION_RATIO), (0.5, MAX_RESIDUAL_REDUCTION_RATIO), (0.1, 1.0 - 1e-2)]
         if (
             len(ratios) > 1

@@ -145,6 +145,7 @@ def bound_frequency(form: DelayForm, abscissa: float) -> float:
     """
     n = len(form.A)
     poles, V = np.linalg.eig(form.A) if n else (np.empty(0), np.empty((0, 0)))
+    # 700: beyond it the exponential overflows, and a bound of that size is as good as none.
     growth = np.exp(np.minimum(-abscissa * form.delays, 700.0))
     norm = float(np.linalg.norm(form.A, 2)) if n else 0.0
     by_norm = np.outer(np.linalg.norm(form.C2, axis=1), np.linalg.norm(form.B2, axis=0))

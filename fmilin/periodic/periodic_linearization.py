@@ -173,6 +173,7 @@ def _unwind(J: FloatArray) -> tuple[FloatArray, FloatArray]:
     minus: list[int] = []
     k = 0
     while k < len(S):
+        # A block of two is a rotation; of eigenvalues 1 and -1 rounding leaves no more than this below the diagonal.
         if k + 1 < len(S) and abs(S[k + 1, k]) > 1e-8:
             L[k, k + 1], L[k + 1, k] = (angle := np.arctan2(S[k, k + 1], S[k, k])), -angle
             k += 2

@@ -161,6 +161,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
     """Return the shot of the first return: from the start, or from where the motion has settled meanwhile."""
     start, scales = problem.start, problem.model.states.scales(problem.start.states)
     fastest = float(np.max(np.abs(rate) / scales))
+    # Of motions that begin slowly ten seconds, which the stretches double as long as nothing returns.
     length = 1.0 / max(fastest, 0.1)
     if problem.turn is not None and rate[problem.turn] != 0:
         length = 0.5 * abs(problem.gain / rate[problem.turn])
@@ -300,6 +301,7 @@ def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
 
     begins = np.abs(moves(first.time, first.states)).max(initial=0.0)
     rests = max(float(np.abs(moves(node.time, node.states)).max(initial=0.0)) for node in shot.nodes)
+    # 0.37: at a half or a third of the period an excitation may be what it was.
     later = np.abs(moves(first.time + 0.37 * shot.period, first.states) - moves(first.time, first.states))
     unforced = problem.request.run.inputs is None and later.max(initial=0.0) <= STANDSTILL_RATE_TOLERANCE * begins
     return bool(begins > STANDSTILL_RATE_TOLERANCE and rests <= 1e-6 * begins and unforced)
@@ -374,6 +376,7 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
         return not any(after_turn(problem.model, i, problem.start, by * scales[i]) for by in (0.7, -1.9))
 
     cyclic = [i for i in np.argsort(-np.abs(gaps) / scales).tolist() if is_cyclic(i) and i != problem.turn]
+    # A cyclic state that hardly moves is not what keeps the motion open.
     if cyclic and abs(gaps[cyclic[0]]) > 1e-3 * gap * scales[cyclic[0]]:
         name = states.names[cyclic[0]]
         return text + (

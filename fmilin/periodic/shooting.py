@@ -327,6 +327,7 @@ def solve_shooting(
         shot, ends, gaps = improved
         best = equations.measure(gaps)
         sizes.append(best)
+        # Closed already, and no longer by Newton's squares: what remains is the error of the integration.
         if best <= ORBIT_GAP_TOLERANCE and best > 0.3 * before:
             break
     return ShootingResult(shot, best, max(gaps, key=lambda gap: equations.measure([gap])))

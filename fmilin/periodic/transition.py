@@ -50,6 +50,7 @@ def factors(
     if not np.isfinite(sampled_values).all():
         raise NumericalError("The matrix A is not finite along the period.")
     size = float(np.abs(np.linalg.eigvals(sampled_values)).max(initial=0.0)) * period
+    # Begin with steps of about 2 / |lambda|, in which six stages are accurate to some digits: fewer would be doubled.
     n = samples * 2 ** int(np.clip(np.ceil(np.log2(max(1.0, size / 2 / samples))), 0, 8))
     coarse, change = _steps(A, period, n), np.inf
     while n < MAX_STEPS or change == np.inf:

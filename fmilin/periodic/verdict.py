@@ -50,6 +50,7 @@ def judge_multipliers(
     largest = float(np.max(logarithms.real, initial=-np.inf))
     if largest > np.log(CERTAIN_MULTIPLIER_SIZE) or not np.isfinite(M).all():
         if largest > 0:
+            # 700: beyond it the exponential overflows.
             growth = float(np.exp(min(largest, 700.0)))
             text = f"unstable: a deviation grows by the factor {growth:.6g} every period"
             return FloquetVerdict(False, text, False, 0.0, 0.0)  # noqa: FBT003

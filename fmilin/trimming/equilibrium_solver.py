@@ -226,6 +226,7 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     """Whether the model's directional derivatives agree with differences."""
     exact, measured = equations.jacobian(z)[0], equations.jacobian(z, exact=False, quick=True)[0]
     size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
+    # Rows that are rounding beside the others disagree with any measurement.
     floor = max(1e-12, ROW_ROUNDING_TOLERANCE * float(np.max(size, initial=0.0)))
     return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 
@@ -238,11 +239,13 @@ def find_compromise(equations: Equations, starts: Sequence[FloatArray]) -> Solut
     smallest = _find_smallest(equations, starts, np.ones(len(paired)))
     # Positions rest if they can: what remains are accelerations, which no damping of a motion hides.
     at_rest = _find_smallest(equations, starts, np.where(paired, 1e3, 1.0))
+    # Where rest costs ten times the rates, the motion goes on: a wheel that is driven does not stop.
     rests = (np.abs(at_rest.residual[paired]) <= REST_RATE_TOLERANCE).all() and at_rest.cost <= 10 * smallest.cost
     return at_rest if rests else smallest
 
 
 def _find_smallest(equations: Equations, starts: Sequence[FloatArray], weights: FloatArray) -> Solution:
+    # A compromise has to be on the manifold: there alone its rates have a meaning.
     weights = np.where(equations.kinds("constraint"), 1e4, weights)
     compromises = []
     for start in starts:

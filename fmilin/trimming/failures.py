@@ -46,6 +46,7 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     unknowns = equations.unknowns
     candidate = unknowns.at(best.z)
     size = np.abs(best.residual)
+    # A row beside the largest residuals that is ten thousand times smaller does not stand in the way.
     worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
     order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
     remaining = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
@@ -137,6 +138,7 @@ def _with_unit(value: float, unit: str) -> str:
 def _list_reached_bounds(equations: Equations, best: Solution) -> str:
     """Return which quantities the bounds stop."""
     unknowns, z = equations.unknowns, best.z
+    # The search ends near a bound, not on it.
     margin = 1e-3 * np.maximum(np.abs(z), 1.0)
     stopped = np.flatnonzero((z - unknowns.low <= margin) | (unknowns.high - z <= margin))
     listed = [f"{unknowns.names[i]} = {z[i] * unknowns.scales[i]:.6g}" for i in stopped]
@@ -166,6 +168,8 @@ def _residual_slopes(equations: Equations, candidate: Candidate, name: str) -> F
     """Return how the residuals change with a quantity that is held, over a step that shows; None where none does."""
     kind, i = quantity(candidate.model, name)
     value = candidate.parameters[name] if kind == "parameter" else getattr(candidate, f"{kind}s")[i]
+    # An input may act beyond a dead zone only, or be large in its unit: up to 1e7 until an effect shows. Parameters and
+    # states are not moved so far: the model may not be defined there.
     step = 1e-5 * max(abs(float(value)), 1.0)
     for _ in range(5 if kind == "input" else 1):
         ahead = equations.compute_values(_displace(candidate, name, step))

@@ -315,6 +315,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         largest = float(np.max(np.abs(curvatures)))
         stiff = curvatures > FLAT_CURVATURE_RATIO * max(largest, 1e-300)
         unresolved = int(np.count_nonzero(~stiff))
+        # Smaller negative curvatures are errors of the differences of gradients.
         if (curvatures < -1e-3 * largest).any():
             raise NumericalError(
                 f"'{problem.preference.name}' has no least value near the guess: it still decreases where the search "
@@ -326,6 +327,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
             z = newton_correct(final, z + LONGEST_STEP / length * step, exact=exact).z
             last = step
             continue
+        # Steps that do not halve are the noise of the gradient.
         if length > 0.5 * previous:
             last = step
             break

@@ -55,6 +55,7 @@ def free_directions(
         return (), J.regularity
     from scipy import linalg
 
+    # Preferred names lead where they determine the family nearly as well as others.
     weights = np.array([1.0 if unknowns.names[i] in preferred else 0.3 for i in inside])
     leaders = linalg.qr((V * weights[:, None]).T, mode="r", pivoting=True)[1][: V.shape[1]]
     basis = V @ np.linalg.inv(V[leaders])
@@ -140,6 +141,7 @@ def _project_on_family(
     limit = RANK if exact and not equations.moving else RANK_MEASURED
     along = form.columns[:, None] * form.null_space(limit) / weights[:, None]
     stopped = ((z <= unknowns.low) & (z0 < z)) | ((z >= unknowns.high) & (z0 > z))
+    # A direction that moves an unknown against its bound is left out whole.
     along = along[:, ~(np.abs(along[stopped]) > 1e-12).any(axis=0)]
     if not along.shape[1]:
         return np.zeros(len(z))

@@ -189,6 +189,7 @@ def _approach_equilibrium(
         if size <= ARRIVAL_RATE_TOLERANCE and growth:
             z = _push(equations, z, keep, exact=exact)
             continue
+        # As long as a step divides the rates by ten, the next ones give digits at no further cost.
         if size <= ARRIVAL_RATE_TOLERANCE and (size <= EXACT_BALANCE_TOLERANCE or size > 0.1 * before):
             return z
         z, h = _step_ahead(equations, z, motion, keep, min(h, GROWTH / growth) if growth else h)
@@ -224,6 +225,7 @@ def _step_ahead(
         rates = _compute_rates(equations, ahead)
         missed = float(np.max(np.abs(rates - motion.f - motion.J @ dx)))
         if missed <= MISSED_RATE_FRACTION * max(np.max(np.abs(motion.f)), np.max(np.abs(rates))):  # NaN is not
+            # Grow by three: implicit Euler is stable, and only the curvature limits a step.
             return ahead, 3 * h
         h /= 3
     return z, 0.0

@@ -64,6 +64,7 @@ def list_remarks(
             f"The solution is one of a family: {leaders} may have other values. {choice}: fixed={{'NAME': VALUE}}.",
         )
     later = _rates_later(equations, candidate)
+    # Rates that were as large at the point itself say nothing of the time.
     if later is not None and not report.moving and later > max(100 * report.residual, 1e-7):
         yield Remark(
             "time",
