@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/howto/files.md`` from the registered formats.
+"""Writes the lists of formats of ``docs/howto/files.md`` from the registered formats.
 
 Usage: ``python docs/formats.py``. A test compares the page with what is written here.
 """
@@ -17,9 +17,15 @@ BEGIN, END = "<!-- made by docs/formats.py -->\n", "<!-- end of what docs/format
 
 
 def page() -> str:
-    """Return the text of the page with the table as it should be."""
+    """Return the text of the page with the lists as they should be."""
     head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    rows = ["| file of | suffix | for | content |", "| --- | --- | --- | --- |", *map(_row, registered_codecs())]
+    rows: list[str] = []
+    above = ""
+    for codec in registered_codecs():
+        if codec.holds != above:
+            rows += [""] * bool(rows) + [f"{codec.holds.capitalize()}:", ""]
+        above = codec.holds
+        rows.append(_row(codec))
     return "\n".join([head + BEGIN.rstrip(), *rows, END.rstrip()]) + "\n" + rest.partition(END)[2]
 
 
@@ -30,7 +36,7 @@ def _row(codec: AnyCodec) -> str:
     content = f"{codec.content}; {options}" if options else codec.content
     if codec.description and not codec.is_readable:
         content += " (not read back)"
-    return f"| {codec.holds} | `{codec.suffix}` | {codec.audience} | {content} |"
+    return f"- `{codec.suffix}` for {codec.audience}: {content}"
 
 
 def write() -> None:

@@ -16,6 +16,7 @@ import grimp
 __all__ = ["layers", "page", "picture", "write"]
 
 ROOT = Path(__file__).parents[1]
+FACTS = ("Takes", "Returns", "Does not depend on")
 ROW, WIDTH, BOX, LEFT, MARGIN = 46, 1000, 170, 230, 24
 
 
@@ -32,10 +33,9 @@ def page() -> str:
     rows = "\n".join(_section(name) for row in layers() for name in row)
     return (
         "# Packages\n\n"
-        "fmilin turns a source into a linear model: **source → `Model` → operating point on the manifold → local\n"
-        "parametrization → derivatives → `LinearModel` → file**. Each package and module of `fmilin/` imports those\n"
-        "below it only. The descriptions are their docstrings; `python docs/packages.py` writes this page and its\n"
-        "picture.\n\n"
+        "From a source to a linear model: **source → `Model` → operating point on the manifold → local\n"
+        "parametrization → derivatives → `LinearModel` → file**. Each package of `fmilin/` imports those below it only.\n"
+        "Their docstrings say what each takes (→) and returns; `python docs/packages.py` writes this page.\n\n"
         "![The packages of fmilin, from the command line down, and their imports](pictures/packages.svg)\n\n"
         f"{rows}"
     )
@@ -77,9 +77,25 @@ def _words(folder: str) -> tuple[str, list[str]]:
 
 def _section(folder: str) -> str:
     head, lines = _words(folder)
-    details = "\n".join(f"- {line}" for line in lines).replace(":class:`~fmilin.", "`")
+    details = _details(lines).replace(":class:`~fmilin.", "`")
     suffix = "" if lines else ".py"
     return f"## `fmilin/{folder}{suffix}`\n\n{head}\n" + (f"\n{details}\n" if lines else "")
+
+
+def _details(lines: list[str]) -> str:
+    """Return what a package takes and returns as one line, and what it does not depend on as another."""
+    facts: dict[str, str] = {}
+    name = ""
+    for line in lines:
+        head, colon, text = line.partition(": ")
+        if colon and head in FACTS:
+            name, facts[head] = head, text
+        elif name:
+            facts[name] += f" {line.strip()}"
+    takes, returns, independent = (facts.get(fact, "") for fact in FACTS)
+    if not facts:
+        return ""
+    return f"- {takes[:1].upper()}{takes[1:].removesuffix('.')} → {returns}\n- Independent of {independent}"
 
 
 def _imports() -> dict[str, set[str]]:
