@@ -34,7 +34,7 @@ def page() -> str:
     return (
         "# Packages\n\n"
         "From a source to a linear model: **source → `Model` → operating point on the manifold → local\n"
-        "parametrization → derivatives → `LinearModel` → file**. Each package of `fmilin/` imports those below it only.\n"
+        "parametrization → derivatives → `LinearModel` → file**. Each package imports those below it only.\n"
         "Their docstrings say what each takes (→) and returns; `python docs/packages.py` writes this page.\n\n"
         "![The packages of fmilin, from the command line down, and their imports](pictures/packages.svg)\n\n"
         f"{rows}"

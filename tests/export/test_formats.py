@@ -140,7 +140,7 @@ def test_an_added_format_is_in_the_help(command: str, text: str, capsys: pytest.
 @pytest.mark.usefixtures("new_file")
 def test_an_added_format_is_completed_and_documented(page: ModuleType) -> None:
     assert completed("convert", "plant.mat", "-o", "new.t") == ["new.tex", "new.txt", "new.toy"]
-    assert "| linear model | `.toy` | children | strict JSON under another name |\n" in page.page()
+    assert "- `.toy` for children: strict JSON under another name\n" in page.page()
 
 
 def test_the_shell_completes_what_an_option_takes() -> None:
