@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,6 +46,23 @@ class Stepped(ABC):
     @abstractmethod
     def respond(self, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run from the restored state of the point, row k of ``inputs`` (K, nu) held during step k."""
+
+    def respond_points(self, point: OperatingPoint, states: FloatArray, inputs: FloatArray, step: float) -> Response:
+        """Take one step from each of several states (k, N), with inputs (k, nu), at the time of the point.
+
+        The rows of the response belong to the states. With a step of 0 outputs are read at the states, and the rest of
+        the response is empty.
+        """
+        length = step or self.cadence.step or 1.0
+        responses = [
+            self.respond(replace(point, states=x, inputs=u), u[None], length)
+            for x, u in zip(states, inputs, strict=True)
+        ]
+        at_once = np.concatenate([response.at_once for response in responses])
+        if not step:
+            return Response(at_once, np.empty((0, at_once.shape[1])), np.empty((0, states.shape[1])))
+        after = np.concatenate([response.after for response in responses])
+        return Response(at_once, after, np.concatenate([response.states for response in responses]))
 
     @abstractmethod
     def advance(self, point: OperatingPoint, to: float, step: float | None = None) -> OperatingPoint:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ import pytest
 
 import fmilin as fl
 from fmilin.design.estimation.ensembles import EnsembleFilter, ParticleFilter
+from fmilin.fmi.client.process import HostProcess
 from fmilin.fmi.write import build_fmu
+from fmilin.model.stepping import Stepped
 from fmilin.models import DiscreteModel, OdeModel
 from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray
+from tests.fmus.stepped.make import Kind, build
 
 A = np.array([[0.9, 0.1], [-0.2, 0.8]])
 B = np.array([[0.0], [1.0]])
@@ -83,6 +88,21 @@ def test_many_members_come_near_the_kalman_filter(filter_class: type[EnsembleFil
     np.testing.assert_array_equal(again.step(u[0], y[0]), once, "equal runs are equal")
 
 
+@contextmanager
+def count_messages() -> Iterator[list[bytes]]:
+    """Collect what is sent to processes of FMUs."""
+    messages: list[bytes] = []
+    send = HostProcess._send
+
+    def note(process: HostProcess, message: bytes) -> None:
+        messages.append(message)
+        send(process, message)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HostProcess, "_send", note)
+        yield messages
+
+
 def pendulum() -> OdeModel:
     return OdeModel(
         "pendulum",
@@ -110,8 +130,31 @@ def test_an_unscented_filter_on_a_cosimulation_fmu_is_that_of_its_equations(tmp_
             u, y = [0.5 * np.sin(k)], np.array([0.3, 0.7]) * np.cos(0.15 * k) + 0.03 * random.standard_normal(2)
             np.testing.assert_allclose(kf.step(u, y), native.step(u, y), atol=1e-6)
         np.testing.assert_allclose(kf.covariance, native.covariance, atol=1e-6)
+        # 2 (2 + 1) + 1 sigma points: their steps are one message to the process of the FMU, their outputs another
+        with count_messages() as messages:
+            kf.step([0.1], [0.2, 0.5])
+        assert len(messages) == 2
         with pytest.raises(fl.UsageError, match="its steps have no derivatives: take kind='ukf'"):
             fl.design.estimator(fmu, **choices | {"kind": "ekf"})
+
+
+@pytest.mark.parametrize(("fmi", "saves", "expected"), [("2.0", True, 1), ("3.0", True, 1), ("2.0", False, None)])
+def test_steps_from_many_points_are_those_of_each(tmp_path: Path, fmi: str, saves: bool, expected: int | None) -> None:
+    """An FMU that restores its state takes all steps in one message; another begins each of them by itself."""
+    attributes = 'canHandleVariableCommunicationStepSize="true"' + saves * " SAVES"
+    with fl.load(build("motor", tmp_path, Kind(fmi=fmi, attributes=attributes)), interface="cs") as motor:
+        random = np.random.default_rng(7)
+        states, inputs = random.standard_normal((9, 3)), random.standard_normal((9, 2))
+        motor.respond_points(motor.start, states, inputs, 0.01)  # prepares the program
+        with count_messages() as messages:
+            together = motor.respond_points(motor.start, states, inputs, 0.01)
+        assert expected is None or len(messages) == expected + 1  # and a return to the start before
+        each = Stepped.respond_points(motor, motor.start, states, inputs, 0.01)
+        for name in ("at_once", "after", "states"):
+            np.testing.assert_array_equal(getattr(together, name), getattr(each, name))
+        read = motor.respond_points(motor.start, states, inputs, 0.0)
+        np.testing.assert_array_equal(read.at_once, each.at_once)
+        assert read.states.shape == (0, 3)
 
 
 def test_an_ensemble_on_a_constrained_model_stays_on_its_manifold() -> None:

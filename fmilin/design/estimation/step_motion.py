@@ -6,13 +6,11 @@ inputs u + G w of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from fmilin.design.estimation.charts import CoordinateSplit, RowTerms
 from fmilin.design.estimation.filter_motion import ManifoldStepper, triangular
-from fmilin.errors import NumericalError, UsageError
+from fmilin.errors import UsageError
 from fmilin.manifold.invariants import Invariants
 from fmilin.model.capabilities import read_products
 from fmilin.model.evaluator import PointEvaluator
@@ -30,9 +28,6 @@ class StepEvaluator:
         self.model, self._point, self._sample_time = model, point, sample_time
         self._noisy_inputs = noisy_inputs
         self._N = len(model.states)
-        reads_directly = not isinstance(model, Stepped) or not model.why_not_direct(point)
-        self._reads_directly = reads_directly
-        self._stands = isinstance(model, Stepped)  # at the time of the point: its steps do not depend on time
 
     def fork(self) -> StepEvaluator:
         """Return itself: nothing is remembered."""
@@ -50,32 +45,21 @@ class StepEvaluator:
     def compute_points(self, t: float, X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return no rates, and the outputs (k, ny) at states X."""
         states, inputs = self.split(X, u)
-        if self._reads_directly:
-            at = self._point.time if self._stands else t
-            outputs = self.model.evaluate_points(np.full(len(X), at), states, inputs).outputs
+        if isinstance(self.model, Stepped):  # at the time of the point: its steps do not depend on time
+            outputs = self.model.respond_points(self._point, states, inputs, 0.0).at_once
         else:
-            outputs = np.array([self._respond(*point)[1] for point in zip(states, inputs, strict=True)])
+            outputs = self.model.evaluate_points(np.full(len(X), t), states, inputs).outputs
         return np.zeros_like(X), outputs
 
     def advance(self, t: float, X: FloatArray, u: FloatArray) -> FloatArray:
         """Return the points a sample later, the noise states as they were."""
         states, inputs = self.split(X, u)
         later = X.copy()
-        if self.model.map_period:
-            later[:, : self._N] += self.model.evaluate_points(np.full(len(X), t), states, inputs).derivatives
+        if isinstance(self.model, Stepped):
+            later[:, : self._N] = self.model.respond_points(self._point, states, inputs, self._sample_time).states
         else:
-            ends = [self._respond(*point)[0] for point in zip(states, inputs, strict=True)]
-            later[:, : self._N] = ends
+            later[:, : self._N] += self.model.evaluate_points(np.full(len(X), t), states, inputs).derivatives
         return later
-
-    def _respond(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the states after a step of an FMU from given states, and the outputs before it."""
-        model = self.model
-        if not isinstance(model, Stepped):
-            raise NumericalError("Only models with a solver of their own respond by steps.")
-        point = replace(self._point, states=x, inputs=u)
-        response = model.respond(point, u[None], self._sample_time)
-        return response.states[0], response.at_once[0]
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
         """Return increments and outputs at a point, and their exact derivatives along directions X (N + k, c)."""

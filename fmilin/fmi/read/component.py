@@ -11,7 +11,8 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 
 import numpy as np
@@ -105,6 +106,7 @@ class LoadedCode:
         self._restrictions = current_restrictions()
         self._scratch = folder / ".scratch"
         self._host: HostProcess | None = None
+        self._recorded_calls: list[Instruction] | None = None  # instead of making them
         self._lock = threading.RLock()
 
     def start(self) -> None:
@@ -184,11 +186,23 @@ class LoadedCode:
 
     def first_bad(self, calls: Calls, count: int = 1) -> Failure | None:
         """Make calls, ``count`` times, up to the first whose status is worse than a warning; return which it was."""
+        if self._recorded_calls is not None:
+            self._recorded_calls += calls.instructions if isinstance(calls, Program) else calls
+            return None
         host = self._running_host()
         with self._lock:  # a message and its answer belong together, whatever thread asks
             if isinstance(calls, Program):
                 return host.run(calls, count) if calls.instructions else None
             return host.execute(calls) if calls else None
+
+    @contextmanager
+    def record(self) -> Iterator[list[Instruction]]:
+        """Collect calls instead of making them; what they answer is zero meanwhile."""
+        self._recorded_calls = []
+        try:
+            yield self._recorded_calls
+        finally:
+            self._recorded_calls = None
 
     def make_copy(self) -> bool:
         """Let the process make a copy of itself, which waits; return whether it does."""

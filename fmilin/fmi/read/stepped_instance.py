@@ -59,6 +59,38 @@ class CommunicationSteps:
         self.program = Program(calls)
 
 
+class PointSteps:
+    """Steps from several states that are taken in one message: each begins with the calls that lead to the anchor.
+
+    ``requested`` holds a row for each point, of which states and inputs are set; ``before`` and ``after`` are read
+    before and after the step. With ``takes_step=False`` nothing but ``before`` is read.
+    """
+
+    def __init__(
+        self,
+        instance: "SteppedInstance",
+        beginning: Sequence[Instruction],
+        buffers: tuple[Buffers, Buffers, Buffers],
+        *,
+        with_rates: bool,
+        takes_step: bool,
+    ) -> None:
+        requested, before, after = buffers
+        self.numbers = instance.arena.zeros(len(requested.rows), 6)  # as of CommunicationSteps
+        time, step, answers = (Repeated(self.numbers[:, a:b]) for a, b in ((0, 1), (1, 2), (2, 6)))
+        reads = [(*b.states, *(b.derivatives if with_rates else ()), *b.readings) for b in (before, after)]
+        calls = [
+            *beginning,
+            *instance.calls(writing=requested.inputs, reading=reads[0]),
+        ]
+        if takes_step:
+            calls.append(
+                instance.component.bound(Operation.DO_STEP, time, step, answers, immediate=_NO_STEP_IS_TAKEN_BACK)
+            )
+            calls += instance.calls(reading=reads[1])
+        self.program = Program(calls)
+
+
 class SteppedInstance(Instance):
     """What FMI 2.0 and 3.0 have in common for co-simulation; functions that a version names differently are below."""
 
@@ -103,6 +135,32 @@ class SteppedInstance(Instance):
                 self._require_whole_step(self._time, float(lengths[done]), steps.numbers[done, 2:])
             raise self.component.error_at_point(failure)
         self._time = float(times[-1])
+
+    def list_restoring(self, saved: SavedState, requested: Buffers) -> list[Instruction]:
+        """Return the calls that restore a state and set states of the model."""
+        restore = self.component.bound(Operation.RESTORE_STATE, immediate=saved.number)
+        return [restore, *self.calls(writing=requested.states)]
+
+    def list_reset(self, time: float, settings: Sequence[Assignment], requested: Buffers) -> list[Instruction]:
+        """Return the calls that reset the instance and begin anew with states of the model as start values."""
+        with self.component.record() as calls:
+            self._terminate()
+            self.component.call(Operation.RESET)
+            self._enter_initialization(time, settings)
+            for setting in settings:
+                if setting.variable.causality == "input":
+                    self._apply(setting)
+            self.component.run(self.calls(writing=requested.states))
+            self._exit_initialization()
+            self._start()
+        return calls
+
+    def take_point_steps(self, steps: PointSteps, time: float, count: int, step: float) -> bool:
+        """Take steps from ``count`` states at a time in one message; return False where one of them fails."""
+        self.sink.forget()
+        steps.numbers[:count] = 0.0
+        steps.numbers[:count, 0], steps.numbers[:count, 1] = time, step
+        return self.component.first_bad(steps.program, count) is None
 
     def _require_whole_step(self, time: float, step: float, answers: FloatArray) -> None:
         """Raise the error for a step that ended early or ends the simulation."""

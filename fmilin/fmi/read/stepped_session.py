@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from fmilin.errors import ModelError, UsageError
+from fmilin.fmi.client.host_programs import Instruction
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.description import Variable
@@ -65,6 +66,7 @@ class SteppedSession(Session):
         self._refused_saving: ModelError | None = None
         self.restores_twice = False  # after one step, before a run: some FMUs restore everything but inputs
         self.sets_by_start = False  # states as start values of a fresh instance: it refuses them later
+        self.refuses_points = False  # steps of several points in one message have failed
         self.repetition = ""  # what it took to make equal runs give equal answers
         self.steps = 0
         self.anchor_time = 0.0  # where every run starts, in seconds
@@ -133,6 +135,33 @@ class SteppedSession(Session):
             self._follow(instance)
         self._away = False
         return instance
+
+    def begin_points(self) -> tuple[object, ...] | None:
+        """Return what tells apart the calls by which steps of several points begin; see :meth:`list_beginning`.
+
+        None where they cannot begin in one message: then the instance stands at the anchor.
+        """
+        instance = self.stepped
+        needs_more = self.restores_twice or self.refuses_points or self.tuning.changed or not instance.steps_together
+        if needs_more:
+            return None
+        if self.sets_by_start:
+            self._forget_saved()
+            self._away = True
+            return ("reset", self.generation)
+        self.come_back()
+        if self._saved is None or self._saved.is_copy:
+            return None
+        self._away = True
+        return ("restored", self._saved.number)
+
+    def list_beginning(self, requested: Buffers) -> list[Instruction]:
+        """Return the calls that lead to the anchor with states of the buffers."""
+        if self._saved is not None:
+            return self.stepped.list_restoring(self._saved, requested)
+        states = {scalar.variable for scalar in self.layout.states}
+        settings = [s for s in self.settings if s.variable not in states]
+        return self.stepped.list_reset(self.start_time, settings, requested)
 
     def begin_run(self, buffers: Buffers, step: float) -> SteppedInstance:
         """Return the instance at the anchor, with states and inputs of the buffers, ready to take steps of ``step``."""
