@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Audit(TableRepr):
     True
     """
 
-    _attributes = ".rows, .ok, .disagreeing, .to_dict()"
+    _attributes = ".rows, .ok, .disagreeing, .to_dict(), .save(path)"
 
     kind: str  #: of the result: ``"linear model"``
     name: str  #: of the model
@@ -55,6 +56,11 @@ class Audit(TableRepr):
 
     @implemented_in("fmilin.auditing.audit_table:show_audit")
     def _print_table(self, page: Sheet) -> None: ...
+
+    @implemented_in("fmilin.auditing.audit_table:save_audit")
+    def save(self, path: str | Path) -> None:
+        """Write the table as one HTML file. Raises UsageError for another suffix."""
+        ...
 
     @property
     def ok(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.report.facts import print_fact, print_rows
@@ -30,6 +31,15 @@ def show_audit(audit: Audit, page: Sheet) -> None:
         page.print()
     for text in audit.unchecked:
         print_fact(page, "Unchecked", text)
+
+
+def save_audit(audit: Audit, path: str | Path) -> None:
+    """Write the table as one HTML file."""
+    from fmilin.report.web.of_results import save_result_page
+
+    agreeing = sum(row.agrees for row in audit.rows)
+    subtitle = f"{agreeing} of {len(audit.rows)} quantities agree with their second way"
+    save_result_page(path, f"Audit of the {audit.kind} {audit.name}", subtitle, lambda page: show_audit(audit, page))
 
 
 def _write(value: complex) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fmilin.cli.command import Command
-from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, options_of_commands, take
+from fmilin.cli.derive import MODEL, OPTIONS, command_option, json_switch, new_file, options_of_commands, take
 from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.model_options import POINT_OPTIONS, Carrying, DiscoveryOptions, model_options
 from fmilin.cli.request import CommandRequest, at_point, build_request, open_compared_model, refuse_points
 from fmilin.errors import NumericalError, UsageError, join_first
+from fmilin.formats import suffixes
 
 if TYPE_CHECKING:
     from fmilin.auditing.audit_result import Audit
@@ -29,6 +31,7 @@ class AuditOptions:
         "text",
         metavar="MODEL",
     )
+    output: Path | None = new_file("A page with the table.", suffixes("page"), flag="--output", short="-o")
     as_json: bool = json_switch("The audit as one JSON document on standard output.")
 
 
@@ -58,7 +61,7 @@ def command(model: str, options: AuditOptions, **request_options: Any) -> int:
 
     def job(runner: JobRunner) -> None:
         audits = _audit_source(model, request, runner, against)
-        _deliver(audits, runner, as_json=options.as_json)
+        _deliver(audits, options.output, runner, as_json=options.as_json)
 
     return request.work(job)
 
@@ -94,7 +97,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
     return audits
 
 
-def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
+def _deliver(audits: list[Audit], output: Path | None, runner: JobRunner, *, as_json: bool) -> None:
     """Print the audit, and fail where a number disagrees."""
     from fmilin.auditing.audit_result import Audit
     from fmilin.auditing.audit_table import show_audit
@@ -104,9 +107,12 @@ def _deliver(audits: list[Audit], runner: JobRunner, *, as_json: bool) -> None:
     unchecked = tuple(text for each in audits for text in each.unchecked)
     audit = Audit(last.kind, last.name, rows, unchecked)
     runner.restore_directory()
+    if output is not None:
+        audit.save(output)
+        runner.say(f"{output}: {len(rows)} quantities with their second way\n")
     if as_json:
         runner.print_json(audit.to_dict())
-    else:
+    elif output is None:
         runner.print_shown(show_audit, audit)
     if not audit.ok:
         wrong = audit.disagreeing

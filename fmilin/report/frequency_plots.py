@@ -36,6 +36,9 @@ VIEW_LIMIT = 5.0  # largest modulus of other responses, in units of the larger o
 MAX_CRITICAL_DISTANCE = 3.0  # from the critical point, in sizes of the response, beyond which it is left out
 CUT_FACTOR = 20.0  # A curve is not drawn beyond this multiple of the largest modulus that is seen
 MIN_WIDTH_OF_TWO_COLUMNS = 8.0  # inches
+SPIKE_PERCENT = 2.0  # of the frequencies drawn, at each end of the magnitudes, that may be a spike
+SPIKE_POINT_COUNT = 500
+SPIKE_HEIGHT_DB = 40.0  # dB beyond all others that are drawn of a spike
 LEGEND_HEIGHT = 1.0  # inches, of margins
 
 
@@ -152,12 +155,36 @@ def _draw_bode(magnitude: Axes, phase: Axes, w: FloatArray, G: Complex, *, db: b
         return
     style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8}
     if db:
-        magnitude.plot(w, convert_to_decibels(np.abs(G)), **style)
+        decibels = convert_to_decibels(np.abs(G))
+        magnitude.plot(w, decibels, **style)
+        _cut_spikes(magnitude, w, decibels)
         _set_ticks(magnitude, (6.0, 10.0, 20.0, 40.0, 60.0, 100.0), 12.0)
     else:
         magnitude.loglog(w, np.abs(G), **style)
     phase.plot(w, unwrap_phase(G), **style)
     _set_ticks(phase, (45.0, 90.0, 180.0, 360.0, 720.0, 1800.0, 3600.0), 180.0)
+
+
+def _cut_spikes(axes: Axes, w: FloatArray, decibels: FloatArray) -> None:
+    """Limit a magnitude axis to 40 dB beyond nearly all of a curve: poles and zeros without damping reach hundreds."""
+    is_finite = np.isfinite(decibels) & (w > 0)
+    finite = decibels[is_finite]
+    if not len(finite):
+        return
+    # The frequencies lie close together at a resonance: evenly spaced ones do not count it more often.
+    even = np.linspace(*np.log(w[is_finite][[0, -1]]), SPIKE_POINT_COUNT)
+    values = np.interp(even, np.log(w[is_finite]), finite)
+    low, high = np.percentile(values, [SPIKE_PERCENT, 100 - SPIKE_PERCENT])
+    ends = []
+    if finite.max() > high + SPIKE_HEIGHT_DB:
+        ends.append(f"{finite.max():.0f} dB")
+        axes.set_ylim(top=high + SPIKE_HEIGHT_DB)
+    if finite.min() < low - SPIKE_HEIGHT_DB:
+        ends.append(f"{finite.min():.0f} dB".replace("-", "\N{MINUS SIGN}"))
+        axes.set_ylim(bottom=low - SPIKE_HEIGHT_DB)
+    if ends:
+        text = f"the curve reaches {' and '.join(ends)}"
+        axes.annotate(text, (0.01, 0.02), xycoords="axes fraction", fontsize=8, color=QUIET)
 
 
 def _set_ticks(axes: Axes, steps: tuple[float, ...], least: float) -> None:

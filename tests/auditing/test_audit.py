@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import control
@@ -275,3 +276,12 @@ def test_an_audit_is_a_table_and_a_document(loop: fl.LinearModel) -> None:
     assert set(row) >= {"quantity", "stated", "second_way", "difference", "agrees"}
     assert row["agrees"] is False
     assert "<" in audit._repr_html_()
+
+
+def test_an_audit_is_saved_as_a_page(tmp_path: Path) -> None:
+    audit = fl.audit(fl.linearize(fl.systems.four_bar()))
+    audit.save(tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert all(row.quantity in page for row in audit.rows)
+    with pytest.raises(fl.UsageError, match=r"its name must end in \.html"):
+        audit.save(tmp_path / "audit.txt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,6 +68,11 @@ class Filtered(TableRepr):
         rho = self.autocorrelation(lags)[1:]
         Q = n * (n + 2) * (rho**2 / (n - np.arange(1, lags + 1)[:, None])).sum(axis=0)
         return dict(zip(self.output_signals.names, stats.chi2.sf(Q, lags).tolist(), strict=True))
+
+    @implemented_in("fmilin.report.web.of_results:save_filtered")
+    def save(self, path: str | Path) -> None:
+        """Write a report as one HTML file: the table and the figure. Raises UsageError for another suffix."""
+        ...
 
     @implemented_in("fmilin.report.designs:create_filter_figure")
     def plot(self, truth: FloatArray | None = None) -> Figure:

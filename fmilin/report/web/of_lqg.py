@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -10,11 +9,9 @@ from typing import Literal
 from fmilin.design.lqg import LqgDesign
 from fmilin.model.interface import Model
 from fmilin.report.lqg_report import MAX_CURVES, show_lqg, show_verification_of_regulator
-from fmilin.report.report_page import Page
 from fmilin.report.web import blocks
+from fmilin.report.web.of_results import list_blocks
 from fmilin.support.files import write_atomically
-from fmilin.support.table_repr import Sheet
-from fmilin.support.tables import LabelledFact, ResultTable
 
 
 def save_lqg(
@@ -37,23 +34,14 @@ def save_lqg(
 def make_lqg_page(design: LqgDesign, model: Model | None = None) -> str:
     """Return a report as one HTML file: tables, the loops with their margins, and a verification with a model."""
     sections = [
-        blocks.Section("Regulator", [*_list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
+        blocks.Section("Regulator", [*list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
         blocks.Section("Margins", [blocks.picture(f"L at {name}", item.margins.plot)
                                    for name, item in list(design.loops.wires.items())[:MAX_CURVES]]),
     ]  # fmt: skip
     if model is not None:
         verification = design.verify(model)
-        parts = _list_blocks(partial(show_verification_of_regulator, verification))
+        parts = list_blocks(partial(show_verification_of_regulator, verification))
         parts.append(blocks.picture("The nonlinear closed loop, disturbed", verification.plot))
         sections.append(blocks.Section("Verification", parts))
     subtitle = f"every {design.regulator.sample_time:g} s, of {len(design.linear.states)} independent states"
     return blocks.render_html(f"LQG regulator of {design.linear.model.name}", subtitle, sections)
-
-
-def _list_blocks(show: Callable[[Sheet], None]) -> list[blocks.Block]:
-    """Return what is printed on a sheet as the parts of a page: facts as one table."""
-    page = Page()
-    show(page)
-    facts = [(item.word, item.text) for item in page.items if isinstance(item, LabelledFact)]
-    tables = [item for item in page.items if isinstance(item, ResultTable)]
-    return [blocks.table("", ("", ""), facts), *tables]
