@@ -172,8 +172,9 @@ def _cut_spikes(axes: Axes, w: FloatArray, decibels: FloatArray) -> None:
     if not len(finite):
         return
     # The frequencies lie close together at a resonance: evenly spaced ones do not count it more often.
-    even = np.linspace(*np.log(w[is_finite][[0, -1]]), SPIKE_POINT_COUNT)
-    values = np.interp(even, np.log(w[is_finite]), finite)
+    logarithms = np.log(w[is_finite])
+    even = np.linspace(logarithms[0], logarithms[-1], SPIKE_POINT_COUNT)
+    values = np.interp(even, logarithms, finite)
     low, high = np.percentile(values, [SPIKE_PERCENT, 100 - SPIKE_PERCENT])
     ends = []
     if finite.max() > high + SPIKE_HEIGHT_DB:

@@ -13,11 +13,11 @@ def test_an_undamped_resonance_does_not_flatten_the_rest() -> None:
     )
     figure = fl.linearize(model).plot.bode(inputs=["F"], outputs=["x"])
     magnitude = figure.axes[0]
-    values = magnitude.lines[0].get_ydata()
+    values = np.asarray(magnitude.lines[0].get_ydata(), dtype=float)
     low, high = magnitude.get_ylim()
     assert np.max(values) > high
-    w = magnitude.lines[0].get_xdata()
-    even = np.interp(np.linspace(*np.log(w[[0, -1]]), 300), np.log(w), values)
+    w = np.asarray(magnitude.lines[0].get_xdata(), dtype=float)
+    even = np.interp(np.linspace(np.log(w[0]), np.log(w[-1]), 300), np.log(w), values)
     shown = (even >= low) & (even <= high)
     assert shown.mean() > 0.95
     assert high - low < 250
@@ -27,7 +27,7 @@ def test_an_undamped_resonance_does_not_flatten_the_rest() -> None:
 def test_a_damped_model_is_shown_whole() -> None:
     model = fl.models.OdeModel("damped", {"x": "v", "v": "-4*x - v + F"}, inputs=["F"], outputs={"x": "x"})
     magnitude = fl.linearize(model).plot.bode().axes[0]
-    values = magnitude.lines[0].get_ydata()
+    values = np.asarray(magnitude.lines[0].get_ydata(), dtype=float)
     low, high = magnitude.get_ylim()
     assert low <= np.min(values) <= np.max(values) <= high
     assert not magnitude.texts
