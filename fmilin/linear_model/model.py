@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fmilin.linear_model.verification import Verification
     from fmilin.linear_model.zeros import ZeroStructure
     from fmilin.numerics.delay_form import DelayForm
+    from fmilin.support.animation import Animation
 
 
 WITHOUT_DELAYS = ("A", "B", "C", "D", "errors")  # fields that only a model without delays has
@@ -470,6 +471,15 @@ class Plots(Pictures[LinearModel]):
     @implemented_in("fmilin.report.linear_pictures:mode_figure", subject=extract_result)
     def modes(self, numbers: Sequence[int] | None = None) -> Figure:
         """Return shapes of modes as bars with phases, of the six slowest by default; counted from 1 as ``modes()``."""
+        ...
+
+    @implemented_in("fmilin.report.mechanism_picture:animate_modes", subject=extract_result)
+    def animation(self, model: Model, numbers: Sequence[int] | None = None) -> Animation:
+        """Return the mechanism ``model`` moving in its modes, the three slowest by default; a notebook shows it.
+
+        ``.save("modes.gif")`` writes it. Raises UsageError when the model is not a mechanism, or not that of this
+        linear model.
+        """
         ...
 
     @implemented_in("fmilin.report.linear_pictures:participation_figure", subject=extract_result)

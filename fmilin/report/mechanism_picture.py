@@ -15,6 +15,7 @@ from fmilin.models.mechanism.loop_assembly import assemble
 from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.report.figures import new_figure, plain
 from fmilin.report.mechanism_shapes import MechanismAxes, Posture, Shapes, View, choose_view, tallness
+from fmilin.support.animation import Animation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.model import LinearModel
     from fmilin.linear_model.modes import Mode
+    from fmilin.model.interface import Model
 
 Floats = NDArray[np.float64]
 MODE_SHAPE_SIZE = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
@@ -174,6 +176,17 @@ class MovingMechanism:
     description: MechanismDescription
     linear: LinearModel
     numbers: Sequence[int] | None = None
+
+
+def animate_modes(linear: LinearModel, model: Model, numbers: Sequence[int] | None = None) -> Animation:
+    """Return a mechanism that moves in modes of its linear model, the three slowest by default."""
+    description = getattr(model, "description", None)
+    if not isinstance(description, MechanismDescription):
+        raise UsageError(
+            f"'{model.info.name}' is not a mechanism: it has no bodies and joints that could be drawn. "
+            "lin.plot.modes() draws the shapes of its modes as bars."
+        )
+    return Animation(mechanism_motion(description, linear, numbers=numbers), f"modes of {description.name}")
 
 
 def mechanism_motion(

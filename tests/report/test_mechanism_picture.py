@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from math import cos, pi, sin
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,6 +143,23 @@ def test_a_gif_swings_there_and_back() -> None:
     )  # half a period later it is farthest away
     assert apart[-1] < 0.8 * max(apart)
     assert (frames[0][:3] > 250).all()  # paper is white
+
+
+def test_a_linear_model_is_animated_with_its_mechanism(tmp_path: Path) -> None:
+    model = four_bar_mechanism()
+    animation = fl.linearize(model).plot.animation(model)
+    animation.save(tmp_path / "modes.gif")
+    assert (
+        (tmp_path / "modes.gif").read_bytes()
+        == animation.content
+        == mechanism_motion(model.description, fl.linearize(model))
+    )
+    assert animation._repr_html_().startswith('<img alt="modes of')
+    with pytest.raises(fl.UsageError, match=r"must end in \.gif"):
+        animation.save(tmp_path / "modes.png")
+    equations = fl.systems.four_bar()
+    with pytest.raises(fl.UsageError, match="is not a mechanism"):
+        fl.linearize(equations).plot.animation(equations)
 
 
 def test_modes_that_are_not_there_are_refused() -> None:
