@@ -319,6 +319,8 @@ class LocalParametrization:
             x[:, moving] -= step * moving_sizes
             rho = size / np.maximum(previous, SMALLEST_STEP)  # 0 at first
             converged |= _find_converged(size, rho, previous, limit, iteration, is_fresh=is_fresh)
+            # The first steps may grow: they are by the gradient of the start, and where the manifold is curved (a
+            # five-bar a radian away) they shrink only when it is taken anew.
             lost = ~(size <= FARTHEST_STEP) | ((rho > 1.0) & (iteration > 5))
             if not failure and (lost & ~converged).any():
                 failure = LEFT_NEIGHBOURHOOD if is_finite[lost & ~converged].all() else NOT_DEFINED

@@ -15,6 +15,7 @@ from fmilin.manifold.selection import Selection
 from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.signals import FloatArray, Signal
+from fmilin.systems import five_bar
 from tests.by_hand import FunctionModel, Parts, pendulum
 
 
@@ -44,6 +45,14 @@ def test_psi_stays_on_the_manifold_and_keeps_its_coordinates(kind: str, make: ob
         R, terms = frame.coordinates.R, psi.invariants.gradient(0.0, x).reference
         assert (np.abs(psi.invariants.values(0.0, x)) <= rounding * np.maximum(terms, 1.0)).all()
         assert (np.abs(R @ x - y) <= rounding * (np.abs(R) @ np.abs(x))).all()
+
+
+def test_points_a_radian_away_are_reached_though_the_first_steps_grow() -> None:
+    model = five_bar()
+    psi = frame_at(model, model.start, kind="partition").parametrization
+    random = np.random.default_rng(1)
+    for y in psi.y0 + random.uniform(-1, 1, (20, len(psi.y0))):
+        assert np.abs(psi.invariants.values(0.0, psi.psi(y))).max() < 1e-12
 
 
 @pytest.mark.parametrize("kind", ["partition", "tangent"])
