@@ -198,13 +198,10 @@ def _displace(candidate: Candidate, name: str, step: float) -> Candidate:
 
 def _compute_unremovable_residual(best: Solution, column: FloatArray) -> float:
     """Return what a step along the unknowns and one more column cannot remove, rows in sizes of the Jacobian."""
-    return float(
-        np.linalg.norm(
-            equilibrate_jacobian(np.column_stack((best.J, column))).compute_unremovable_part(
-                best.residual, RANK_MEASURED
-            )
-        )
-    )
+    form = equilibrate_jacobian(np.column_stack((best.J, column)))
+    part = form.compute_unremovable_part(best.residual, RANK_MEASURED)
+    # Rows that nothing affects have no size: x' = 1 + u where u is fixed. Their residual remains as a whole.
+    return float(np.linalg.norm(np.where(form.rows > 0, part, best.residual)))
 
 
 MAX_NAMES = 8  # targets that are left out in turn

@@ -29,6 +29,12 @@ def test_an_inconsistent_request_names_what_remains_and_what_would_help() -> Non
     assert error.point["y"] == pytest.approx(-c)
 
 
+@pytest.mark.parametrize("effect", ["u", "max(u - 0.01, 0) + min(u + 0.01, 0)"], ids=["linear", "behind a dead zone"])
+def test_a_rate_that_only_a_fixed_input_affects_names_the_input(effect: str) -> None:
+    with pytest.raises(TrimError, match="Freeing 'u' would let it vanish"):
+        trim(OdeModel("pushed", {"v": f"1 + {effect}"}, inputs=["u"]))
+
+
 def test_a_point_that_no_configuration_has_leaves_the_constraint() -> None:
     with pytest.raises(TrimError, match=r"the constraint 'rod length' at 0\.625 instead of 0") as failure:
         trim(cartesian_pendulum(), fixed={"x": 1.5})
