@@ -23,6 +23,8 @@ ITERATIONS = 60
 CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
 STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
+GROWTH = 4.0  # of the longest step of unknowns, as long as residuals become smaller as the slopes say
+GAIN = 0.5  # part of the decrease of the residuals that the slopes say
 SHORTEST_STEP = 1e-9  # part of a damped step
 DECREASE = 1e-4  # of the residuals over a whole damped step, at least
 PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one step. Looser: solutions without meaning
@@ -141,12 +143,19 @@ class Starting:
         names = np.array(self._names, dtype=object)[rows]
         y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
         is_at_standstill = False  # a small speed, which a small step reaches, is not a standstill
+        reach = CHEAP  # of unknowns in one step: the derivative of a voltage at an open switch is 1e10
+        predicted = 0.0
+        before = np.inf
         for _ in range(ITERATIONS):
             r, J = (values[rows] for values in self._values(y))
             if not (np.isfinite(r).all() and np.isfinite(J).all()):
                 break
             scales = np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)
-            now = self._point(y, np.abs(r) / np.maximum(scales, 1e-12), names)
+            rounding = ROUNDED * (np.abs(J) @ np.abs(y / self._sizes))
+            residuals = np.maximum(np.abs(r) - rounding, 0.0) / np.maximum(scales, 1e-12)
+            now = self._point(y, residuals, names)
+            is_as_predicted = now.worst <= before - GAIN * predicted
+            reach = reach * GROWTH if is_as_predicted and predicted > 0.0 else CHEAP
             best = min(best, now, key=lambda point: point.worst)
             step = np.linalg.lstsq(J[:, free] / scales[:, None], -r / scales, rcond=RANK)[0]
             is_state, is_parameter = free < self.count, free >= self._sizes.size - self._free.size
@@ -154,7 +163,7 @@ class Starting:
             of_parameters = float(np.abs(step[is_parameter]).max(initial=0.0)) * CHEAP
             of_unknowns = float(np.abs(step[~is_state & ~is_parameter]).max(initial=0.0))
             size = max(of_states, of_unknowns, of_parameters)
-            longest = max(of_states, of_unknowns / CHEAP, of_parameters / parameter_step)
+            longest = max(of_states, of_unknowns / reach, of_parameters / parameter_step)
             if size <= STANDSTILL and now.worst > CONSISTENT and is_at_standstill:
                 break
             is_at_standstill = size <= STANDSTILL
@@ -163,6 +172,8 @@ class Starting:
                 polished = self._point(y, np.abs(self._values(y)[0][rows]) / scales, names)
                 return min(polished, now, key=lambda point: point.worst)
             move = step * self._sizes[free] / max(1.0, longest)
+            before = now.worst
+            predicted = before / longest if longest > 1.0 else 0.0
             y[free] += move * (self._damping(y, free, move, rows, scales) if self._is_damped else 1.0)
         return best
 

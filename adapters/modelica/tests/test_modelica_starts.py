@@ -44,6 +44,29 @@ def test_start_values_that_lose_are_reported_with_what_they_became():
     assert "both.y = 9 became 8" in text
 
 
+OPEN_SWITCH = """model OpenSwitch
+  Real i(start = 1), k(start = 1);
+  Real v, s;
+initial equation
+  i = 0;
+equation
+  1e-3*der(i) = v - 0.2*i;
+  1e-3*der(k) = 100 - v;
+  i = 1e-5*s + 1e-17*s^3;
+  k = 1e-5*s - 1e-17*s^3;
+end OpenSwitch;
+"""
+
+
+def test_the_voltage_of_an_open_switch_may_change_by_billions_of_volts_per_second(tmp_path):
+    """Two inductors in series, of 1e-3 H each: current changes at 100/2e-3 A/s, the voltage at 1e5 times that."""
+    path = tmp_path / "switch.mo"
+    path.write_text(OPEN_SWITCH, encoding="utf-8")
+    linear = fl.linearize(fl.load(path))
+    np.testing.assert_allclose(linear.A, [[-0.2 / 2e-3]], rtol=1e-9)
+    np.testing.assert_allclose(linear.f0, [100 / 2e-3], rtol=1e-9)
+
+
 def test_a_rope_hangs_where_the_model_says_so():
     """The rope is vertical, so that the spectrum is that of a crane with rail damping d = 4."""
     model = load("Rope")
