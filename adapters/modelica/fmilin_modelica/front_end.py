@@ -30,6 +30,7 @@ from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
+from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_components
 from fmilin_modelica.places import Texts
 from fmilin_modelica.rewriting import rewrite
 from fmilin_modelica.sources import Source
@@ -130,6 +131,11 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     if NO_STATE in answer.get("crash", ""):
         other = _answer(source, text, model, library, lambda code: rewrite(write(code), splits_sums=False))
         answer = other if "dae" in other else answer
+    if TYPE_FAULT.search(answer.get("error", "")):
+        write_types = write_types_of_inner_components(_read_texts(library), text, model or source.model)
+        if write_types is not None:
+            write = _chain(write, write_types)
+            answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
     if FAULT.search(answer.get("error", "")):
         members = list_outer_members([text, *_read_texts(library).values()])
         other = _answer(source, text, model, library, lambda code: _rewrite_members(members, write(code)))
@@ -141,6 +147,10 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
             write = write_complex_as_real(_read_texts(whole), text, model or source.model)
             return _answer(source, text, model, whole, lambda code: rewrite(write(code))), whole
     return answer, library
+
+
+def _chain(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
+    return lambda code: second(first(code))
 
 
 def _may_declare(files: Sequence[Path], error: str) -> bool:

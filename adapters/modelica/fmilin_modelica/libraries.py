@@ -149,11 +149,12 @@ def names_needed(roots: Sequence[str], text: str) -> list[str]:
 
 
 def _names_in(text: str, names: Iterator[str] | Sequence[str] | Mapping[str, Path]) -> list[str]:
-    """Return which of the names are words of a text."""
+    """Return which of the names are words of a text; release notes, which are strings, name libraries of others."""
     choice = "|".join(map(re.escape, names))
-    if not choice:
+    pattern = re.compile(rf"(?<![\w.])(?:{choice})(?!\w)")
+    if not choice or pattern.search(text) is None:
         return []
-    return list(dict.fromkeys(re.findall(rf"(?<![\w.])(?:{choice})(?!\w)", text)))
+    return list(dict.fromkeys(pattern.findall(SKIPPED.sub(" ", text))))
 
 
 def _text(path: Path) -> str:

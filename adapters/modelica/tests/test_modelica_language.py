@@ -191,3 +191,41 @@ def test_equations_use_arrays_and_records_of_outer_components(tmp_path):
     linear = fl.linearize(fl.load(f"{file}:P.Falling"))
     np.testing.assert_allclose(linear.A, [[0, 1], [-1, 0]], atol=1e-12)
     np.testing.assert_allclose(linear.f0, [2, -9.81 - 1], atol=1e-12)
+
+
+ROADS = """package P
+  partial model Base
+    Real g;
+    replaceable function height
+      input Real x;
+      output Real y;
+    algorithm
+      y := 0;
+    end height;
+  end Base;
+  model Flat
+    extends Base;
+    parameter Real slope = 3;
+  equation
+    g = 2*time + slope;
+  end Flat;
+  model Body
+    outer Base road;
+    Real v(start = 1, fixed = true);
+  equation
+    der(v) = -road.g*v;
+  end Body;
+  model Car
+    inner Flat road;
+    Body body;
+  end Car;
+end P;
+"""
+
+
+@pytest.mark.parametrize("kind", ["partial model", "model"])
+def test_an_outer_component_may_be_of_a_more_general_class(tmp_path, kind):
+    path = tmp_path / "roads.mo"
+    path.write_text(ROADS.replace("partial model", kind), encoding="utf-8")
+    linear = fl.linearize(fl.load(f"{path}:P.Car"))
+    assert linear.A == pytest.approx(-3.0, rel=1e-12)
