@@ -254,6 +254,7 @@ def test_names_of_libraries_are_found_through_other_libraries(planar, constants)
     roots = [str(planar), str(constants)]
     assert names_needed(roots, "model M extends Planar.Examples.Pendulum; end M;") == ["Planar", "Constants_"]
     assert names_needed(roots, "model M Real Planarity; end M;") == []
+    assert names_needed(roots, 'model M Real x "as in Planar"; end M; // Planar') == []
     assert versions_used('annotation (uses(A(version = "1.2"), B(version="3")), version = "7")') == {
         "A": "1.2",
         "B": "3",
