@@ -6,6 +6,7 @@ were read, in fmilin's folder of caches.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import hashlib
 import json
@@ -41,7 +42,17 @@ FORMAT = 9
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
-FRONT_END_LIMITS = ("unsupported", "unevaluable", "unresolved Flat reference", "lexically nested class")
+FRONT_END_LIMITS = (
+    "unsupported",
+    "unevaluable",
+    "unresolved flat reference",
+    "lexically nested class",
+    "structured base reference",
+    "must have exactly one",
+    "instantiates partial model",
+    "inner/outer type mismatch",
+    "failed to load source root",
+)
 WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
@@ -235,13 +246,14 @@ def _read_texts(library: Mapping[str, Path]) -> dict[str, str]:
 def _copy_files(library: Mapping[str, Path], folder: Path, change: Callable[[str], str]) -> None:
     """Copy the needed files of libraries into a folder, rewritten where the front end needs that.
 
-    It reads no others, such as data of tables.
+    It reads no others, such as data of tables. Byte order marks are not copied: the front end rejects them.
     """
     for place, file in library.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
             raw = file.read_bytes()
-            text = raw.decode("utf-8-sig", "replace")
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+            text = raw.decode("utf-8", "replace")
             changed = change(text)
             (folder / place).write_bytes(raw if changed == text else changed.encode())
 
@@ -364,7 +376,7 @@ def _advice(source: Source, reason: str) -> str:
         )
     if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
         return _libraries_hint(source)
-    if any(words in reason for words in FRONT_END_LIMITS):
+    if any(words in reason.lower() for words in FRONT_END_LIMITS):
         return " This is a limit of the front end."
     return ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import subprocess
 import sys
@@ -246,6 +247,14 @@ def test_whole_libraries_are_rewritten_like_the_files_that_are_needed(tmp_path, 
     """A class that the search for needed files misses is found all the same."""
     library = write_library(tmp_path / "Pairs", PAIR)
     monkeypatch.setattr(front_end, "needed_files", lambda *_: {"Pairs/package.mo": library / "package.mo"})
+    linear = fl.linearize(fl.load("modelica:Pairs.Pair", options={"library": [library]}), independent=["a", "b"])
+    np.testing.assert_allclose(linear.A, [[-2, -3], [0, -3]])
+
+
+def test_files_may_begin_with_a_byte_order_mark(tmp_path):
+    library = write_library(tmp_path / "Pairs", PAIR)
+    file = library / "package.mo"
+    file.write_bytes(codecs.BOM_UTF8 + file.read_bytes())
     linear = fl.linearize(fl.load("modelica:Pairs.Pair", options={"library": [library]}), independent=["a", "b"])
     np.testing.assert_allclose(linear.A, [[-2, -3], [0, -3]])
 
