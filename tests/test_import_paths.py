@@ -69,7 +69,7 @@ def test_examples_and_adapters_import_documented_names_only(program: Path) -> No
             assert alias.name in public, f"line {node.lineno}: '{node.module}' does not offer '{alias.name}'"
 
 
-@pytest.mark.parametrize("name", ["mujoco", "pinocchio", "jsbsim", "modelica"])
+@pytest.mark.parametrize("name", ["mujoco", "pinocchio", "jsbsim", "modelica", "exudyn"])
 def test_an_adapter_has_a_contract_that_forbids_internal_modules(name: str) -> None:
     settings = tomllib.loads((ROOT / "adapters" / name / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = settings["tool"]["importlinter"]["contracts"]

@@ -1,14 +1,15 @@
 """Sources that other distributions bring: an adapter turns an engine's file into a Model.
 
 A distribution registers its adapter as an entry point of the group ``fmilin.adapters``. Entry points of the group
-``fmilin.suffixes``, named ``ADAPTER.SUFFIX``, say which files it reads: no adapter is imported to find that out.
+``fmilin.suffixes``, named ``ADAPTER.SUFFIX``, say which files it reads: no adapter is imported to find that out. Those
+of the group ``fmilin.objects``, named ``PACKAGE.CLASS``, are functions of a Python object and a name: its model.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 GROUP = "fmilin.adapters"
 SUFFIX_GROUP = "fmilin.suffixes"
+OBJECT_GROUP = "fmilin.objects"
 _MAX_HEADER_BYTES = 4096  # bytes of a file that are read to tell what it is
 
 
@@ -135,6 +137,27 @@ def installed_adapters() -> list[Installed]:
     return sorted(installed, key=lambda adapter: adapter.name)
 
 
+def convert_object(source: object, label: str) -> object:
+    """Return the model that an installed adapter makes of a Python object, such as a system of Exudyn, or the object.
+
+    ``label`` is the name of the model, if the object has none.
+
+    Raises
+    ------
+    UsageError
+        When the object is of an engine whose adapter is not installed.
+    """
+    name = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=OBJECT_GROUP, name=name):
+        make_model: Callable[[object, str], object] = entry.load()
+        return make_model(source, label)
+    if name in PUBLISHED_OBJECTS:
+        raise UsageError(f"A model of a {name} needs an adapter: pip install {PUBLISHED_OBJECTS[name]}")
+    return source
+
+
 def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     """Return adapter and file of a source ``ADAPTER:FILE`` or ``ADAPTER:NAME``, or None when it is not written so."""
     name, colon, file = text.partition(":")
@@ -239,8 +262,13 @@ PUBLISHED: Sequence[_Published] = (
     _Published("mujoco", "fmilin-mujoco", "MuJoCo", (".xml", ".mjcf"), b"<mujoco"),
     _Published("pinocchio", "fmilin-pinocchio", "Pinocchio", (".urdf",), b"<robot"),
     _Published("jsbsim", "fmilin-jsbsim", "JSBSim", (".xml",), b"<fdm_config"),
+    _Published("exudyn", "fmilin-exudyn", "Exudyn", (".py",), b"import exudyn"),
     _Published("modelica", "fmilin-modelica", "Modelica", (".mo",), b"", members=True),
 )
+
+
+PUBLISHED_OBJECTS: Mapping[str, str] = {"exudyn.MainSystem": "fmilin-exudyn"}
+"""Distributions that make models of Python objects, by package and class."""
 
 
 def suggestion_for(path: Path) -> str:

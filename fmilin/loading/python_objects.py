@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fmilin.adapters.registry import convert_object
 from fmilin.errors import FmilinError, ModelError, UnknownNameError, UsageError, missing_file
 from fmilin.model.interface import Model
 
@@ -29,6 +30,8 @@ def names_python(source: str) -> bool:
 def model_in_python(source: str) -> Model:
     """Return the model that ``path/to/file.py:name`` or ``package.module:name`` names; see :func:`fmilin.load`."""
     model = python_object(source)
+    if not isinstance(model, Model):
+        model = convert_object(model, Path(source.rpartition(":")[0]).stem)
     if not isinstance(model, Model):
         raise ModelError(f"'{source}' is a {type(model).__name__}, not a fmilin Model or a function that returns one.")
     return model

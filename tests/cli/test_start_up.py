@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ENGINES = {"casadi", "fmpy", "jsbsim", "mujoco", "pinocchio", "rumoca"}
+ENGINES = {"casadi", "exudyn", "fmpy", "jsbsim", "mujoco", "pinocchio", "rumoca"}
 RESULTS = {"control", "matplotlib", "netCDF4", "pandas", "xarray"}
 HEAVY = ENGINES | RESULTS | {"IPython", "pydantic", "sympy"}
 

@@ -68,7 +68,7 @@ def case_modules() -> Iterator[tuple[str, str, Path]]:
 
 def needs_missing_package(text: str) -> bool:
     """Whether code imports an adapter or an engine that is not installed here: examples run with them only."""
-    names = re.findall(r"(?m)^ *(?:from|import) ((?:fmilin_)?(?:mujoco|pinocchio|jsbsim|modelica))\b", text)
+    names = re.findall(r"(?m)^ *(?:from|import) ((?:fmilin_)?(?:mujoco|pinocchio|jsbsim|modelica|exudyn))\b", text)
     return any(find_spec(name) is None for name in names)
 
 
