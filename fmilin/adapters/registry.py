@@ -188,7 +188,9 @@ def adapter_for(path: Path) -> Installed | None:
     """Return the installed adapter that reads a file, or None."""
     path, _ = member_of(path)
     if not (path_exists(path) and path.is_file()):
-        if any(installed.reads_suffix(path.suffix.lower()) for installed in installed_adapters()):
+        suffix = path.suffix.lower()
+        # Of a Python file the name of a model in it is asked for first, whether it exists or not.
+        if suffix != ".py" and any(installed.reads_suffix(suffix) for installed in installed_adapters()):
             raise missing_file(path)
         return None
     claiming = [
