@@ -67,6 +67,7 @@ class ClassText:
     name: Name
     kind: str
     parent: ClassText | None
+    is_expandable: bool = False
     base: Name = ()
     base_rank: int = 0
     components: dict[str, Component] = field(default_factory=dict)
@@ -133,7 +134,9 @@ class _Reader:
 
     def read_class(self, parent: ClassText | None, within: Name) -> ClassText:
         """Read from the prefixes of a class to its last semicolon."""
+        is_expandable = False
         while self.word() in _CLASS_PREFIXES:
+            is_expandable = is_expandable or self.word() == "expandable"
             self.place += 1
         kind = self.word()
         self.place += 1
@@ -145,7 +148,7 @@ class _Reader:
             self.place += 1
         name = self.word()
         self.place += 1
-        found = ClassText((*within, name), kind, parent)
+        found = ClassText((*within, name), kind, parent, is_expandable=is_expandable)
         if inherits:
             found.extends.append(((name,), None))
         if self.word() == "=":

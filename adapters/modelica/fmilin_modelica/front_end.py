@@ -28,6 +28,7 @@ from fmilin_modelica.classes import list_models
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.complex_numbers import write_complex_as_real
 from fmilin_modelica.declarations import declarations_of, functions_of
+from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
@@ -146,6 +147,11 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
         write_types = write_types_of_inner_components(_read_texts(library), text, model or source.model)
         if write_types is not None:
             write = _chain(write, write_types)
+            answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
+    if MEMBER_FAULT.search(answer.get("error", "")):
+        write_members = write_members_of_expandable_connectors(_read_texts(library), text, model or source.model)
+        if write_members is not None:
+            write = _chain(write, write_members)
             answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
     if FAULT.search(answer.get("error", "")):
         members = list_outer_members([text, *_read_texts(library).values()])

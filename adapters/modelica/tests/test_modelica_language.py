@@ -229,3 +229,47 @@ def test_an_outer_component_may_be_of_a_more_general_class(tmp_path, kind):
     path.write_text(ROADS.replace("partial model", kind), encoding="utf-8")
     linear = fl.linearize(fl.load(f"{path}:P.Car"))
     assert linear.A[0, 0] == pytest.approx(-3.0, rel=1e-12)
+
+
+BUSES = """package P
+  connector RealInput = input Real;
+  connector RealOutput = output Real;
+  expandable connector Bus "Signals of a plant"
+  end Bus;
+  expandable connector InnerBus
+    Real known;
+  end InnerBus;
+  block Source
+    RealOutput y;
+    Real x(start = 1, fixed = true);
+    parameter Real a = 2;
+  equation
+    der(x) = -a*x;
+    y = x;
+  end Source;
+  model Plant
+    Bus bus;
+    Real z(start = 0, fixed = true);
+    RealInput u;
+  equation
+    connect(u, bus.speed);
+    der(z) = u - 5*z;
+  end Plant;
+  model A
+    InnerBus bus;
+    Source source, other(a = 3);
+    Plant plant;
+  equation
+    connect(source.y, bus.speed);
+    connect(other.y, bus.known);
+    connect(bus, plant.bus);
+  end A;
+end P;
+"""
+
+
+def test_expandable_connectors_have_the_members_that_connections_name(tmp_path):
+    path = tmp_path / "buses.mo"
+    path.write_text(BUSES, encoding="utf-8")
+    linear = fl.linearize(fl.load(f"{path}:P.A"), independent=["source.x", "other.x", "plant.z"])
+    np.testing.assert_allclose(linear.A, [[-2, 0, 0], [0, -3, 0], [1, 0, -5]])
