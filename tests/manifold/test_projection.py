@@ -9,9 +9,11 @@ import fmilin as fl
 from fmilin import Constraint, ConstraintError, Evaluation, Model, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
+from fmilin.manifold.verified_frame import frame_at
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
+from fmilin.systems import slider_crank
 
 
 class Refusing(FunctionModel):
@@ -96,3 +98,12 @@ def test_what_the_tangent_predicts() -> None:
     np.testing.assert_allclose(ahead, [at[0] + 0.1, at[1] - 0.1], rtol=1e-14)
     plane = predicted(free("x y z", "x + y + 2*z"), 0.0, np.zeros(3), [0], np.array([5.0, 0.0, 0.0]))
     np.testing.assert_allclose(plane, [5.0, -1.0, -2.0], rtol=1e-14)
+
+
+def test_a_whole_step_leads_on_where_no_part_of_it_helps() -> None:
+    """Of random starts of a slider-crank one of forty needs that."""
+    model = slider_crank()
+    invariants = frame_at(model, model.start).parametrization.invariants
+    start = np.array([-2.042034, 1.406716, 0.111634, -0.049408, 0.060942, 0.288618])
+    states = project(invariants, 0.0, start, [], restart=False)
+    assert np.abs(invariants.values(0.0, states)).max() < 1e-12
