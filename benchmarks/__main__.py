@@ -49,7 +49,7 @@ NAMES = (
     "scoreboard",
 )
 WITH_ARGUMENTS = ("growth", "peers", "scoreboard")
-"""Benchmarks whose ``main`` takes what follows their name on the command line."""
+"""Benchmarks with a ``main`` that takes the rest of the command line."""
 
 
 def main(names: list[str]) -> int:

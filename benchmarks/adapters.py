@@ -1,8 +1,8 @@
-"""Adapters beside the engines' own linearizations: Pinocchio's analytic derivatives, MuJoCo's mjd_transitionFD.
+"""Adapters compared with the engines' own linearizations: Pinocchio's analytic derivatives, MuJoCo's mjd_transitionFD.
 
-Both sides are timed in turns, in processor time, and the quickest of each counts. "Slopes" is a visit and one call of
-the engine for the directions that are needed; "whole" is ``fl.linearize`` with its checks: constraints verified, exact
-slopes compared with differences, errors estimated.
+Both sides are timed in turns, in processor time, and the quickest of each counts. "Derivatives" is an evaluation and
+one call of the engine for the directions that are needed; "whole" is ``fl.linearize`` with its checks: constraints
+verified, exact derivatives compared with differences, errors estimated.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ def mujoco() -> None:
 
 COLUMNS = ("model", "N", "own", "one visit", "slopes", "ratio", "whole", "ratio", "target", "error of A")
 REMARK = (
-    "own: the engine's bare call. slopes: a visit, and the adapter's exact slopes along the two directions of motion "
+    "own: the engine's bare call. derivatives: an evaluation, and the adapter's exact derivatives along both "
+    "directions of motion "
     "(MuJoCo: of the constraints; there are none of accelerations). whole: fl.linearize with its checks, about 100 "
     "visits. target: for the whole. error of A: as fmilin estimates it, relative."
 )

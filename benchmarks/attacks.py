@@ -58,7 +58,7 @@ def _attempts() -> list[Attempt]:
 
 
 def _hostile_files() -> None:
-    """Feed every door where files enter with damaged ones: a result, or a refusal in words."""
+    """Give damaged files to every function that reads files: each returns a result or raises an error."""
     rows, random, each = [], np.random.default_rng(28), -(-FILES // len(TARGETS))
     for name, target in TARGETS.items():
         seeds, outcomes = SEEDS[name](), Counter[str]()

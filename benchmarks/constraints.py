@@ -13,7 +13,7 @@ from fmilin.signals import Signals
 
 POSITIONS, EXPRESSIONS = 16, 8
 TARGET = 0.5
-"""Seconds of processor time until values, slopes and curvature are known."""
+"""Seconds of processor time until values, derivatives and curvature are known."""
 REPEATED = 2000
 
 

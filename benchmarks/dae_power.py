@@ -1,6 +1,6 @@
 """The IEEE 300-bus network with a classical machine at each generator: 738 algebraic variables, and an independent A.
 
-Buses, lines, loads and dispatch are those of the published case (PYPOWER's ``case300``), whose power flow gives the
+Buses, lines, loads and dispatch are those of the published case (PYPOWER's ``case300``); its power flow gives the
 point; the machines' reactances and inertias are ours. Loads draw constant power, so that the network is nonlinear. The
 independent computation uses arrays alone: the derivatives of each bus' current balance in polar terms of complex
 numbers, and their Schur complement.

@@ -1,4 +1,4 @@
-"""scipy, numdifftools and python-control on the same function y -> R f(Psi(y)), beside fmilin's differences of it."""
+"""scipy, numdifftools and python-control on the same function y -> R f(Psi(y)), and fmilin's differences of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A known to 20 digits: the same equations in 50-digit arithmetic, differenced with steps of 1e-15.
 
 From the symbols of a native model: f with its linear system solved by LU decomposition, the constraints with
-hidden ones as g_t + g_x f, and Psi by a Newton iteration whose matrix alone is of double precision. Which states are
+hidden ones as g_t + g_x f, and Psi by a Newton iteration with a matrix of double precision. Which states are
 kept and which constraints are independent is taken from the linear model under test; no derivative is.
 """
 

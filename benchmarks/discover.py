@@ -1,4 +1,4 @@
-"""``python -m benchmarks discover``: constraints that nobody declared, found again, beside what is known of them."""
+"""``python -m benchmarks discover``: undeclared constraints, found again, with what is known of them."""
 
 from __future__ import annotations
 

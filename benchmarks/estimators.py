@@ -197,7 +197,7 @@ def same_side(kf: fl.design.Estimator, truth: np.ndarray[Any, Any]) -> np.ndarra
 
 
 def chain(masses: int) -> OdeModel:
-    """Masses in a row with springs and dampers between walls, a force on the first and on the last."""
+    """Masses in a row with springs and dampers, fixed at both ends, a force on the first and on the last."""
     equations = {f"x{i}": f"v{i}" for i in range(masses)}
     for i in range(masses):
         left, right = (f"x{i - 1}" if i else "0"), (f"x{i + 1}" if i < masses - 1 else "0")
@@ -225,7 +225,7 @@ def riccati() -> Iterator[list[str]]:
 
 
 def ways() -> Iterator[list[str]]:
-    """Yield a row for each model and kind: steps by Python beside those by compiled code."""
+    """Yield a row for each model and kind: steps by Python and by compiled code."""
     linkage = four_bar().with_interface(None, ["phi", "w"])
     for name, model in (
         ("pendulum, Cartesian", cartesian_pendulum(angle=0.5).with_interface(None, ["x"])),

@@ -1,6 +1,6 @@
 """Linear models as FMUs: how long an export takes, what a step costs, and what is gained over the nonlinear FMU.
 
-The steps are counted in a loop in C, as a simulation tool would do them; beside them the time for each multiplication
+The steps are counted in a loop in C, as a simulation tool would do them; and the time for each multiplication
 that a step must do, and the same loop over the nonlinear FMU. All but the times of whole runs of 2,000 states are CPU
 times, which other programs disturb little; with OPENBLAS_NUM_THREADS=1 least.
 """

@@ -1,7 +1,8 @@
 """Families of linear models: how many trimmed and linearized points per second, in one process, in two, on a cluster.
 
-Processor time of this process where it does the work, wall time where others do. Each sweep is run once before, so that
-what is made once per model (functions, compiled code, the child processes' start) is not counted unless it says so.
+Processor time of this process where it does the work, elapsed time where others do. Each sweep is run once before, so
+that what is made once per model (functions, compiled code, the child processes' start) is not counted unless it says
+so.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def points() -> list[list[str]]:
     found = []
     for name, work, target in (
         ("trim of a chain of ten bodies, 20 states", lambda: fl.trim(chain), "50 ms"),
-        ("trim of the excavator in a posture, six bodies", posture, "50 ms"),
+        ("trim of the excavator in a configuration, six bodies", posture, "50 ms"),
         ("trim of the bicycle at a speed", speed, "5 ms"),
         ("assembly of the excavator, warm", assembled, "2 ms"),
         ("with_parameters of a rod's length", longer, "no recompilation"),
@@ -93,7 +94,7 @@ def points() -> list[list[str]]:
 
 
 def linkage_of_rods() -> Mechanism:
-    """Return two rockers whose ends a massless rod holds apart: its length is a parameter."""
+    """Return two rockers with a massless rod between their ends: its length is a parameter."""
     description = four_bars(1)
     rod = Loop("rod", "rod", "rocker0", "rocker1", Placement((1, 0, 0)), Placement((1, 0, 0)), length=1.0)
     rockers = [body for body in description.bodies if body.name.startswith("rocker")]

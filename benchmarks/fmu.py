@@ -1,7 +1,7 @@
 """What fmilin adds to an FMU's own time: per evaluation, per set of matrices, per linear model, per command.
 
 The FMUs are n/2 masses of which each pulls at every other one, compiled here in several sizes, with exact directional
-derivatives. The floor is a C driver that makes the calls of one visit in a loop. The peers are CasADi's FMU import
+derivatives. The floor is a C driver that makes the calls of one evaluation in a loop. The peers are CasADi's FMU import
 and PyFMI (when installed) and a plain script over FMPy, on the same FMU in the same process, interleaved.
 """
 
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def goals(cases: dict[int, Case]) -> None:
-    """Print what calls take beside a script over FMPy and beside PyFMI, all on the same FMUs in one process."""
+    """Print what calls take next to a script over FMPy and next to PyFMI, all on the same FMUs in one process."""
     rows = [
         compare_evaluations(cases[10]),
         compare_batches(cases[10]),
@@ -192,7 +192,8 @@ def matrices(cases: list[Case], floors: list[tuple[float, float]]) -> None:
         "A, B, C, D by the FMU's directional derivatives",
         ["states", "its C calls", "fmilin", "ratio", "FMPy / fmilin", "FMPy at a point / fmilin", "CasADi / fmilin"],
         rows,
-        "Its C calls: one visit and one product per state and input. Above 1: the peer is slower. fmilin sets time, "
+        "Its C calls: one evaluation and one directional derivative per state and input. Above 1: the peer is slower. "
+        "fmilin sets time, "
         "states and inputs, reads derivatives and outputs, asks for one known per call and looks whether the model has "
         "moved, as some exports do. The FMPy script asks for products alone, wherever the FMU stands; 'at a point' it "
         "sets states and inputs before, as CasADi does, too.",
@@ -305,7 +306,7 @@ def by_fmpy(case: Case, task: Task = "derivatives") -> Iterator[Callable[..., An
     """A plain script over FMPy's methods, in the same process.
 
     Its tasks: one directional derivative per state and input, wherever the FMU stands or "at a point" that is set; one
-    central difference each, at one step, without a look at anything else; one evaluation. "At a point" takes another
+    central difference each, at one step, without checking anything else; one evaluation. "At a point" takes another
     value of the first state.
     """
     import ctypes

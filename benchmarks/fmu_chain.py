@@ -1,7 +1,7 @@
 """FMUs of n lags in a row, each pulled by its two neighbours: what declared dependencies save.
 
 The peer is a script over FMPy that knows the same colors: one one-sided difference, or one directional derivative, for
-each color, at one step, without a look at anything else.
+each color, at one step, without checking anything else.
 """
 
 from __future__ import annotations

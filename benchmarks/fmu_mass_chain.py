@@ -4,7 +4,7 @@ Mass i of m hangs between its neighbours, the ends are fixed; springs harden unl
 acts on the first mass, y is the position of the last one, and ``squares`` is a sum over all positions.
 
 The peer is a script over FMPy that knows the same colors: one directional derivative for each, into a sparse matrix,
-without a look at anything else.
+without checking anything else.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def compiled(sources: list[Path], target: Path, *options: str) -> None:
 
 
 def floor(driver: Path, case: Case) -> tuple[float, float]:
-    """Return nanoseconds per visit and per product from C."""
+    """Return nanoseconds per evaluation and per directional derivative from C."""
     n, k, m = len(case.states), len(case.inputs), len(case.outputs)
     rounds = max(100, 200_000 // max(n, 1) ** 2)
     references = [*case.inputs, *case.outputs, *case.states, *case.inputs, *case.rates, *case.outputs]

@@ -4,7 +4,7 @@ Set-up is everything from the ``KanesMethod`` object to the first numeric A and 
 its first ``linearize(op_point=..., A_and_B=True)``, for fmilin the conversion and the derivatives. A further point is,
 for sympy, another such call of the same linearizer, with all rates given; for fmilin one for CasADi's virtual machine,
 and one of many for it and for compiled C, which takes over by itself after some ten thousand points. Both have
-linearized another system before, so that nobody pays for imports. For the bicycle sympy needs Cramer's rule (with its
+linearized another system before, so that imports do not count. For the bicycle sympy needs Cramer's rule (with its
 default, LU, the matrices hold NaN), and is spared M x' = A x, which it would solve for half an hour: NumPy does it.
 """
 

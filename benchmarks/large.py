@@ -1,6 +1,6 @@
 """Large models from the shell: processor time and memory of ``fmilin linearize``, and what the answer is worth.
 
-The N-loop four-bar linkage has one freedom however long it is, and a closed form. Each run is a process of its own.
+The N-loop four-bar linkage has one degree of freedom for every N, and a closed form. Each run is a process of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Mechanisms: what exact A, B, C, D cost, in evaluations of the forward dynamics, and how costs grow.
 
-An evaluation is one visit of the nonlinear model: accelerations, outputs, residuals. A, B, C, D come from one pass of
+An evaluation is one of the nonlinear model: accelerations, outputs, residuals. A, B, C, D come from one pass of
 the exact procedure, against 2 (P + nu) evaluations on the manifold for central differences in independent coordinates
 and 2 N for all states. Both are timed in turns, in processor time, and the quickest of each counts.
 """
@@ -190,7 +190,7 @@ def batches() -> None:
         "Exact A, B, C, D at many points",
         ["mechanism", "n", "one point", "of a batch", "times quicker"],
         rows,
-        f"{POINTS} points in blocks of {BLOCK} on one core; n: freedoms of the open tree.",
+        f"{POINTS} points in blocks of {BLOCK} on one core; n: degrees of freedom of the open tree.",
     )
 
 
@@ -248,7 +248,7 @@ def open_chains() -> None:
 
 
 def four_bars(count: int) -> MechanismDescription:
-    """Return a row of four-bars that share their rockers: 2 count + 1 links, count loops, one freedom."""
+    """Return a row of four-bars that share their rockers: 2 count + 1 links, count loops, one degree of freedom."""
     rod = (0.0, 1 / 12, 1 / 12)
     bodies = [Body(f"rocker{i}", 1.0, (0.5, 0, 0), rod) for i in range(count + 1)]
     joints = [

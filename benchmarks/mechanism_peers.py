@@ -33,7 +33,7 @@ CHAINS = ((8, (("ground", "link7"),)), (15, (("ground", "link7"), ("link7", "lin
 """Links, and the pairs of bodies that are welded together."""
 
 FOR_THIS_MACHINE = ("-march=native", "-ffp-contract=fast")
-"""Beyond the flags of ``build_fmu``, whose binaries run on every machine of a platform."""
+"""Beyond the flags of ``build_fmu``: its binaries run on every machine of a platform."""
 
 TARGET_BATCH, TARGET_C = 3.0, 1.0
 

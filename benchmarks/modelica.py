@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def random_daes() -> None:
-    """Print how many of the random DAEs are right, refused and wrong."""
+    """Print how many of the random DAEs are right, rejected and wrong."""
     outcomes: Counter[tuple[int, str, str]] = Counter()
     largest = 0.0
     for seed in range(COUNT):

@@ -2,8 +2,8 @@
 
 "Front end" is rumoca on the text, nothing cached; "model" is all that follows until there is a model: the walk into
 CasADi, the reduction, consistent starts. "A" is ``fl.linearize`` at a point, the model being there. Where a closed form
-is short A is compared with it, else with slopes by differences; the largest difference over the largest entry. Models
-that cannot be read or linearized have the reason in their row. Times are processor time.
+is short A is compared with it, else with derivatives by differences; the largest difference over the largest entry.
+Models that cannot be read or linearized have the reason in their row. Times are processor time.
 """
 
 from __future__ import annotations

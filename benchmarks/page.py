@@ -46,7 +46,7 @@ def describe_making(command: str) -> str:
 
 
 def write_tables(path: Path, introduction: str, shown: Sequence[Shown]) -> None:
-    """Write a page of an introduction and the tables; adjacent tables of the same columns and no remark are one."""
+    """Write a page of an introduction and the tables; adjacent tables of the same columns and no diagnostic are one."""
     groups = [list(tables) for _, tables in groupby(shown, key=lambda table: (table.columns, table.remark))]
     titles = [tables[0].title if len(tables) == 1 else "Results" for tables in groups]
     sections = [

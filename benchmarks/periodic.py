@@ -127,7 +127,7 @@ def _helicopter() -> tuple[str, ...]:
 
 
 def _mathieu() -> tuple[int, int]:
-    """Count verdicts that differ from the chart (a_n and b_n of McLachlan) beside 4 lines at 5 values of q."""
+    """Count verdicts that differ from the chart (a_n and b_n of McLachlan) near 4 lines at 5 values of q."""
     wrong = points = 0
     rate = {"x": "v", "v": "-(a - 2*q*cos(2*time))*x"}
     model = OdeModel("Mathieu", rate, parameters={"a": 1.0, "q": 0.1})

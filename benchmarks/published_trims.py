@@ -1,6 +1,6 @@
 """Models of published trims, as their sources describe them, with the numbers that these print.
 
-Tables of the F-16 are those of Stevens and Lewis, rows at no sideslip and beside it only: |beta| < 5 degrees.
+Tables of the F-16 are those of Stevens and Lewis, rows at small sideslip only: |beta| < 5 degrees.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def puma() -> Mechanism:
     for i, (a, twist, d, mass, centre) in enumerate(links, start=1):
         x, y, z = centre
         at = (a + x, y * cos(twist) - z * sin(twist), d + y * sin(twist) + z * cos(twist))
-        # Armstrong's model has no mass of the first link, whose axis is vertical: any will do.
+        # Armstrong's model has no mass of the first link, which turns about a vertical axis: any will do.
         bodies.append(Body(f"link{i}", mass or 1.0, at, inertia=(0.1, 0.1, 0.1)))
         joints.append(Joint(f"j{i}", "revolute", f"link{i - 1}" if i > 1 else "ground", f"link{i}", place))
         forces.append(JointForce(f"tau{i}", f"j{i}"))

@@ -1,6 +1,6 @@
 """Robots: how many URDF files linearize and how well, linear models in batches, builds, and one checked linearization.
 
-Pinocchio, where it is installed, is measured beside fmilin in the same run: ``computeABADerivatives``, compiled C++
+Pinocchio, where it is installed, is measured in the same run: ``computeABADerivatives``, compiled C++
 through its Python binding, one point per call as it offers. All in processor time, in turns, the quickest of each.
 """
 
@@ -129,7 +129,7 @@ def urdf_files() -> None:
 
 
 def batches() -> None:
-    """A, B, C, D along points, per point, beside Pinocchio's derivatives."""
+    """A, B, C, D along points, per point, compared with Pinocchio's derivatives."""
     rows = []
     for robot in robots():
         model = robot.make()
@@ -152,7 +152,7 @@ def batches() -> None:
 
 
 def discrete() -> None:
-    """A_k, B_k, c_k at a sample time, beside the continuous models."""
+    """A_k, B_k, c_k at a sample time, next to the continuous models."""
     rows = []
     for robot in robots():
         model = robot.make()
@@ -171,7 +171,7 @@ def discrete() -> None:
 
 
 def nearby(model: Mechanism, count: int) -> list[OperatingPoint]:
-    """Return consistent points beside the start."""
+    """Return consistent points near the start."""
     kept = fl.linearize(model).states.names
     random = np.random.default_rng(3)
     start = dict(zip(model.states.names, model.start.states, strict=True))

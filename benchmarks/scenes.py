@@ -1,4 +1,4 @@
-"""MJCF files of the adapter's test set: native mechanism beside the engine, and both beside MuJoCo's own derivatives.
+"""MJCF files of the adapter's test set: native mechanism and engine, both compared with MuJoCo's own derivatives.
 
 Called by ``python -m benchmarks robots``; nothing is printed where the MuJoCo adapter is not installed. Processor time,
 every linearization at another point, the quickest of each.

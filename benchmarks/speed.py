@@ -1,4 +1,4 @@
-"""Times of the functions that users call, beside the kernels inside and beside other tools, as ratios.
+"""Times of the functions that users call, relative to the kernels inside and to other tools.
 
 ``python -m benchmarks speed TABLE ...`` prints some of the tables; :data:`TABLES` has their names.
 """
@@ -209,7 +209,7 @@ def fmus() -> None:
 
 
 def scripts() -> None:
-    """FMUs beside plain scripts over FMPy, in this process, which ask for the same and look at nothing else."""
+    """FMUs compared with plain scripts over FMPy in this process that request the same and check nothing."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         masses, path = made(2, folder), build("divides", folder)
@@ -248,7 +248,7 @@ def _repeated(call: Callable[[], Any]) -> None:
 
 
 def counts() -> None:
-    """What work takes that no machine's noise touches, beside the table that ``tests/test_counts.py`` keeps."""
+    """What work takes that no machine's noise touches, and the table that ``tests/test_counts.py`` keeps."""
     expected = json.loads(TABLE.read_text(encoding="utf-8"))
     kinds = list(next(iter(expected.values())))
     rows = []
@@ -259,7 +259,7 @@ def counts() -> None:
 
 
 def compiled() -> None:
-    """Native models beside their FMUs."""
+    """Native models compared with their FMUs."""
     rows = []
     with TemporaryDirectory() as folder:
         flying = drone()

@@ -262,7 +262,7 @@ def is_call_of(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
 
 
 def find_repeated_options() -> list[str]:
-    """Return options of commands that have a text of their own beside that of the dataclass."""
+    """Return options of commands that have a text of their own next to that of the dataclass."""
     texts: dict[tuple[str, str | None], set[str]] = {}
     for dataclass_type in DESCRIBED:
         for description in describe(dataclass_type):
@@ -350,7 +350,7 @@ def join_packages(imports: Graph) -> Graph:
 
 
 def find_circle(graph: Graph) -> list[str]:
-    """Return the modules or packages of one circle, none when there is none."""
+    """Return the modules or packages of one circle, none if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

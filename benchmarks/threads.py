@@ -1,4 +1,4 @@
-"""Sixteen threads load FMUs by relative paths at once, among them one whose code changes the working directory."""
+"""Sixteen threads load FMUs by relative paths at once; the code of one of them changes the working directory."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """No silent wrong number: several hundred hard models, what was said of each, and what is true.
 
-``silent`` counts models with an entry that is off by more than ten times its estimate, without a remark of kind
-``accuracy`` or ``memory`` and without a refusal: none is allowed. ``refused`` counts those among the models which the
+``silent`` counts models with an entry that is off by more than ten times its estimate, without a diagnostic of kind
+``accuracy`` or ``memory`` and without an error: none is allowed. ``refused`` counts those among the models which the
 best step would difference to 1e-6. A second table is a random search: there, what moves no value by more than 100 units
-of rounding is ``hidden``, since a few visits cannot tell it from rounding, and not silent.
+of rounding is ``hidden``, since a few evaluations cannot distinguish it from rounding, and not silent.
 
 A third table has trims: ``false`` are answers from which the truth is further than they say, or where there is none,
-``in vain`` refusals where there is one. Motions, co-simulation FMUs and discovery have tables of their own.
+``in vain`` errors where there is one. Motions, co-simulation FMUs and discovery have tables of their own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.verdicts import Verdict, judged
 __all__ = ["main"]
 
 VISITS_BEFORE = 3010
-"""Of the smooth family, before differences looked at other scales."""
+"""Of the smooth family, before differences used other scales."""
 
 
 SEARCHED = 3000
@@ -47,7 +47,7 @@ def main() -> None:
     by_family = _show(
         "Truth: what was said of hard models",
         verdicts,
-        "silent: wrong by more than ten times the estimate, without a remark or refusal. refused, in vain: status 5; "
+        "silent: wrong by more than ten times the estimate, without a warning or error. rejected, in vain: status 5; "
         "of models that the best step differences to 1e-6. median, worst: error of A, B, C, D, largest of each row "
         "over its largest entry, where nothing was refused. said: median of the estimates. visits: mean.",
     )
@@ -112,7 +112,7 @@ def _show_cosimulation() -> None:
         ["FMU", "error", "said", "word"],
         [[v.case.name, f"{v.error:.0e}", f"{v.said:.0e}", _word(v.refusal, v.remarks)] for v in verdicts],
         "error: of eigenvalues and transfer functions, relative to the plant; said: the largest estimate.\n"
-        f"silent: {silent} of {len(verdicts)} (0); refused in vain: {vain} (1).",
+        f"silent: {silent} of {len(verdicts)} (0); rejected in vain: {vain} (1).",
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes a notebook beside every example that runs: its README, its code in cells, its pictures at the end.
+"""Writes a notebook next to every example that runs: its README, its code in cells, its pictures at the end.
 
 Usage: ``python docs/notebooks.py``; with ``--run NOTEBOOK ...`` notebooks are executed, each in a copy of its folder
 (by nbclient and ipykernel). A test compares the notebooks with what is written here.

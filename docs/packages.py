@@ -21,7 +21,7 @@ ROW, WIDTH, BOX, LEFT, MARGIN = 46, 1000, 170, 230, 24
 
 
 def layers() -> list[list[str]]:
-    """Return the folders from top to bottom, those beside each other in one list: the import contract's own table."""
+    """Return the folders from top to bottom, those next to each other in one list: the import contract's own table."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     names = next(contract["layers"] for contract in contracts if contract["type"] == "layers")

@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/remarks.md``: checks of a linearization and kinds of remarks, from their lists in the code.
+"""Writes ``docs/reference/remarks.md``: checks of a linearization and kinds of diagnostics, from the code.
 
 Usage: ``python docs/remarks.py``. A test compares the page with what is written here.
 """

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-# Imports make 100,000 objects that live to the end. To look for garbage after each 700 of them, which is Python's
+# Imports make 100,000 objects that live to the end. To search for garbage after each 700 of them, which is Python's
 # default, takes a tenth of a short command, and finds none.
 gc.set_threshold(50_000, 20, 20)
 

@@ -298,7 +298,7 @@ ROWS = (
     Kind("penalty-approximation",
          "Penalties replace the constraints: the message estimates the error of the true eigenvalues.",
          "Use a larger alpha, or the formulation mcs or rcs."),
-    # Of constraints that were looked for.
+    # Of constraints that were searched for.
     Kind("nothing-moves",
          "Nothing moves around the point for any states and inputs, so constraints cannot be found.",
          "Give another point (`fl.operating_point(model, {'NAME': VALUE})`), or larger inputs (`excite=`)."),
@@ -399,7 +399,7 @@ def discrete_states_remarks(states: Mapping[str, str]) -> list[Remark]:
 def off_equilibrium(
     what: str, meaning: str = "f0 keeps the motion; A and its eigenvalues depend on the choice of coordinates."
 ) -> Remark:
-    """Return the remark on a point off equilibrium: ``what``, half a sentence, says what moves, or what was done."""
+    """Return the note on a point off equilibrium: ``what``, half a sentence, says what moves, or what was done."""
     return Remark("off-equilibrium", f"The point is not an equilibrium: {what}. {meaning}".rstrip())
 
 
@@ -415,7 +415,7 @@ def rate_of_change(name: str, rate: float, size: float = 0.0) -> str:
 
 
 def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> Remark:
-    """Return the diagnostic on an entry whose error is large beside its row; ``more``: how many others are alike."""
+    """Return the diagnostic on an entry with an error that is large relative to its row; ``more``: how many others."""
     return Remark(
         "accuracy",
         f"{name} = {value:.6g} is accurate to +-{error:.2g} only, which is large beside the other entries of its "

@@ -1,4 +1,4 @@
-"""Errors, with location and remedy: each class has an exit status, and data beside its sentence."""
+"""Errors, with location and remedy: each class has an exit status, and data next to its sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import ClassVar
 
-MAX_COMPARED_NAMES = 20_000  # names among which the nearest are looked for
+MAX_COMPARED_NAMES = 20_000  # names among which the nearest are searched for
 _CONTROLS = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: controls, directions, halves, line separators
 
 

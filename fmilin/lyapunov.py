@@ -36,8 +36,8 @@ class Benettin:
     interval: float = 0.25
     tolerance: float = 1e-9  # relative, of the integration (Runge-Kutta of order 8)
     transient: float = 0.0  # seconds that pass before anything is summed up
-    # outputs in whose space lengths are measured, instead of all states scaled by their nominal values. They must tell
-    # all motions apart; two models with the same outputs then have the same exponents at any time
+    # outputs in the space of which lengths are measured, instead of all states scaled by their nominal values. They
+    # must tell all motions apart; two models with the same outputs then have the same exponents at any time
     measured_in: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

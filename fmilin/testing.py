@@ -54,7 +54,7 @@ class Subject:
 
 
 def nearby(s: Subject) -> FloatArray:
-    """Return a point beside the point, off the manifold perhaps."""
+    """Return a displaced point, perhaps off the manifold."""
     scales = s.model.states.scales(s.point.states)
     return np.asarray(s.point.states + 1e-3 * scales * s.random.standard_normal(len(scales)))
 
@@ -65,7 +65,7 @@ def linear(s: Subject, derivatives: str = "auto") -> LinearModel:
 
 
 def tangent(s: Subject) -> FloatArray:
-    """Return directions along which the states may move, shape (N, P): f need not mean anything beside them."""
+    """Return directions along which the states may move, shape (N, P): f need not mean anything next to them."""
     if not len(s.model.constraints):
         return np.eye(len(s.model.states))
     return linear(s).T
@@ -203,7 +203,7 @@ def batches(s: Subject) -> None:
             empty == (0, reference.shape[1]),
             f"evaluate_points() at no points returns {part} of shape {empty}, not {(0, reference.shape[1])}.",
         )
-        # at rest a rate is the rounding of forces that cancel, and beside it their size is seen
+        # at rest a rate is the rounding of forces that cancel, and next to it their size is seen
         cancelled = 1e-12 * np.max(np.abs(np.nan_to_num(reference)), axis=0, initial=0.0)
         text = f"{part} of evaluate_points() and of evaluate() at one point after the other differ"
         close(s, values, reference, text, 1e-12, allowed=cancelled)
@@ -277,7 +277,7 @@ def constraints(s: Subject) -> bool | None:
     if alone is not None:
         what = "constraint_residuals() and the residuals of evaluate() differ"
         close(s, alone, all_of_it, what, 1e-9, allowed=NEGLIGIBLE_SIZE)
-    lin = linear(s)  # refuses constraints that the motion does not keep
+    lin = linear(s)  # rejects constraints that the motion does not keep
     s.promise(
         len(lin.states) < len(s.model.states) or not lin.accuracy.conditioning > 1,
         "its constraints remove no degree of freedom.",
@@ -301,7 +301,7 @@ def derivatives(s: Subject) -> bool | None:
 
 
 Check = Callable[[Subject], bool | None]  # returns False when it does not concern the model
-_ANYWHERE: Sequence[Check] = (shapes, arguments, memory)  # what must hold before a consistent point can be looked for
+_ANYWHERE: Sequence[Check] = (shapes, arguments, memory)  # what must hold before a consistent point can be searched for
 # Many points come before differences, which are evaluated together.
 _AT_POINT: Sequence[Check] = (copies, interface, batches, constraints, products, structure, derivatives)
 
@@ -309,7 +309,7 @@ _AT_POINT: Sequence[Check] = (copies, interface, batches, constraints, products,
 def check_model(
     model: Model, point: OperatingPoint | None = None, *, tolerance: float = 1e-6, seed: int = 0
 ) -> list[str]:
-    """Check everything that fmilin relies on, at one point and beside it; return the names of the promises checked.
+    """Check everything that fmilin relies on, at one point and next to it; return the names of the promises checked.
 
     ``point`` is consistent, by default the projected start; ``tolerance`` is how far differences may be from exact
     derivatives, relative to the largest entry of a row.

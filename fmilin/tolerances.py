@@ -30,8 +30,8 @@ START_GAP_TOLERANCE: Final = 1e-6
 error in a start value or a wrong length in a constraint is moved to another point silently."""
 
 NEGATIVE_INERTIA: Final = 1e-6
-"""Negative moment of inertia of a link of a URDF file that is taken with a remark, relative to the largest moment in
-the file: rounding, or a small part that nobody measured. Looser: mass matrices that are not positive."""
+"""Negative moment of inertia of a link of a URDF file that is accepted with a note, relative to the largest in
+the file: rounding, or a small part that was not measured. Looser: mass matrices that are not positive."""
 
 LOOP_CLOSURE_TOLERANCE: Final = 1e-9
 """Gap of an assembled loop, in sizes of the mechanism or rad. Looser: a mechanism with a gap."""
@@ -66,7 +66,7 @@ EQUILIBRIUM_FAMILY_TOLERANCE: Final = 1e-5
 # -- rank and coordinates --------------------------------------------------------------------------------------------
 
 RANK: Final = 1e-8
-"""Singular values of an exact, scaled constraint gradient below this fraction of the largest are zero. Looser: freedoms
+"""Singular values of an exact, scaled constraint gradient below this fraction of the largest are zero. Looser: motions
 are invented; tighter: redundant constraints count twice."""
 
 RANK_MEASURED: Final = 1e-5
@@ -90,7 +90,7 @@ END_OF_TABLE: Final = 1e-9
 outside of the data are called inside; tighter: an input at the end is called outside by rounding."""
 
 CANCELLATION_TOLERANCE: Final = 1e-13
-"""The same after some more operations. Looser: weak couplings beside stiff ones are dropped."""
+"""The same after some more operations. Looser: weak couplings next to stiff ones are dropped."""
 
 PSEUDOINVERSE_TOLERANCE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
@@ -111,7 +111,7 @@ PENCIL_ZERO_TOLERANCE: Final = 1e-12
 count as infinite, and a right order is called wrong."""
 
 PENCIL_NONZERO_THRESHOLD: Final = 1e-8
-"""The same from which on it is none; between the two the order of the pencil is not told. Smaller: rounding that
+"""The same above which it is not zero; between the two the order of the pencil is undecided. Smaller: rounding that
 several steps have enlarged counts as a finite eigenvalue."""
 
 UNCERTIFIED_ZERO: Final = 1e-9
@@ -119,9 +119,9 @@ UNCERTIFIED_ZERO: Final = 1e-9
 zero counts as certified. Looser: zeros that a wrong rank decision made are returned with a small error."""
 
 DOUBTFUL_CONDITION_NUMBER: Final = 1e4
-"""Condition number of a choice of coordinates that is remarked on, and for which others are looked for."""
+"""Condition number of a choice of coordinates that gets a warning, and for which others are tried."""
 
-# -- slopes and invariants -------------------------------------------------------------------------------------------
+# -- derivatives and invariants --------------------------------------------------------------------------------------
 
 DERIVATIVE_AGREEMENT_TOLERANCE: Final = 1e-7
 """Disagreement of an exact derivative with a difference, relative to its row, that is put down to the model's accuracy.
@@ -132,12 +132,12 @@ MAX_ERROR_HIDDEN_BY_NOISE: Final = 1e-4
 derivatives count as verified once for all points. Looser: a wrong derivative of an ill-conditioned model enters A."""
 
 LARGE_MODEL_AGREEMENT_TOLERANCE: Final = 1e-4
-"""Disagreement of the exact slopes of a large model with a difference along one direction, relative to the largest of
-all. Looser: a kink beside a stiff part is smoothed over, and one side's slope stands for both."""
+"""Disagreement of exact derivatives of a large model with a difference along one direction, relative to the largest of
+all. Looser: a kink next to a stiff part is smoothed over, and one side's slope stands for both."""
 
 NOISE_FREE_ERROR: Final = 1e-8
 """Error of a quick difference, relative to its row, up to which the model has no noise: later points are checked along
-one direction only. Looser: wrong derivatives beside noise pass unseen."""
+one direction only. Looser: wrong derivatives are hidden by noise."""
 
 KINK_TOLERANCE: Final = 1e-3
 """Jump of a slope, relative to the largest of its row, that is a kink. Looser: the slope of one side for both."""
@@ -151,7 +151,8 @@ MAX_ENTRY_ERROR: Final = 0.1
 
 INDISTINCT_ROW_ERROR: Final = 1e-6
 """Error of a row that is nothing but error, relative to the size of its terms, that is remarked on: so much noise hides
-a slope. Looser: weak couplings beside noise are shown as zeros; tighter: rows that cancel are rejected for rounding."""
+a slope. Looser: weak couplings next to noise are shown as zeros; tighter: rows that cancel are rejected for
+rounding."""
 
 INVARIANT_TOLERANCE: Final = 1e-6
 """H f and H f_u relative to the sizes of their terms, up to which a constraint is an invariant of the motion. Looser: a
@@ -197,7 +198,7 @@ NEUTRAL_MODE_ERROR: Final = 1e-9
 stability limit is called neutral and not undecided. Looser: an oscillation that grows slowly is called stable."""
 
 KNOWN_NEUTRAL_MULTIPLIER: Final = 1e-6
-"""The same for multipliers, whose errors are those of an integration, or of motions that were measured past events.
+"""The same for multipliers, with the errors of an integration, or of motions that were measured past events.
 Looser: a motion that grows by as much every period is called neutral."""
 
 GROWS_BEFORE_ERRORS: Final = 1e3
@@ -218,7 +219,7 @@ MAX_PREDICTION_ERROR: Final = 0.5
 
 QUIET_RESPONSE_SIZE: Final = 1e-9
 """Response, in sizes of the loudest or of the outputs, that counts as none. Looser: what an output says goes
-unverified, and small kinks are no kinks."""
+unverified, and small kinks are not kinks."""
 
 MOTION_RATE_TOLERANCE: Final = 1e-7
 """Rate, in sizes of the states per second, that is a motion and not the solver's noise. Looser: f0 is lost."""
@@ -231,7 +232,7 @@ MAX_NYQUIST_FRACTION: Final = 0.9
 
 RELATION_TOLERANCE: Final = 3e-10
 """An exact relation of a plant (C B = 0, a rate that is an output) holds to this part of its terms, or to ten times
-what the best integrator leaves. Looser: integrators that differ by less are told apart by noise."""
+what the best integrator leaves. Looser: integrators that differ by less are distinguished by noise."""
 
 MIN_RELATION_RATIO: Final = 1e-5
 """The best integrator leaves this part of what the worst leaves, where a relation tells integrators apart. Looser:
@@ -246,7 +247,7 @@ UNREPEATABLE_DIFFERENCE_RATIO: Final = 0.3
 Smaller: noisy outputs disappear."""
 
 LOGARITHM_TOLERANCE: Final = 1e-6
-"""exp(log(M)) must be M to this, relative to M. Looser: A is no logarithm."""
+"""exp(log(M)) must be M to this, relative to M. Looser: A is not a logarithm."""
 
 MOTION_RESPONSE_TOLERANCE: Final = 1e-6
 """By how much a response may change along the motion of a point that moves by itself, for a model from long records.
@@ -267,14 +268,14 @@ COLUMNS_AGREE: Final = 1e-7
 declared structure passes."""
 
 GROUP_AGREEMENT_TOLERANCE: Final = 1e-6
-"""How well a difference along all columns is the sum of those along groups of them, in sizes of a row's terms, beside
+"""How well a difference along all columns is the sum of those along groups of them, in sizes of a row's terms, next to
 what their errors explain. Larger: the slope along a column on which a row depends undeclared is given to another."""
 
 # -- formulations ------------------------------------------------------------------------------------------------
 
 NO_INERTIA: Final = 4e-15
 """Inertia below this fraction of the largest, all scaled by their own sizes, that is rounding; of a sparse problem,
-which is not scaled, :data:`CANCELLATION_TOLERANCE`. Looser: eigenvalues of a mass that nobody gave."""
+which is not scaled, :data:`CANCELLATION_TOLERANCE`. Looser: eigenvalues of a mass that is not in the model."""
 
 REAL_SQUARE_TOLERANCE: Final = 1e-12
 """Asymmetry of M and K, relative to their largest entries, up to which s^2 is taken as real. Looser: slow flutter is
@@ -300,10 +301,10 @@ VERIFIED_DERIVATIVE_TOLERANCE: Final = 1e-5
 """Relative error of a slope that ``fl.verify`` accepts of a model without noise."""
 
 MAX_VERIFIED_DERIVATIVE_ERROR: Final = 1e-2
-"""The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right beside enough noise."""
+"""The most that it accepts of a model that is inaccurate or noisy. Looser: any matrix is right with enough noise."""
 
 KEPT_TOTAL_TOLERANCE: Final = 1e-6
-"""Change of a conserved total along a coordinate, beside its terms, up to which the coordinates of a linear model keep
+"""Change of a conserved total along a coordinate, relative to its terms, up to which coordinates of a linear model keep
 it. Looser: a linear model that lacks other directions is compared on the set of states with the same total."""
 
 VERIFIED_DRIFT_TOLERANCE: Final = 1e-4
@@ -328,12 +329,12 @@ that grow like 1/eps are returned; tighter: filters of models that were measured
 
 FILTER_COVARIANCE_TOLERANCE: Final = 1e-6
 """Difference of a stated covariance from that of the filter run on its own linear model, in its own deviations. Looser:
-a filter whose covariance is wrong passes."""
+a filter with a wrong covariance passes."""
 
 # -- audits ----------------------------------------------------------------------------------------------------------
 
 AUDIT_DIFFERENCE_TOLERANCE: Final = 1e-6
-"""Difference of an entry from plain central differences, of the largest of its row, that an audit allows beside what
+"""Difference of an entry from plain central differences, of the largest of its row, that an audit allows above what
 the differences themselves change by. Looser: a wrong entry agrees."""
 
 AUDIT_TRANSFER_TOLERANCE: Final = 1e-7
@@ -394,9 +395,9 @@ Errors of first order, which no motion of second order hides, are judged so from
 Looser: smaller signals are judged by the largest one, and may be off by more of their own."""
 
 AUDITED_DERIVATIVES: Final = 1e-4
-"""Relative difference of derivatives by parameters from central differences, beside what these change by with half the
+"""Relative difference of derivatives by parameters from central differences, above what these change by with half the
 step. Looser: a wrong derivative agrees; tighter: errors of the linear models are a disagreement."""
 
 AUDIT_TRAJECTORY_TOLERANCE: Final = 1e-5
-"""Difference of a step of a trajectory from Simpson's rule over its rates, in sizes of the states, beside what the rule
+"""Difference of a step of a trajectory from Simpson's rule over its rates, in sizes of the states, above what the rule
 itself may miss. Looser: samples that do not belong to the motion agree."""

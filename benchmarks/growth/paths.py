@@ -1,4 +1,4 @@
-"""The paths through the package whose cost grows with a size, and the peers that go a comparable one."""
+"""The paths through the package with a cost that grows with a size, and comparable ones of peers."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MAX_MEGABYTES = 8000.0
 SLOWEST = 20.0
 """How many times its processor time a process may take on a machine that is at work."""
 GLANCE = 0.2
-"""Seconds between looks at the memory of a process."""
+"""Seconds between checks of the memory of a process."""
 LEAST_MEGABYTES = 1.0
 """Less than this is what a process takes by chance."""
 

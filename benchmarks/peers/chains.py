@@ -1,4 +1,4 @@
-"""Derivatives of the accelerations of chains of bodies: open ones, and ones whose last link is welded to the ground."""
+"""Derivatives of the accelerations of chains of bodies: open ones, and ones with the last link welded to the ground."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear models at many points, constraints that nobody declared, and motions that repeat."""
+"""Linear models at many points, undeclared constraints, and motions that repeat."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from fmilin.model.interface import Model
 __all__ = ["crossing", "derivative", "eigenvalues", "fastest", "nearest", "rightmost", "slowest"]
 
 ZERO = 1e-4
-"""Below, an eigenvalue is one of the zeros that coordinates along the road or about an axle bring."""
+"""Below, an eigenvalue is one of the zeros of coordinates along the ground or about an axle."""
 
 
 def eigenvalues(model: Model, at: Mapping[str, float] | None = None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The doors by which a model enters: Python, a mechanism file (TOML), an FMU, an MJCF file, Modelica."""
+"""The sources of a model: Python, a mechanism file (TOML), an FMU, an MJCF file, Modelica."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["fmu", "fmu_of_toml", "mjcf", "modelica", "native", "toml"]
 
 
 def native(make: Callable[[], Model]) -> Maker:
-    """Return the door of a model that is made in Python."""
+    """Return the source of a model that is made in Python."""
 
     @contextmanager
     def opened() -> Iterator[Model]:
@@ -26,22 +26,22 @@ def native(make: Callable[[], Model]) -> Maker:
 
 
 def toml(text: str) -> Maker:
-    """Return the door of a mechanism file."""
+    """Return the source of a mechanism file."""
     return _file(text, "mechanism.toml")
 
 
 def mjcf(text: str) -> Maker:
-    """Return the door of a scene of MuJoCo's; it needs the adapter."""
+    """Return the source of a scene of MuJoCo's; it needs the adapter."""
     return _file(text, "scene.xml")
 
 
 def modelica(text: str) -> Maker:
-    """Return the door of a Modelica model; it needs the adapter."""
+    """Return the source of a Modelica model; it needs the adapter."""
     return _file(text, "model.mo")
 
 
 def fmu(make: Callable[[], Model]) -> Maker:
-    """Return the door of an FMU that is compiled of a model made in Python."""
+    """Return the source of an FMU that is compiled from a model made in Python."""
 
     @contextmanager
     def opened() -> Iterator[Model]:
@@ -52,7 +52,7 @@ def fmu(make: Callable[[], Model]) -> Maker:
 
 
 def fmu_of_toml(text: str) -> Maker:
-    """Return the door of an FMU that is compiled of a mechanism file."""
+    """Return the source of an FMU that is compiled from a mechanism file."""
 
     @contextmanager
     def opened() -> Iterator[Model]:

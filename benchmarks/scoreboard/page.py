@@ -81,7 +81,7 @@ def _source(number: int, rows: list[Entry]) -> str:
 
 
 def _notes(entry: Entry) -> list[str]:
-    """Return the formula that the source prints and the remark on a row, where there are any."""
+    """Return the formula that the source prints and the diagnostic on a row, where there are any."""
     return [note for note in (entry.formula and f"Printed: {entry.formula}.", entry.remark) if note]
 
 

@@ -1,4 +1,4 @@
-"""A row of the scoreboard: a published number, and the doors by which fmilin is asked for it."""
+"""A row of the scoreboard: a published number, and the sources from which fmilin computes it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Row:
     answer : callable
         What is asked of a model.
     doors : mapping
-        Makers of the model, by the name of the door.
+        Makers of the model, by the name of the source.
     formula : str
         As printed, where ``published`` is a number.
     peers : mapping
@@ -67,7 +67,7 @@ class Row:
         return complex(self.published)
 
     def ask(self, door: str) -> complex:
-        """Return fmilin's number by a door."""
+        """Return fmilin's number from a source."""
         with self.doors[door]() as model:
             return complex(self.answer(model))
 

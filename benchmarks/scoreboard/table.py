@@ -66,7 +66,7 @@ def rows(names: Iterable[str] = ()) -> dict[str, Row]:
 
 
 def entry(name: str, row: Row, numbers: Mapping[str, complex], before: Entry | None = None) -> Entry:
-    """Return the line of a row with fmilin's numbers; of doors that were not asked, and of peers, those of before."""
+    """Return the line of a row with fmilin's numbers; of sources that were not run, and of peers, the former ones."""
     earlier = before.fmilin if before else {}
     every = {door: _rounded(numbers[door]) if door in numbers else earlier.get(door) for door in row.doors}
     answered, versions = (

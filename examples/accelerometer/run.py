@@ -114,7 +114,7 @@ if not (total[0] < nis.mean() < total[1] and min(inside.values()) > 0.9):
 
 # ---------------------------------------------------------------------- the picture
 
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f94"  # told apart by colour-blind people, in print
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f94"  # distinguishable for colour-blind people, and in print
 
 t = SAMPLE * np.arange(1, SAMPLES + 1)
 figure = Figure(figsize=(7.0, 6.4), layout="constrained")

@@ -112,7 +112,7 @@ def regulator(linear: fl.LinearModel) -> tuple[list[str], FloatArray]:
 
 
 def fly(model: fl.Model, case: Case) -> FloatArray:
-    """Let JSBSim fly its own aircraft under the autopilot, which is told to climb after ten seconds; (time, h, VT)."""
+    """Let JSBSim fly its own aircraft under the autopilot, which climbs after ten seconds; (time, h, VT)."""
     point, linear = case
     names, K = regulator(linear)
     wanted = dict(zip(model.states.names, point.states.tolist(), strict=True))
@@ -127,7 +127,7 @@ def fly(model: fl.Model, case: Case) -> FloatArray:
         history.append((fdm.get_sim_time(), seen["h"], fdm["velocities/vt-fps"]))
     result = np.array(history)
     print(
-        f"Autopilot, told to climb {CLIMB:g} ft after 10 s: at {result[-1, 1] - ALTITUDE:.1f} ft after {SECONDS:g} s, "
+        f"Autopilot, to climb {CLIMB:g} ft after 10 s: at {result[-1, 1] - ALTITUDE:.1f} ft after {SECONDS:g} s, "
         f"overshoot {max(result[:, 1].max() - ALTITUDE - CLIMB, 0):.1f} ft, speed within "
         f"{np.abs(result[:, 2] - DESIGNED_AT).max():.1f} ft/s"
     )

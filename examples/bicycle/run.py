@@ -84,7 +84,7 @@ print(f"stable by itself from {v_weave:.8f} m/s (weave) to {v_capsize:.8f} m/s (
 
 
 def branches(found: np.ndarray) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Return castering and capsize, shape (speeds,), and the weave pair, (speeds, 2): real at walking pace."""
+    """Return castering and capsize, shape (speeds,), and the weave pair, (speeds, 2): real at walking speed."""
     castering, capsizing, weaving = [], [], []
     for unsorted in found:
         s = unsorted[np.argsort(unsorted.real)]

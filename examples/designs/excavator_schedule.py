@@ -1,10 +1,10 @@
-"""Gain scheduling of an excavator's arm over its workspace: 56 trimmed postures, one family, LQR at each.
+"""Gain scheduling of an excavator's arm over its workspace: 56 trimmed configurations, one family, LQR at each.
 
     python excavator_schedule.py --output pictures
 
 Two cylinders close two loops: 12 states, of which 4 are independent. The family goes to excavator.mat, where Octave or
 MATLAB designs the same gains (excavator_gains.m). The schedule moves the nonlinear arm from one corner of the workspace
-to the other; beside it the gain and the holding forces of the first posture alone.
+to the other; the gain and the holding forces of the first configuration are compared with it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main(output: Path) -> dict[str, Any]:
     force.set_xlabel("time [s]")
     figure.savefig(output / "excavator_schedule.png", dpi=130)
     return {
-        "postures, of them trimmed": (family.ok.size, int(family.ok.sum())),
+        "configurations, of them trimmed": (family.ok.size, int(family.ok.sum())),
         "error at the end, scheduled [deg]": _error(moves["scheduled"]),
         "error at the end, fixed [deg]": _error(moves["fixed"]),
         "largest departure from the manifold": float(moves["scheduled"].largest_drift),

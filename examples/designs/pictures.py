@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f94"  # told apart by colour-blind people, and in print
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f94"  # distinguishable for colour-blind people, and in print
 
 
 def run(main: Callable[[Path], dict[str, Any]]) -> None:

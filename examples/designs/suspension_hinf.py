@@ -62,10 +62,10 @@ def main(output: Path) -> dict[str, Any]:
 
 
 def design(linear: fl.LinearModel) -> tuple[control.StateSpace, float, control.StateSpace, control.StateSpace]:
-    """Return regulator, gamma, and from road and noise to the weighted outputs the loop with and without it.
+    """Return regulator, gamma, and the loop from ground and noise to the weighted outputs with and without it.
 
-    The plant of the design: w = (what makes the road, in cm, and sensor noise), u = force in kN, z = (body.a in m/s2,
-    strut travel / 5 cm, 0.6 u); measured are body.a in m/s2 and the strut's travel in cm.
+    The plant of the design: w = (the noise behind the ground's height, in cm, and sensor noise), u = force in kN, z =
+    (body.a in m/s2, strut travel / 5 cm, 0.6 u); measured are body.a in m/s2 and the strut's travel in cm.
     """
     j = [linear.inputs.index_of(name) for name in ("wheel_load", "strut_force")]
     B, (a, travel), (d, _) = linear.B[:, j] * (0.01 * TYRE_STIFFNESS, 1e3), linear.C, linear.D[:, j]

@@ -1,4 +1,4 @@
-"""A crane weighs its load while it moves: the mass beside the state, from the trolley's place and the rope's angle."""
+"""A crane weighs its load while it moves: state and mass from the trolley's place and the rope's angle."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from fmilin.systems import four_bar
 
 SAMPLE = 0.01  # s
 COUNT = 2 * np.pi / 1000  # rad, of the encoder
-TREMBLE = COUNT  # rad, of the shaft beside its motion, at the bearing of the encoder
+TREMBLE = COUNT  # rad, of the shaft in addition to its motion, at the bearing of the encoder
 PROCESS, MEASURED = {"torque": 0.05}, {"phi": COUNT**2 / 12 + TREMBLE**2}
 START = {"phi": 1e-2, "w": 0.25}  # variances of the first guess, in rad^2 and (rad/s)^2
 

@@ -120,7 +120,7 @@ if not all(reached.values()):
 
 # ---------------------------------------------------------------------- the picture
 
-BLUE, ORANGE = "#0072b2", "#d55e00"  # told apart by colour-blind people, in print
+BLUE, ORANGE = "#0072b2", "#d55e00"  # distinguishable for colour-blind people, and in print
 figure = Figure(figsize=(7.0, 4.6), layout="constrained")
 FigureCanvasAgg(figure)
 angle, motor = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])

@@ -130,7 +130,7 @@ def four_bar_mechanism(
 def five_bar_mechanism(*, singular: bool = False) -> Mechanism:
     """Return the five-bar mechanism of Spencer (thesis), section 3.2, as a mechanism: 8 states, 4 of them independent.
 
-    It is `fmilin.systems.five_bar`, in the same coordinates: a chain of four links whose end is pinned to (1
+    It is `fmilin.systems.five_bar`, in the same coordinates: a chain of four links with its end pinned to (1
     m, 0).
 
     >>> five_bar_mechanism().states.names

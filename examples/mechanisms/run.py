@@ -48,7 +48,7 @@ def compare_coordinates() -> None:
 
 
 def check_robot() -> None:
-    """A robot from a URDF file and the loop in the file beside it; K is constant."""
+    """A robot from a URDF file and the loop in the file next to it; K is constant."""
     robot = fl.load(HERE / "robot.urdf")
     linear = fl.linearize(robot)
     print("K of the parallel robot:", np.round(linear.T[:4, :2], 12).tolist())

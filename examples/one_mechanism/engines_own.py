@@ -30,7 +30,7 @@ def all_states(model: Model, point: OperatingPoint) -> Spectrum:
 
 
 def of_mujoco(file: Path, angles: Mapping[str, float]) -> Spectrum:
-    """Return the spectrum of mjd_transitionFD, whose constraints are springs."""
+    """Return the spectrum of mjd_transitionFD, which has springs as constraints."""
     return soft_linearization(file, qpos=list(angles.values()))  # joints in the order of the file
 
 

@@ -1,4 +1,4 @@
-"""Two linkages from every source: fmilin's eigenvalues, and beside them those of each engine's own linear model.
+"""Two linkages from every source: fmilin's eigenvalues, and next to them those of each engine's own linear model.
 
 ``python run.py`` writes spectra.png into the current folder, or into ``--output FOLDER``. It needs the adapters:
 ``pip install ./adapters/mujoco ./adapters/pinocchio``.
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Return the source, told apart from others of the same engine."""
+        """Return the source, with a name that differs from others of the same engine."""
         return f"{self.source}, {self.method.split()[-2]}" if "constraints" in self.method else self.source
 
 
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def rows_of(name: str, mechanism: Model, equations: Model, angles: dict[str, float]) -> Iterator[Row]:
-    """Yield what each source of a linkage says at the posture with these angles of its joints."""
+    """Yield the result of each source of a linkage at the configuration with these angles of its joints."""
     loops = read_parts(HERE / f"{name}.fmilin.toml").fields["loops"]
     with TemporaryDirectory() as folder:
         exported = four_bar_of_points() if name == "four_bar" else equations

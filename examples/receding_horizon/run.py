@@ -105,7 +105,8 @@ if not all(reached.values()):
 
 # ---------------------------------------------------------------------- the picture
 
-BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a8f94"  # told apart by colour-blind people, in print
+# distinguishable for colour-blind people, and in print
+BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#8a8f94"
 
 figure = Figure(figsize=(7.0, 5.6), layout="constrained")
 FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""Names for authors of adapters: models whose numbers an engine computes."""
+"""Names for authors of adapters: models computed by an engine."""
 
 from fmilin.diagnostics import Remark
 from fmilin.model.capabilities import (

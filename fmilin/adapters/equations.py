@@ -1,4 +1,4 @@
-"""Names for authors of adapters: models whose equations are a graph of CasADi, and a cache for what is slow to make."""
+"""Names for authors of adapters: models with equations as a graph of CasADi, and a cache of results."""
 
 from fmilin.codegen.compiler import cache_folder, cache_library, read_cached_library
 from fmilin.codegen.implicit import ImplicitSystem

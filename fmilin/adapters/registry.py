@@ -32,7 +32,7 @@ class Adapter(ABC):
 
     suffixes: tuple[str, ...] = ()  # of the files that it reads, lower case, with the dot
     description: str = ""  # what these files are, in a few words: "MuJoCo models (MJCF, URDF)"
-    package: str = ""  # the distribution of the engine; empty when there is none
+    package: str = ""  # the distribution of the engine; empty if there is none
     oldest: tuple[int, ...] = ()  # the first version of it that will do, major and minor
     options: tuple[str, ...] = ()  # what :meth:`load_as` can be asked for
 
@@ -41,7 +41,7 @@ class Adapter(ABC):
         return True
 
     def file_of(self, name: str) -> Path | None:
-        """Return the file of a model that comes with the engine and is known by name; None where there is none."""
+        """Return the file of a model that comes with the engine and is known by name, or None."""
         return None
 
     def engine(self) -> str:

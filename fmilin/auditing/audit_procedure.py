@@ -20,7 +20,7 @@ AUDITED = (
 
 
 def audit(result: object, *, model: Model | None = None) -> Audit:
-    """Return every number of a result beside the same number by a second, independent computation.
+    """Return every number of a result next to the same number by a second, independent computation.
 
     Raises UsageError when there is no audit for this kind of result, or a point comes without its model.
 

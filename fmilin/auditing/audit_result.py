@@ -39,7 +39,7 @@ class AuditRow:
 
 @dataclass(frozen=True, repr=False)
 class Audit(TableRepr):
-    """All numbers of a result beside those of a second way.
+    """All numbers of a result with those of a second method.
 
     >>> import fmilin as fl
     >>> audit = fl.audit(fl.linearize(fl.systems.four_bar()))
@@ -69,7 +69,7 @@ class Audit(TableRepr):
 
     @property
     def disagreeing(self) -> tuple[AuditRow, ...]:
-        """The rows whose numbers differ by more than the errors of both ways explain."""
+        """The rows with numbers that differ by more than the errors of both methods explain."""
         return tuple(row for row in self.rows if not row.agrees)
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,12 +99,12 @@ def compare_claim(quantity: str, method: str, *, stated: bool = True, holds: boo
 
 
 def select_worst(rows: Iterable[AuditRow]) -> AuditRow | None:
-    """Return the row whose difference is largest beside its tolerance."""
+    """Return the row with the largest difference relative to its tolerance."""
     return max(rows, key=_measure_excess, default=None)
 
 
 def keep_worst(rows: Iterable[AuditRow]) -> list[AuditRow]:
-    """Return the row whose difference is largest beside its tolerance, in a list; an empty one where there is none."""
+    """Return the row with the largest difference relative to its tolerance, in a list; an empty list without rows."""
     worst = select_worst(rows)
     return [] if worst is None else [worst]
 

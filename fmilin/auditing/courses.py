@@ -108,7 +108,7 @@ def _compare_steps(trajectory: Trajectory, model: Model) -> tuple[list[AuditRow]
         courses = _list_input_courses(trajectory.inputs, k)
         try:
             candidates = [_measure_step(trajectory, model, k, course) for course in courses]
-        except ModelError:  # at the middle, which is no point of the motion
+        except ModelError:  # at the middle, which is not a point of the motion
             continue
         defect, coarse = min(candidates, key=lambda pair: float((np.abs(pair[0]) / sizes).max(initial=0.0)))
         changes = np.abs(trajectory.states[k] - trajectory.states[k - 1])
@@ -172,7 +172,7 @@ def audit_filtered(filtered: Filtered) -> Audit:
 
 
 def audit_monte_carlo(study: MonteCarlo) -> Audit:
-    """Return the audit of a Monte Carlo study, whose runs are not in the result."""
+    """Return the audit of a Monte Carlo study: its runs are not in the result."""
     steps = np.diff(study.times)
     rows = []
     if len(steps):
@@ -202,7 +202,7 @@ def audit_exponents(exponents: LyapunovExponents) -> Audit:
 
 
 def audit_frequency_response(response: FrequencyResponse) -> Audit:
-    """Return the audit of a measured response, whose model and point are not in the result."""
+    """Return the audit of a measured response: its model and point are not in the result."""
     text = (
         "input, frequencies, amplitudes, response, error and distortion: measure again with another signal "
         "(signal='multisine'), or draw it beside the linear model (response.plot(linear))"

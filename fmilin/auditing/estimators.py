@@ -1,4 +1,4 @@
-"""Second ways of Kalman filters and estimators: a sample beside Kalman's equations, and the last step once more.
+"""Second ways of Kalman filters and estimators: a sample by Kalman's equations, and the last step once more.
 
 All kinds are the Kalman filter where the estimate is uncertain by little: the covariance at the start and all noise are
 made smaller by a factor, by which an unscented filter's points lie in the linear range. The covariance
@@ -41,7 +41,7 @@ WAY = "Kalman's equations on the linear model at the start"
 
 
 def audit_estimator(estimator: Estimator) -> Audit:
-    """Return the audit of an estimator: its present covariance, its last step, a sample beside its linear model."""
+    """Return the audit of an estimator: its present covariance, its last step, and a sample of its linear model."""
     P = np.asarray(estimator.covariance)
     asymmetry = float(np.abs(P - P.T).max(initial=0.0))
     size = float(np.abs(P).max(initial=0.0))

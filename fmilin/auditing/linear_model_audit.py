@@ -61,7 +61,7 @@ def compare_spectrum(
     """Compare eigenvalues with those of A by the Schur form of the transposed matrix, in which order they come.
 
     A computed eigenvalue is exact for a matrix within rounding of A, and as far off as the errors of A allow: multiple
-    eigenvalues scatter by far more than rounding, which is no disagreement.
+    eigenvalues scatter by far more than rounding, which is not a disagreement.
     """
     from scipy.linalg import matrix_balance, schur
     from scipy.optimize import linear_sum_assignment
@@ -313,7 +313,7 @@ def _compare_static_gain(linear: LinearModel) -> Iterator[AuditRow]:
 UNCHECKED_OF_DESCRIPTORS = (
     "E, A, B, C, D, f0 and difference: audit its linear model, which is compared with their transfer matrix"
 )
-DIGITS = 1e-6  # relative: QZ loses digits of finite eigenvalues beside infinite ones
+DIGITS = 1e-6  # relative: QZ loses digits of finite eigenvalues if others are infinite
 SHIFT = 0.37 + 0.71j  # of the size of the eigenvalues: near none of them, mostly
 
 

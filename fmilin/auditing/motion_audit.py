@@ -217,7 +217,7 @@ def _compare_floquet(floquet: Floquet) -> Iterator[AuditRow]:
     """Compare multipliers with the exponentials of the exponents, and the verdict with both."""
     moduli = np.abs(floquet.multipliers)
     symmetric = list(floquet.unit.values())
-    if len(symmetric) == 1:  # the motion's own direction, or another symmetry: one multiplier 1 is no growth
+    if len(symmetric) == 1:  # the motion's own direction, or another symmetry: one multiplier 1 is not growth
         moduli = np.delete(moduli, symmetric)
     largest = float(moduli[np.isfinite(moduli)].max(initial=0.0))
     clear = CLEAR_OF_LIMIT + 10 * floquet.accuracy.get("multipliers", 0.0)

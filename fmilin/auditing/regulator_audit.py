@@ -162,7 +162,7 @@ def audit_schedule(schedule: Schedule) -> Audit:
 
 
 def audit_schedule_report(report: ScheduleReport) -> Audit:
-    """Return the audit of a report, whose numbers are compared with those of its schedule."""
+    """Return the audit of a report: its numbers are compared with those of its schedule."""
     text = "points and verdicts: a report has no reference to its schedule; audit the schedule"
     return Audit("report of a schedule", ", ".join(report.over), (), (text,))
 

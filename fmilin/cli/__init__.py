@@ -5,4 +5,4 @@ Returns: results on standard output, everything else on standard error, an exit 
 Does not depend on: how anything is computed.
 """
 
-import fmilin.export  # noqa: F401 - registers the formats whose suffixes options and help texts list
+import fmilin.export  # noqa: F401 - registers the formats, of which options and help texts list the suffixes

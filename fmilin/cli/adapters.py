@@ -1,4 +1,4 @@
-"""``fmilin adapters``: the engines whose files can be read here."""
+"""``fmilin adapters``: the engines with files that can be read here."""
 
 from __future__ import annotations
 

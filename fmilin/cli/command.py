@@ -74,7 +74,7 @@ KINDS = (
 class Command(click.Command):
     """A command that first of all does not write to a file that it reads; its help says what MODEL may be."""
 
-    reads_constraints = True  # whether it takes the constraints file beside a model as declared
+    reads_constraints = True  # whether it takes the constraints file next to a model as declared
 
     def __init__(self, *arguments: Any, examples: Sequence[str] = (), **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -122,7 +122,7 @@ class Command(click.Command):
                 formatter.write_dl([record for p in options if (record := p.get_help_record(ctx))])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Look at all options and files of the command line together, and then run."""
+        """Examine all options and files of the command line together, and then run."""
         require_options_that_fit(ctx)
         inputs: list[Path] = []
         outputs: list[Path] = []

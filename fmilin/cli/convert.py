@@ -54,7 +54,7 @@ def command(
     try:
         files = check_family_outputs(output) if family else check_outputs(output)
     except UsageError:
-        if not family:  # a family that is missing or damaged cannot be told: that is what is wrong first
+        if not family:  # a missing or damaged family cannot be read: that error comes first
             load(linear[0])
         raise
     if grid is not None and len(linear) == 1:

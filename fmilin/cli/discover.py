@@ -1,4 +1,4 @@
-"""``fmilin discover MODEL``: the constraints that nobody wrote down."""
+"""``fmilin discover MODEL``: undeclared constraints."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from fmilin.discovery.discovery_result import Discovery
     from fmilin.model.interface import Model, OperatingPoint
 
-MAX_LINES, MAX_LINE_CHARACTERS = 60, 300  # of what is told on the way
+MAX_LINES, MAX_LINE_CHARACTERS = 60, 300  # of progress messages
 
 
 @options_of_commands
 class DiscoverOptions:
-    """How constraints are looked for, and where they go."""
+    """How constraints are searched for, and where they go."""
 
     excite: float = command_option(
         1.0, "Amplitude of the inputs, in their nominal sizes.", OPTIONS, "number", metavar="X"
@@ -41,7 +41,7 @@ class DiscoverOptions:
 
 
 class _Discover(Command):
-    """It takes none of the states' constraints as declared, and so may write the file beside the model."""
+    """It takes none of the states' constraints as declared, and so may write the file next to the model."""
 
     reads_constraints = False
 

@@ -55,7 +55,7 @@ class DeadlinePassed(KeyboardInterrupt):
 
 
 def deadline_option() -> click.Option:
-    """Return ``--deadline SECONDS``, which :func:`main` has looked for before anything is read."""
+    """Return ``--deadline SECONDS``, which :func:`main` has searched for before anything is read."""
 
     def positive(_: click.Context, __: click.Parameter, seconds: float | None) -> None:
         if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
@@ -228,7 +228,7 @@ def _tell(what: str, patience: float, start: float, ended: Event) -> None:
 
 @contextmanager
 def progress_bar(what: str, start: float, stop: float, unit: str = "s") -> Iterator[Callable[[float], None]]:
-    """Yield a function that is told how far things are between ``start`` and ``stop``; the remaining time is shown."""
+    """Yield a function that takes the progress between ``start`` and ``stop``; the remaining time is shown."""
     if not sys.stderr.isatty() or not stop > start:
         yield lambda _: None
         return

@@ -90,7 +90,7 @@ def _print(summary: Any, show: Callable[..., None], runner: JobRunner, *, as_jso
 
 
 def _dependence(runner: JobRunner, model: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """Say whether states that no constraint binds look as if one did."""
+    """Say whether states that no constraint binds seem as if one did."""
     opened = runner.borrow(fl.load(model, options=options))
     if len(opened.constraints):
         yield f"Dependence: declared, by {len(opened.constraints)} equations"

@@ -159,7 +159,7 @@ def _do(job: Job, width: int, stdout: TextIO, *, debug: bool) -> int:
             job(runner)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it becomes one paragraph and a status
         status, failed = _status_and_paragraph(error, debug=debug)
-        if isinstance(error, KeyboardInterrupt):  # nobody waits for results any more
+        if isinstance(error, KeyboardInterrupt):  # no process waits for results any more
             results = ResultStream()
             runner = JobRunner(results, runner.borrowed, runner.home)
     with suppress(OSError):
@@ -185,7 +185,7 @@ def _give_back(borrowed: Iterable[ClosableResource], *, debug: bool) -> None:
 def _deliver(outcome: _JobOutcome, stdout: TextIO, *, debug: bool) -> int:
     """Write files and results, then say what there is to say; return the exit status."""
     try:
-        if get_requested_signal():  # and somebody has swallowed it
+        if get_requested_signal():  # and other code has caught it
             raise KeyboardInterrupt  # noqa: TRY301
         write_all(outcome.files)
         stdout.write(replace_unencodable(outcome.text, stdout.encoding))

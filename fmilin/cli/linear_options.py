@@ -190,7 +190,7 @@ def _descriptions(keyword: str) -> tuple[OptionDescription, ...]:
 
 
 def reject_options(reasons: Mapping[str, str], present_flag: str) -> None:
-    """Raise UsageError if an option on the command line has no meaning beside another one."""
+    """Raise UsageError if an option on the command line has no meaning together with another one."""
     for flag in list_used_options("how", "choices", "stepping"):
         if flag in reasons:
             raise UsageError(
@@ -277,7 +277,7 @@ def _platforms(text: str, option: str) -> tuple[str, ...]:
     if platforms:
         from fmilin.fmi.platforms import machines
 
-        machines(platforms)  # refuses what is unknown or named twice
+        machines(platforms)  # rejects names that are unknown or repeated
     return platforms
 
 
@@ -315,7 +315,7 @@ class FileWriting(FmuWriting):
     )
 
     def to_writing(self) -> Writing:
-        """Return what the formats are told."""
+        """Return the options of the formats."""
         return Writing(
             deviation=self.deviation,
             modelica=self.modelica,

@@ -158,7 +158,7 @@ def command(
 
 
 def _reject_options_without_meaning(cut: linear_options.LoopCut, *, is_cosimulated: bool, is_on_tangent: bool) -> None:
-    """Raise UsageError if an option of a linearization has no meaning beside what else is asked for."""
+    """Raise UsageError if an option of a linearization has no meaning together with the others."""
     if is_cosimulated:
         linear_options.reject_options(linear_models.REASONS_AGAINST_COSIMULATION, "--as-cosimulated")
     if is_on_tangent:

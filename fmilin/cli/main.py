@@ -110,7 +110,7 @@ COMMANDS = {
     "demo": "Build, linearize and draw a four-bar linkage.",
     "examples": "List the examples, and copy one.",
 }
-"""Each is the module of that name beside this one, with a click command ``command``."""
+"""Each is the module of that name next to this one, with a click command ``command``."""
 
 EXIT_STATUSES = {
     0: "done",

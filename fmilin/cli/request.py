@@ -47,7 +47,7 @@ class CommandRequest:
     how: LinearizationRequest = field(default_factory=LinearizationRequest)
     simulate_to: float | None = None
     simulate_until: str | None = None  # a comparison that ends the motion, or "event"
-    discover: bool = False  # whether constraints are looked for first, and used
+    discover: bool = False  # whether constraints are searched for first, and used
     tangent_only: bool = False  # whether the tangent space is to be found from numbers alone, without constraints
     running: Running = field(default_factory=Running)
     used_options: tuple[str, ...] = ()  # the options on the command line that say how and where a model is linearized

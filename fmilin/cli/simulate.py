@@ -1,4 +1,4 @@
-"""``fmilin simulate MODEL``: integrate on the manifold; as CSV, as a picture, beside a linear model."""
+"""``fmilin simulate MODEL``: integrate on the manifold; as CSV, as a picture, with a linear model."""
 
 from __future__ import annotations
 

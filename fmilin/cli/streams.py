@@ -75,7 +75,7 @@ def display_stream() -> TextIO:
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that the user has closed, in its place ``nowhere``: whoever writes to it is told."""
+    """Standard output that the user has closed; ``nowhere`` replaces it, and writing to it raises an error."""
 
     encoding = "utf-8"
 
@@ -145,7 +145,7 @@ def collect_printed_lines() -> Iterator[None]:
 
 
 def silence(stream: TextIO) -> None:
-    """Point ``stream`` to nowhere: nobody reads it, and the interpreter would complain at its end."""
+    """Point ``stream`` to nowhere: it has no reader, and the interpreter would report an error at its end."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -71,7 +71,7 @@ class CComponent:
     sample_time: float
     functions: Sequence[str] = (ACCUMULATE,)  # what the statements call; written where their names occur
     locals: int = 0  # numbers on the stack at once, at most
-    calls: int = BYTES_PER_CALL  # bytes of the stack beside them
+    calls: int = BYTES_PER_CALL  # further bytes of the stack
     code: int = 1024  # bytes of machine code, less than
     precision: Precision = "double"
     sizes: Mapping[str, int] = field(default_factory=dict)  # numbers that ``@NAME`` stands for
@@ -186,7 +186,7 @@ class CComponent:
         return [c for c in self.constants if c.values.size and self._mentions(c.name)]
 
     def _mentions(self, name: str) -> bool:
-        """Whether the step or a function of it names a thing of the file; compilers warn of what nobody uses."""
+        """Whether the step or a function of it uses a name of the file; compilers warn of unused names."""
         bodies = [self.step, *(f.partition("{")[2] for f in self.functions)]
         return any(re.search(rf"@{name}\b", body) for body in bodies)
 

@@ -258,7 +258,7 @@ class PointCode:
 
 
 class PointValues:
-    """Compiled rates and outputs; thread-safe, as room for a call is taken and given back under the interpreter."""
+    """Compiled rates and outputs; thread-safe: each call takes its own memory under the interpreter's lock."""
 
     def __init__(self, system: ImplicitSystem, library: ctypes.PyDLL) -> None:
         library.work_size.restype = ctypes.c_size_t
@@ -283,7 +283,7 @@ class PointValues:
         return values
 
     def _room(self) -> tuple[FloatArray, FloatArray, partial[int], FloatArray]:
-        """Return (t, x, u, p), the results, what computes these, and the room for it, which stays as long as that."""
+        """Return (t, x, u, p), the results, the function that computes them, and its memory, which lives as long."""
         s, z = np.zeros(self._u.stop + len(self._parameters)), np.zeros(max(self._size, 1))
         work = np.zeros(self._library.work_size() // 8 + 1)
         s[self._u.stop :] = self._parameters

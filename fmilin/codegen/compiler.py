@@ -1,6 +1,6 @@
 """C sources to a shared library, with the machine's own compiler and as soon as that pays, and a cache of them.
 
-A file of the cache begins with the digest of its name and content, and nobody but the user can have written it.
+A file of the cache begins with the digest of its name and content, and only the user can have written it.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _name(sources: Mapping[str, bytes], unit: str, compiler: Compiler) -> str:
 
 @contextlib.contextmanager
 def _explain_full_disk() -> Iterator[None]:
-    """Say in words that there is no room for what is compiled."""
+    """Return the error for a disk without space for the compiled code."""
     try:
         yield
     except OSError as error:
@@ -285,7 +285,7 @@ def read_cached_library(name: str) -> bytes | None:
 
 
 def cache_library(name: str, content: bytes) -> None:
-    """Keep ``content``, completely on the disk or not at all; a folder that cannot be used is no reason to fail."""
+    """Keep ``content``, completely on the disk or not at all; a folder that cannot be used is not a reason to fail."""
     with contextlib.suppress(OSError, UsageError):
         if _is_private(cache_folder()):
             write_atomically(cache_folder() / name, _digest(name, content) + content)

@@ -113,7 +113,7 @@ class Graph:
         raise _no_arithmetic(e)
 
     def _build_node(self, e: Expr) -> SX:
-        """Return the node of ``e``, whose parts have nodes."""
+        """Return the node of ``e``; its parts have nodes."""
         if isinstance(e, BooleanAtom):
             return ca.SX(1 if e == sympy.true else 0)
         if isinstance(e, sympy.Piecewise):

@@ -88,7 +88,7 @@ OUT void run(const double *s, double *z, long count)
 
 
 class _WorkMemory(NamedTuple):
-    """Room for one call: s, z, and what computes z from s."""
+    """Memory for one call: s, z, and the function that computes z from s."""
 
     s: FloatArray
     z: FloatArray
@@ -178,7 +178,7 @@ class Evaluator:
                 logging.getLogger(__name__).info("Compiled code would be quicker. %s", error)
 
     def _memory(self) -> _WorkMemory:
-        """Return room that no other thread uses; it is given back to ``_free``."""
+        """Return memory that no other thread uses; it is given back to ``_free``."""
         try:
             return self._free.pop()
         except IndexError:  # all is in use

@@ -22,7 +22,7 @@ from fmilin.tolerances import COEFFICIENT_ROUNDING_FACTOR, EPS
 SX = Any  # casadi.SX: casadi ships no types
 Function = Any  # casadi.Function
 
-MAX_INSTRUCTIONS = 300_000  # of a function whose bounds are computed: about half a second
+MAX_INSTRUCTIONS = 300_000  # of a function with computed bounds: about half a second
 
 
 def lift_constants(column: SX, symbols: SX) -> tuple[SX, SX, FloatArray]:

@@ -208,7 +208,7 @@ def _instructions(
 
 
 def _list_operands(i: _Statement) -> Iterator[int]:
-    """Yield the instructions whose results an instruction takes."""
+    """Yield the instructions that produce the arguments of an instruction."""
     return (k for k in i.operands if isinstance(k, int))
 
 

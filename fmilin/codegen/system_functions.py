@@ -1,4 +1,4 @@
-"""A system as NumPy functions: values and exact derivatives, at one point or over a stack of points.
+"""A system as NumPy functions: values and exact derivatives, at one point or over a batch of points.
 
 W w = r is solved, and dw = W^-1 (e_s ds), e = r - W w with w held, dx' = f_s ds + f_w dw, dc = c_s ds + c_w dw.
 """
@@ -32,11 +32,11 @@ _KINKED = {
     *(ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO),
     *(ca.OP_ATAN2, ca.OP_TAN),
 }
-"""Operations that may jump, or whose derivatives may, and yet return finite numbers there."""
+"""Operations with jumps, or with jumps of their derivatives, that return finite numbers there."""
 
 
 def has_kinks(function: Any) -> bool:
-    """Whether a ``casadi.Function`` has an operation that may jump, or whose derivatives may."""
+    """Whether a ``casadi.Function`` has an operation with jumps, or with jumps of its derivatives."""
     return any(function.instruction_id(k) in _KINKED for k in range(function.n_instructions()))
 
 
@@ -99,7 +99,7 @@ class SystemFunctions:
     def _require_no_rounding(self, point: Point, w: FloatArray) -> None:
         """Reject W where only entries that are rounding of their terms make it regular, as a mass a + b - c.
 
-        Scaled rows and columns hide such an entry from the condition number. It is looked at once for each set of
+        Scaled rows and columns hide such an entry from the condition number. It is examined once for each set of
         parameters, as it costs some evaluations.
         """
         if (key := point[3].tobytes()) in self._without_rounding or not self.system.unknown_names:
@@ -131,7 +131,7 @@ class SystemFunctions:
 
     @cached_property
     def _without_rounding(self) -> set[bytes]:
-        """Parameters for which W has been looked at."""
+        """Parameters for which W has been examined."""
         return set()
 
     @cached_property
@@ -235,7 +235,7 @@ class StackFunctions:
         return self._compiled is not None
 
     def at_one_point(self) -> tuple[FloatArray, FloatArray, FloatArray, Callable[[], bool]] | None:
-        """Compile, and return room for s = (t, x, u, p), z and dz/d(x, u), and what fills these; None without code."""
+        """Compile; return memory for s = (t, x, u, p), z and dz/d(x, u), and the function that fills it, or None."""
         return self._compiled.at_one_point() if self.compile() and self._compiled is not None else None
 
     def __call__(
@@ -267,7 +267,7 @@ class StackFunctions:
         *,
         threads: int = 1,
     ) -> ReducedDerivatives | None:
-        """Return z and slopes along kept states at points (t, x, u, p) by compiled code; None without any by now."""
+        """Return z and derivatives along kept states at points (t, x, u, p) by compiled code; None without it."""
         return None if self._compiled is None else self._compiled.along(self._join(*points), reduction, limit, threads)
 
     def reach(

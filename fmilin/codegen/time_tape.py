@@ -1,6 +1,6 @@
-"""Where a model's graph jumps, bends or pulses at times that do not depend on its states.
+"""Where a model's graph has jumps, kinks or pulses at times that do not depend on its states.
 
-An integrator looks at the rates at a few times of each step, and a pulse between two of them changes nothing that it
+An integrator examines the rates at a few times of each step, and a pulse between two of them changes nothing that it
 sees. The part of the graph that depends on time alone is evaluated by itself, on many times at once: arguments of abs,
 min, max and comparisons are zero where the model switches, and smooth pulses stand where their arguments do.
 """
@@ -27,7 +27,7 @@ CHANGE_SIZE_FRACTION = 0.1  # of its range: by what a quantity changes there
 RARE_TIME_FRACTION = 0.25  # of the time that a pulsed quantity differs from its median
 PULSE_DISTANCE_FRACTIONS = 10.0 ** np.arange(
     -9, -1
-)  # of the duration: distances from a candidate at which a pulse is looked at
+)  # of the duration: distances from a candidate at which a pulse is examined
 
 _UNARY: dict[int, Callable[[FloatArray], Any]] = {
     ca.OP_ASSIGN: lambda a: a, ca.OP_LIFT: lambda a: a, ca.OP_NEG: np.negative, ca.OP_EXP: np.exp, ca.OP_LOG: np.log,

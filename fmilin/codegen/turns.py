@@ -39,7 +39,7 @@ def _hashes(symbols: SX) -> list[int]:
 def find_turn(output: SX, parameters: dict[int, float]) -> float | None:
     """Return the jump of which all jumps of a sum are multiples; ``parameters`` are numbers by hashes of symbols.
 
-    It is a multiple of 2 pi, 360 or 1: other jumps are no turns of an angle in a usual unit, as that of a force with
+    It is a multiple of 2 pi, 360 or 1: other jumps are not turns of an angle in a usual unit, as that of a force with
     0.05*atan2(v, w).
     """
     jumps = sorted(_list_jumps(output, parameters))

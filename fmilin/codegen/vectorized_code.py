@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fmilin.signals import FloatArray
 
-ALIGNMENT_BYTES = 64  # bytes to whose multiples vectors are aligned
+ALIGNMENT_BYTES = 64  # vectors are aligned to multiples of so many bytes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class _WorkArea(NamedTuple):
 
 
 class VectorizedCode:
-    """Quantities with their slopes at many points: ``template`` (nz, N + nu) holds the slopes that are constant."""
+    """Quantities with their derivatives at many points: ``template`` (nz, N + nu) holds the constant ones."""
 
     def __init__(
         self, code: ctypes.CDLL, arguments: int, template: FloatArray, *, solves_invariants: bool = False
@@ -88,7 +88,7 @@ class VectorizedCode:
         self._free: list[_WorkArea] = []  # work areas that no call uses
 
     def __call__(self, s: FloatArray, threads: int = 1) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return quantities (k, nz), slopes (k, nz, N + nu) and where they are good (k,), for rows s = (t, x, u, p)."""
+        """Return quantities (k, nz), derivatives (k, nz, N + nu) and where they hold (k,), for s = (t, x, u, p)."""
         k, (nz, columns) = len(s), self._size
         z, J, good = np.empty((k, nz)), np.empty((k, nz, columns)), np.empty(k, dtype=np.uint8)
         parts = [slice(k * i // threads, k * (i + 1) // threads) for i in range(threads)]

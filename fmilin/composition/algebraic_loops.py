@@ -21,7 +21,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, LOOP_GAP_TOLERANCE, SINGULAR_LOOP_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 
 MAX_ITERATIONS = 60
-SLOW_CONVERGENCE_RATIO = 0.05  # A step that leaves more than this part of the gap asks for new slopes
+SLOW_CONVERGENCE_RATIO = 0.05  # A step that leaves more than this part of the gap asks for new derivatives
 MIN_STEP_FRACTION = 2.0**-12
 Function = Callable[[FloatArray], FloatArray]
 
@@ -84,7 +84,7 @@ class LoopSolver:
     def _is_solution(v: FloatArray, gap: FloatArray, slopes: Function) -> bool:
         """Whether a gap that could not be made smaller is a solution: it and the Newton step are small.
 
-        Where what feeds the inputs follows them nearly one to one a small gap is no small distance.
+        Where what feeds the inputs follows them nearly one to one a small gap is not a small distance.
         """
         sizes = np.maximum(1.0, np.abs(v))
         if not (np.isfinite(gap).all() and (np.abs(gap) <= LOOP_GAP_TOLERANCE * sizes).all()):
@@ -157,7 +157,7 @@ class MemberSlopes(NamedTuple):
 
 
 def _find_nonzero_columns(along: FloatArray) -> slice | np.ndarray | None:
-    """Return the columns that are not zero: as a slice where they are neighbours, None where there are none."""
+    """Return the columns that are not zero: as a slice where they are neighbours, or None."""
     if not along.shape[0]:
         return None
     bits = np.ascontiguousarray(along).view(np.uint64)  # quicker than asking every number whether it is zero

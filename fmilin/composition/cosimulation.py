@@ -35,7 +35,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.tolerances import GROWS_IN_STEPS
 
 __all__ = ["MASTERS", "Cosimulation", "CoupledMode", "LinearizedMember", "Master", "cosimulated"]
-STEPS_TRIED = 240  # steps that are looked at for the first unstable one, in equal ratios
+STEPS_TRIED = 240  # steps that are examined for the first unstable one, in equal ratios
 MIN_STEP_RATIO, MAX_STEP_RATIO = 1e-3, 1e3  # of them, in parts of the fastest and of the slowest time of the plant
 BISECTION_COUNT = 60
 Complex = NDArray[np.complex128]
@@ -151,7 +151,7 @@ def cosimulated(
 ) -> Cosimulation:
     """Return the linear model of a co-simulation of a connected system, with the delays of its coupling.
 
-    Raises UsageError when the model is no connected system, or the step or the order is none.
+    Raises UsageError when the model is not a connected system, or the step or the order is not positive.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The numbers of a connected system at a point: inputs of all members found, members visited, slopes through loops."""
+"""The numbers of a connected system at a point: inputs of all members, evaluated members, derivatives through loops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fmilin.model.capabilities import compile_model, read_products
 from fmilin.signals import FloatArray
 from fmilin.tolerances import LOOP_GAP_TOLERANCE
 
-MAX_SOLVED_POINTS = 256  # points whose loops are known, so that the same point has the same last digit again
+MAX_SOLVED_POINTS = 256  # points with solved loops, so that the same point has the same last digit again
 
 
 class CoupledMembers(Members):
@@ -243,7 +243,7 @@ class CoupledMembers(Members):
                 require_solvable(KD[which][:, which].toarray(), self._names(step))
         if not KD.nnz:
             return lambda columns: columns
-        if not np.isfinite(KD.data).all():  # a member knows some slopes only: whatever hangs on them is unknown
+        if not np.isfinite(KD.data).all():  # a member knows some derivatives only: whatever hangs on them is unknown
             return lambda columns: np.full(columns.shape, np.nan)
         closing = sparse.eye_array(KD.shape[0], format="csc") - KD.tocsc()
         try:
@@ -260,6 +260,6 @@ class CoupledMembers(Members):
 
 
 def _compute_gaps(fed: FloatArray, values: FloatArray) -> FloatArray:
-    """Return how far every connected input is from what feeds it, relative to its size; both unknown is no gap."""
+    """Return how far every connected input is from what feeds it, relative to its size; none if both are unknown."""
     gaps: FloatArray = np.abs(fed - values) / np.maximum(1.0, np.abs(fed))
     return np.where(np.isnan(fed) & np.isnan(values), 0.0, gaps)

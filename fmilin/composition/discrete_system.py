@@ -74,6 +74,6 @@ class DiscreteSystem:
 
 
 def _perturb_member(linear: LinearModel) -> LinearModel:
-    """Return a member whose derivatives are wrong by their errors; an output without feedthrough gets none."""
+    """Return a member with derivatives that are wrong by their errors; an output without feedthrough gets none."""
     moved = {name: getattr(linear, name) + getattr(linear.errors, name) for name in "ABCD"}
     return replace(linear, **moved | {"D": np.where(linear.D == 0.0, 0.0, moved["D"])})

@@ -1,4 +1,4 @@
-"""Connected systems whose members have events, and the choice of the class of a system."""
+"""Connected systems with members that have events, and the choice of the class of a system."""
 
 from __future__ import annotations
 

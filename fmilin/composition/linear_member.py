@@ -101,7 +101,7 @@ class LinearEngine(Engine):
 
 
 class LinearMember(EngineModel, HasDerivativeErrors):
-    """The model of a :class:`LinearEngine`, whose own errors travel on."""
+    """The model of a :class:`LinearEngine`; the errors of the linear model are kept."""
 
     engine: LinearEngine
 
@@ -208,7 +208,7 @@ class Law(Protocol):
         """Return the outputs that the inputs ``read`` at t ask for."""
 
     def applied(self, outputs: FloatArray) -> None:
-        """Be told what the actuators make of the answer: the answer itself, or its limits."""
+        """Take what the actuators make of the answer: the answer itself, or its limits."""
 
 
 @runtime_checkable

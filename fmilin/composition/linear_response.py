@@ -1,4 +1,4 @@
-"""A linear model in motion, beside the nonlinear one that it was made from."""
+"""A linear model in motion, next to the nonlinear one that it was made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ def _require_same_model(trajectory: Trajectory, linear: LinearModel) -> None:
 
 
 def _last_of_each_time(times: FloatArray) -> NDArray[np.intp]:
-    """Return the rows to look at: of an event the one after it."""
+    """Return the rows to examine: of an event the one after it."""
     return np.array([k for k in range(len(times)) if k + 1 == len(times) or times[k + 1] > times[k]], dtype=np.intp)
 
 

@@ -183,7 +183,7 @@ def loop_transfer(
 ) -> LinearModel:
     """Return L: what comes back at a wire for what is sent from it, with the wire cut there.
 
-    Raises UsageError or UnknownNameError when this is no connected system, or there is no such wire; NumericalError
+    Raises UsageError or UnknownNameError when this is not a connected system, or there is no such wire; NumericalError
     when the system has no solution without the wire.
 
     Parameters
@@ -300,7 +300,7 @@ def opened(
     linearization: Linearization | None = None,
     **options: Unpack[OpenedOptions],
 ) -> LinearModel:
-    """Return the linear model of a system with wires cut: each is an input of its name, beside the system's own.
+    """Return the linear model of a system with wires cut: each is an input of its name, next to the system's own.
 
     ``system``, ``wires``, ``point``, ``linearization`` and the errors are those of :func:`loop_transfer`. The outputs
     are those of the system by default.
@@ -316,7 +316,7 @@ def opened(
 
 
 def require_wires(system: Model, names: Sequence[str]) -> None:
-    """Reject names that are no wires of a system, before anything is computed."""
+    """Reject names that are not wires of a system, before anything is computed."""
     for name in names:
         if isinstance(system, ConnectedModel):
             find_wire(system, name)

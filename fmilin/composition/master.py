@@ -117,7 +117,7 @@ def compute_step(model: ConnectedModel, master: Master, members: Sequence[Discre
             all_outputs[coupling.outputs[i]] = last[coupling.outputs[i]]
     transition = np.vstack((after, last[memories]))
     needed = P + np.flatnonzero(np.vstack((transition, all_outputs[model._output_taps]))[:, P:nz].any(axis=0))
-    columns = [*range(P), *needed, *range(nz, width)]  # what nobody reads again is no state
+    columns = [*range(P), *needed, *range(nz, width)]  # a value that is not read again is not a state
     transition, all_outputs, memories = (
         transition[columns[: P + len(needed)]][:, columns],
         all_outputs[:, columns],

@@ -28,12 +28,12 @@ class AlgebraicLoop:
     """Inputs that are found together, by Newton's method."""
 
     inputs: Indices  # among all inputs of all members
-    members: tuple[int, ...]  # those visited for it
+    members: tuple[int, ...]  # those evaluated for it
 
 
 @dataclass(frozen=True)
 class VisitStep:
-    """Visit a member, or solve a loop; then some inputs are known."""
+    """Evaluate a member, or solve a loop; then some inputs are known."""
 
     member: int  # -1 for a loop, and for the beginning
     final: bool  # whether all inputs of the member are known
@@ -84,7 +84,7 @@ class Planner:
         return steps
 
     def _update_known_inputs(self) -> Indices:
-        """Return the inputs whose source has become known, and take them as known."""
+        """Return the inputs with a newly known source, and mark them as known."""
         learned = ~self.known_inputs
         learned[learned] = self.known_outputs[self.sources[learned]]
         self.known_inputs |= learned
@@ -123,7 +123,7 @@ class Planner:
 
 
 class MemberView(NamedTuple):
-    """A member: its name, and a view of it whose outputs are those that anybody wants."""
+    """A member: its name, and a view of it with the outputs that are needed."""
 
     name: str
     model: Model
@@ -232,7 +232,7 @@ class Visits:
         self.outputs[rows] = x[states]
 
     def at(self, member: int) -> None:
-        """Visit a member with what its inputs hold now."""
+        """Evaluate a member with the present values of its inputs."""
         c = self._members
         v = self.inputs[c.inputs[member]]
         if self._evaluated_inputs.get(member) == (input_bytes := v.tobytes()):

@@ -33,7 +33,7 @@ from fmilin.reduction.modal_reduction import error_bound, in_sizes
 from fmilin.reduction.transformation import new_states, transform
 from fmilin.signals import FloatArray
 
-MIN_DECAY_RATIO = 1e-9  # decay, beside the largest eigenvalue, below which the closed system has no Gramians
+MIN_DECAY_RATIO = 1e-9  # decay, relative to the largest eigenvalue, below which the closed system has no Gramians
 
 
 @one_at_a_time
@@ -49,8 +49,8 @@ def reduce_members(
     """Return a connected system of linear members at a point, some of smaller order, wired as before.
 
     Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`). Raises
-    UsageError or UnknownNameError when this is no connected system, a member is unknown, one to be reduced is sampled,
-    or an order is none; NumericalError when the closed system is not stable, or is not with these orders.
+    UsageError or UnknownNameError when this is not a connected system, a member is unknown, one to be reduced is
+    sampled, or an order is none; NumericalError when the closed system is not stable, or is not with these orders.
 
     Parameters
     ----------

@@ -254,7 +254,7 @@ class ConnectedModel(
             self.coupling.require_solvable(*at)
         except NumericalError:
             raise
-        except FmilinError:  # it cannot be evaluated there: whoever asks for a point is told why
+        except FmilinError:  # it cannot be evaluated there: the error of a request for a point says why
             return ()
         if not self._owner:
             return ()

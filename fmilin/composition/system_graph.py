@@ -1,6 +1,6 @@
 """A connected system as one graph, which C code and FMUs are made from: W (w, v) = r.
 
-Inputs v that hang on accelerations, multipliers or on themselves are unknowns beside those of members; others are put
+Inputs v that hang on accelerations, multipliers or on themselves are further unknowns; others are put
 in place.
 """
 

@@ -55,7 +55,7 @@ class Constraint:
     def from_text(cls, text: str, *, name: str = "", level: Level = "position", rate: str | None = None) -> Constraint:
         """Return a constraint for ``text``: an expression, a variable, or an equation, where ``a = b`` means a - (b).
 
-        Raises ConstraintError when the text is no expression of the grammar.
+        Raises ConstraintError when the text is not an expression of the grammar.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Constraints:
         return self._functions.along(self._arguments(*point), moved)
 
     def gradient(self, point: tuple[float, FloatArray, FloatArray, FloatArray], z_x: FloatArray) -> FloatArray:
-        """Return the slopes of g by the states, (..., m, N), with those of z, (..., nz, N), at one point or at many."""
+        """Return derivatives of g by the states, (..., m, N), with those of z, (..., nz, N), at one or more points."""
         if self.variables is None:
             g = self.partials(*point)
             slopes: FloatArray = g.states + g.observed @ z_x

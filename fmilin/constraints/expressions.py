@@ -65,7 +65,7 @@ class Arithmetic(Protocol):
         """Return a number."""
 
     def operation(self, name: str, operands: Sequence[Any]) -> Any:
-        """Return the result of an operator or function; NaN for a constant part that is no real number (``1/0``)."""
+        """Return the result of an operator or function; NaN for a constant part that is not a real number (``1/0``)."""
 
     def sympy(self, expression: Any, values: Mapping[Any, Any]) -> Any:
         """Return what the sympy ``expression`` means where its symbols have these ``values``."""
@@ -75,7 +75,7 @@ class Arithmetic(Protocol):
 
 
 class ExpressionError(UsageError):
-    """The text is no arithmetic of this grammar from ``position``, counted from 0, on."""
+    """The text does not follow this grammar from ``position``, counted from 0, on."""
 
     def __init__(self, message: str, *, text: str = "", position: int = 0) -> None:
         super().__init__(message)

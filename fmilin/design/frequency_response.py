@@ -1,7 +1,7 @@
 """Frequency responses of nonlinear models as an instrument measures them: sine by sine, all at once, or in one sweep.
 
 Of a sine a sin(w t) the response is the part of the output at w over a: at a finite amplitude the describing function.
-It is fitted by least squares beside a mean, a drift and four harmonics, over two stretches at the end of the record;
+It is fitted by least squares with a mean, a drift and four harmonics, over two stretches at the end of the record;
 the record is doubled until they agree. A chirp starts and ends at rest, so that the Fourier integrals of output and
 input divide (Ljung, System Identification, 6.3).
 """
@@ -139,7 +139,7 @@ def frequency_response(
 
 
 def _build_excited_run(model: Model, point: OperatingPoint, regulator: Any, j: int) -> Run:
-    """Return what runs the model under a function of the time since the start, beside its input j."""
+    """Return what runs the model under a function of the time since the start, next to its input j."""
     name, u0 = model.inputs[j].name, float(point.inputs[j])
     driven = (*getattr(regulator, "drives", ()), *getattr(regulator, "output_labels", ()))
 

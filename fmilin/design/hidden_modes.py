@@ -41,7 +41,7 @@ class UncertainPair:
     sampled: bool
 
     def transpose(self, B: FloatArray, B_error: FloatArray) -> UncertainPair:
-        """Return the pair (A', B'), whose unobservable modes are those that B (P, k) does not move."""
+        """Return the pair (A', B'): its unobservable modes are those that B (P, k) does not move."""
         return UncertainPair(self.A.T, B.T, self.A_error.T, B_error.T, self.sampled)
 
 
@@ -56,12 +56,12 @@ class HiddenMode:
 
     @property
     def may_stay(self) -> bool:
-        """Whether the mode is on or outside the limit, as far as can be told."""
+        """Whether the mode is on or outside the limit, within the errors."""
         return self.margin <= self.uncertainty
 
     @property
     def may_be_on_limit(self) -> bool:
-        """Whether the mode neither decays nor grows, as far as can be told."""
+        """Whether the mode neither decays nor grows, within the errors."""
         return abs(self.margin) <= self.uncertainty
 
     def describe(self, states: Signals, scales: FloatArray, sample_time: float = 0.0) -> str:

@@ -50,7 +50,7 @@ class Savable:
         path : str or Path
             The stem of a .c file is the name of its struct.
         limits : mapping of str to (float, float), optional
-            Of outputs, absolute: .c and .fmu alone. The states are told what the limits leave.
+            Of outputs, absolute: .c and .fmu only. The states take the limited outputs into account.
         precision : str
             ``"double"`` or ``"single"``, for .c.
         fmi : str

@@ -1,4 +1,4 @@
-"""A regulator on the nonlinear model, disturbed from its operating point, beside what the linear model predicts."""
+"""A regulator on the nonlinear model, disturbed from its operating point, and the prediction of the linear model."""
 
 from __future__ import annotations
 

@@ -100,14 +100,14 @@ class Margins(TableRepr):
 
 @kinds_checked
 def margins(loop: LinearModel) -> Margins:
-    """Return the margins of L from :func:`fmilin.loop_transfer`, whose sign is as wired: the critical point is +1.
+    """Return the margins of L from :func:`fmilin.loop_transfer`, with the sign as wired: the critical point is +1.
 
-    Raises UsageError when inputs and outputs are not as many: this is no loop.
+    Raises UsageError when inputs and outputs are not as many: this is not a loop.
 
     Parameters
     ----------
     loop : LinearModel
-        Of one wire; of several, only the disk margin against all changes at once is told, the others are NaN: cut one
+        Of one wire; of several, only the disk margin against all changes at once is given, the others are NaN: cut one
         wire after another for those.
 
     Returns

@@ -233,7 +233,7 @@ def initial_factor(
         if not (np.isfinite(as_numbers(value, f"The initial variance of '{name}'")) and value > 0):
             raise UsageError(f"The initial variance of '{name}' is {value:g}: it must be finite and positive.")
         row = T[states.index_of(name, "a state of the model")]
-        # Rounding of a dependent state's slopes says nothing of a coordinate.
+        # Rounding of a dependent state's derivatives says nothing of a coordinate.
         row = np.where(np.abs(row) > CANCELLATION_TOLERANCE * np.abs(row).max(initial=0.0), row, 0.0)
         rows.append(row / np.sqrt(value))
     J = np.array(rows).reshape(len(rows), P)

@@ -78,7 +78,7 @@ def monte_carlo(
     measures : mapping of str to callable
         From a trajectory to a number.
     signals : sequence of str
-        Whose courses are kept.
+        Signals with stored courses.
     seed : int
     jobs : int
         Processes; ``run`` and ``measures`` are then functions of a module.

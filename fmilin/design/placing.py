@@ -122,7 +122,7 @@ def place_modes(
     parameters : mapping of str to (float, float)
         Lowest and highest value of each, in its unit.
     goals : ModeGoal or sequence of ModeGoal
-        ``ModeGoal(near=-0.4 + 3.9j, damping=0.1)`` is about the mode whose eigenvalue is nearest to ``near`` in the
+        ``ModeGoal(near=-0.4 + 3.9j, damping=0.1)`` is about the mode with the eigenvalue nearest to ``near`` in the
         model as it is, and is followed from there; without ``near`` about all modes.
     point : OperatingPoint, optional
         Where the model starts, for None. A trimmed point stays trimmed, any other one keeps its independent states.
@@ -180,7 +180,7 @@ def _select_eigenvalues(goal: ModeGoal, values: Complex) -> list[int]:
 
 
 def _margins(goal: ModeGoal, value: complex, slopes: Complex, unit: float) -> list[tuple[str, float, Any]]:
-    """Return each number in words, by how much it is met (beside ``unit`` where in 1/s), and the slopes of that."""
+    """Return each number in words, by how much it is met (relative to ``unit`` where in 1/s), and its derivatives."""
     size = max(abs(value), 1e-300)
     along, ratio = (np.conj(value) * slopes).real / size, -value.real / size
     goal_margins: list[tuple[str, float, Any]] = []
@@ -199,7 +199,7 @@ def _match_eigenvalues(predicted: Complex, values: Complex) -> NDArray[np.intp]:
 
 
 class _PlacementSearch:
-    """The optimization, and the eigenvalues on its way: q, values (P,) at their places, slopes (P, parameters) by q."""
+    """The optimization, and the eigenvalues on its way: q, values (P,), derivatives (P, parameters) by q."""
 
     def __init__(self, varied: VariedModel, start: LinearModel, goal_modes: Sequence[tuple[ModeGoal, int]]) -> None:
         self.varied, self.goal_modes = varied, goal_modes
@@ -274,7 +274,7 @@ class _PlacementSearch:
 
 
 UNDETERMINED_DIRECTION_TOLERANCE = (
-    1e-7  # of the largest singular value of the slopes: a combination of parameters that changes nothing
+    1e-7  # of the largest singular value of the derivatives: a combination of parameters that changes nothing
 )
 POOR_FIT_TOLERANCE = 0.05  # relative difference (root of the mean square) that asks for other starts
 RESTART_COUNT = 8  # points of the box from which a fit is tried then

@@ -44,7 +44,7 @@ class Regulator(Protocol):
         """Return the inputs of the plant, absolute values, for what was read at t."""
 
     def applied(self, outputs: FloatArray) -> None:
-        """Be told what the actuators make of the answer."""
+        """Take what the actuators make of the answer."""
 
 
 class KalmanRegulator(TableRepr, Savable):

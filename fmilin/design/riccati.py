@@ -12,7 +12,7 @@ noise of the sample is added,
     P = (I - L C) S (I - L C)' + (G - L N) (G - L N)' + L R L',      S = A P A'.
 
 P is the covariance of the error after a measurement. S solves a Riccati equation of the standard form with the cross
-term A G N' (Anderson and Moore, Optimal Filtering, 1979, section 5.4), whose stabilizing solution the structured
+term A G N' (Anderson and Moore, Optimal Filtering, 1979, section 5.4); its stabilizing solution the structured
 doubling of :mod:`fmilin.design.kalman` finds. Newton's iteration (Hewer, IEEE Transactions on Automatic Control 16,
 1971) removes what rounding left, and its Lyapunov equation is the second way: the covariance of the filter with this
 gain, run on its own model.

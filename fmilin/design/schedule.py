@@ -178,7 +178,7 @@ class Schedule(TableRepr, Savable):
         precision: Literal["double", "single"] = "double",
         fmi: Literal["2.0", "3.0"] = "2.0",
     ) -> None:
-        """Write it to ``path``: .c is one C99 file for a microcontroller, whose stem names its struct, .fmu an FMU.
+        """Write it to ``path``: .c is one C99 file for a microcontroller (its stem names the struct), .fmu an FMU.
 
         ``in`` is the scheduling variables, then the measurements. Outside its range and in holes it continues with the
         nearest values, or the last ones, and counts such steps in ``outside`` of its struct. ``limits`` of outputs are
@@ -236,10 +236,10 @@ class Schedule(TableRepr, Savable):
 
 
 class ScheduleAlong(FunctionRegulator):
-    """A schedule whose scheduling variables are known otherwise; :meth:`Schedule.along` makes it."""
+    """A schedule with scheduling variables from elsewhere; :meth:`Schedule.along` makes it."""
 
     def __init__(self, schedule: Schedule, values: Mapping[str, float | Callable[[float], float]]) -> None:
-        schedule._values(dict.fromkeys(values, 0.0))  # refuses names
+        schedule._values(dict.fromkeys(values, 0.0))  # rejects names
         self.schedule, self._variable_courses = schedule, [values[name] for name in schedule.over]
         super().__init__(self._at_time, schedule.measured.names, schedule.drives, schedule.sample_time)
 

@@ -120,13 +120,13 @@ class ScheduleTable:
         return np.array(columns).T
 
     def between(self, most: int = 4000) -> FloatArray:
-        """Return values to look at, shape (points, k): those of the grid and the middles, fewer of very many."""
+        """Return values to examine, shape (points, k): those of the grid and the middles, fewer of very many."""
         lines = [np.sort(np.concatenate((a, (a[1:] + a[:-1]) / 2))) for a in self.axes]
         all_values = np.array(list(product(*lines)))
         return all_values[:: -(-len(all_values) // most)]
 
 
-Schedule = Any  # fmilin.design.schedule.Schedule, whose module imports this one
+Schedule = Any  # fmilin.design.schedule.Schedule: its module imports this one
 Kind = Literal["stable", "uncertain", "unstable"]
 
 
@@ -147,7 +147,7 @@ class ScheduleReport(TableRepr):
     _attributes = ".points, .verdicts, .weakest, .holes"
 
     over: tuple[str, ...]  #: the scheduling variables
-    #: shape (n, k); where it was looked at: the grid and the middles of its cells; holes are left out
+    #: shape (n, k); where it was examined: the grid and the middles of its cells; holes are left out
     points: FloatArray
     verdicts: tuple[ScheduleVerdict, ...]  #: of the points
     holes: dict[str, int]  #: why points of the grid have no gains, and how many
@@ -271,7 +271,7 @@ def _compute_measured_decay(
             c[i] = linear.C[family.outputs.index_of(name)]
     try:
         slopes = schedule.table.slopes(at)
-    except NumericalError:  # beside a hole
+    except NumericalError:  # next to a hole
         return float("nan")
     start = {name: schedule.parts.start(name) for name in ("u0", "y0")}
     u0, y0 = (slopes[start[name] : start[name] + len(p[name])] for name in ("u0", "y0"))

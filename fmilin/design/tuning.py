@@ -1,4 +1,4 @@
-"""Regulators of a fixed structure whose parameters are tuned to the loops of many plants.
+"""Regulators of a fixed structure with parameters that are tuned to the loops of many plants.
 
 The loop is L = P C, u = C (r - y), S = 1 / (1 + L); the disk margin is 1 / max |S - 1/2| (Seiler, Packard and Gahinet,
 2020), the bandwidth the first frequency at which |S| reaches 1 / sqrt(2). Of what reaches the goals, the one with the
@@ -30,14 +30,14 @@ from fmilin.support.table_repr import Sheet, TableRepr
 if TYPE_CHECKING:
     import control
 
-FREQUENCIES, DECADES = 400, 2.0  # on which loops are looked at, and how far beyond poles, zeros and goals
+FREQUENCIES, DECADES = 400, 2.0  # on which loops are examined, and how far beyond poles, zeros and goals
 RESTART_COUNT = 3
 PID = ("kp", "ki", "kd", "tf")
 TRIED_POINTS_PER_PARAMETER, SEARCH_WIDTH = (
     30,
     4.0,
 )  # points for each parameter that are tried first, in logarithms around the start
-UNSTABLE_LOOP_WEIGHT = 1e3  # what an unstable loop counts, beside its growth
+UNSTABLE_LOOP_WEIGHT = 1e3  # what an unstable loop counts, relative to its growth
 ATTAINED_GOAL_RATIO = 1.0 + 1e-3  # of a goal, as a ratio
 
 
@@ -73,7 +73,7 @@ def tune(
     decay: float | None = None,
     fixed: Mapping[str, float] | None = None,
 ) -> Tuned:
-    """Return a regulator whose parameters are tuned for one plant or for all of a family.
+    """Return a regulator with parameters that are tuned for one plant or for all of a family.
 
     Raises UsageError or UnknownNameError when there is no plant, structure or name, or a goal is not positive;
     NumericalError when no parameters were found that stabilize every plant.

@@ -179,7 +179,7 @@ def _generic_values(channel: ExplainedChannel) -> dict[str, float]:
 
 
 def find_vanishing_factor(channel: ExplainedChannel) -> Answer | None:
-    """Look for a factor that is zero at the point: states, other inputs, the time."""
+    """Search for a factor that is zero at the point: states, other inputs, the time."""
     model, point = channel.model, channel.point
     state_scales, input_scales = model.states.scales(point.states), model.inputs.scales(point.inputs)
     independent_states = channel.independent_states
@@ -212,7 +212,7 @@ def find_vanishing_factor(channel: ExplainedChannel) -> Answer | None:
 
 
 def find_point_and_parameters(channel: ExplainedChannel) -> Answer | None:
-    """Look for factors that are zero at the point beside parameters that are zero or cancel, too."""
+    """Look for factors that are zero at the point in addition to parameters that are zero or cancel, too."""
     values = _generic_values(channel)
     zeros = [name for name, value in channel.model.parameters.items() if value == 0.0]
 

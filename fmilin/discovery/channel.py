@@ -15,8 +15,8 @@ from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
-ZERO = 1e-9  # of a transfer function, beside the sum of the absolute values of its terms
-FREQUENCIES = 5  # at which it is looked at, anywhere in the complex plane
+ZERO = 1e-9  # of a transfer function, relative to the sum of the absolute values of its terms
+FREQUENCIES = 5  # at which it is examined, anywhere in the complex plane
 Matrices = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
@@ -31,7 +31,7 @@ class ExplainedChannel:
     request: Request  # how it is linearized
 
     def linearize(self, model: Model | None = None, point: OperatingPoint | None = None) -> LinearModel | None:
-        """Return the linear model of the channel; None where there is none."""
+        """Return the linear model of the channel, or None."""
         try:
             return linearize_as(
                 model or self.model,
@@ -47,7 +47,7 @@ class ExplainedChannel:
         return linear is not None and has_response((linear.A, linear.B, linear.C, linear.D))
 
     def displace_point(self, model: Model, values: Mapping[str, float]) -> OperatingPoint | None:
-        """Return the point with other values of states, inputs and time, on the manifold; None where there is none."""
+        """Return the point with other values of states, inputs and time, on the manifold, or None."""
         point, inputs = self.point, self.point.inputs.copy()
         states = {name: value for name, value in values.items() if model.states.has(name)}
         for name, value in values.items():
@@ -95,7 +95,7 @@ def find_reached_states(A: FloatArray, B: FloatArray) -> NDArray[np.bool_]:
 
 
 def clear_inaccurate_entries(linear: LinearModel) -> LinearModel:
-    """Return the linear model with zeros where entries are no larger than their errors."""
+    """Return the linear model with zeros where entries are not larger than their errors."""
     E = linear.errors
     clean = {n: np.where(np.abs(getattr(linear, n)) > 2 * getattr(E, n), getattr(linear, n), 0.0) for n in "ABCD"}
     return replace(linear, **clean)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The procedure: what the states are, a search among functions of them, what was found verified beside the samples."""
+"""The procedure: what the states are, a search among functions of them, and the verification away from the samples."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _rate_gradients(search: ConstraintSearch, positions: Sequence[Invariant], x:
     f = search.sampler.rates_at_fixed_inputs(both)
     terms = np.array([g.gradients(both) * f for g in positions])
     forward, backward = np.split(terms.sum(axis=2), 2, axis=1)
-    change = forward - backward  # a constraint whose rate is zero everywhere changes by rounding alone
+    change = forward - backward  # a constraint with a rate of zero everywhere changes by rounding alone
     change[np.abs(change) <= ROUNDING_OF_RATES * np.abs(terms).sum(axis=2).max(axis=1, keepdims=True)] = 0.0
     return np.asarray(np.nan_to_num(change / (2 * STEP * search.sampler.sizes)))
 
@@ -177,12 +177,12 @@ def discover(
     """Return the constraints that a model keeps and does not declare.
 
     An index-reduced model keeps g'' = 0 for every state, on its manifold or not: g' never changes, whatever the
-    states are and the inputs do. So functions phi of the states are looked for whose rate Dphi f vanishes at random
+    states are and the inputs do. So the search is for functions phi of the states with a rate Dphi f of zero at random
     states, by the null space of a matrix with one evaluation per row; then functions of positions that change nowhere
     where these are zero.
 
     Sparse identification (pysindy) takes one term at a time for the left side; a null space says how many there are.
-    Raises NumericalError when the model gives no rates beside the point.
+    Raises NumericalError when the model gives no rates near the point.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def discover(
     excite : float
         How far inputs are moved, in their sizes.
     progress : callable, optional
-        Told in lines what is looked for, each constraint of positions as soon as it is found, and what was withdrawn.
+        Receives lines: the task, each constraint of positions as soon as it is found, and withdrawn constraints.
     stop : callable, optional
         Asked often; once it says yes, what was found so far is verified and returned, with a diagnostic
         ``interrupted``.
@@ -352,7 +352,7 @@ def _remarks(sampler: Sampler, kinds: StateKinds, more: int, skipped: int) -> It
 
 
 def _order_in_numbers(sampler: Sampler) -> int | None:
-    """Return how many states can move independently, as the derivatives at the point say; none where it is no rest."""
+    """Return how many states can move independently, as the derivatives at the point say; none off equilibrium."""
     sizes, point = sampler.sizes, sampler.point
     f = sampler.rates_at_fixed_inputs(point.states[None])[0]
     if not np.abs(f / sizes).max(initial=0.0) <= EQUILIBRIUM_RATE_TOLERANCE:

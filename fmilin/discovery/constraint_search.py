@@ -84,7 +84,7 @@ class Samples:
 
 @dataclass
 class SamplesAtRest(Samples):
-    """States whose speeds are zero, and for rates of positions the accelerations there."""
+    """States with zero speeds, and for rates of positions the accelerations there."""
 
     rate_of: Mapping[int, int] = field(default_factory=dict)  # of positions, their speeds
 
@@ -136,8 +136,8 @@ class ConstraintSearch:
 
     sampler: Sampler
     kinds: StateKinds
-    announce: Callable[[Invariant], None]  # told each find at once: a model may crash half-way
-    # functions g of positions, whose rates are zero where ``speeds`` are; more than are independent
+    announce: Callable[[Invariant], None]  # receives each constraint at once: a model may crash half-way
+    # functions g of positions, with rates of zero where ``speeds`` are zero; more than are independent
     candidates: list[Invariant] = field(default_factory=list)
     # constraints that are kept by every motion, on the manifold or off it, and contain no speed
     norms: list[Invariant] = field(default_factory=list)
@@ -259,7 +259,7 @@ class ConstraintSearch:
     def _select_compatible(
         self, candidates: list[tuple[Invariant, Invariant]], samples: SamplesAtRest
     ) -> list[tuple[Invariant, Invariant]]:
-        """Return those whose rates no motion changes that satisfies all, and beside it nothing but their values."""
+        """Return those with rates that no motion that satisfies all changes, together with their values."""
         x = samples.draw_states(EXTRA_INPUT_POINTS)
         free, off = (self.sampler.states(len(x)) - x for _ in range(2))
         free, off = free - samples.stop_speeds(free), off - samples.stop_speeds(off)

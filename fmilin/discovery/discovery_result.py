@@ -14,7 +14,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 
 @dataclass(frozen=True)
 class Finding:
-    """A constraint that nobody wrote down."""
+    """An undeclared constraint."""
 
     expression: str
     level: Level
@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class KeptOut:
-    """A quantity that stays what it is, and is no constraint."""
+    """A quantity that stays what it is, and is not a constraint."""
 
     expression: str
     reason: str
@@ -41,13 +41,13 @@ class Discovery(TableRepr):
     _attributes = ".findings, .kept_out, .constraints"
 
     findings: tuple[Finding, ...]  #: what is to be declared
-    kept_out: tuple[KeptOut, ...]  #: what stays what it is, and is no constraint
+    kept_out: tuple[KeptOut, ...]  #: what stays what it is, and is not a constraint
     order: int  #: states that are independent then
     full_order: int  #: all states
     constant: tuple[str, ...] = ()  #: states that never change, parameters in truth
     visits: int = 0  #: points at which the model was asked
     seconds: float = 0.0  #: that it took, in s
-    warnings: tuple[Remark, ...] = ()  #: remarks on the search
+    warnings: tuple[Remark, ...] = ()  #: diagnostics on the search
     name: str = ""  #: of the model
 
     @implemented_in("fmilin.report.result_tables:show_discovery")
@@ -60,7 +60,7 @@ class Discovery(TableRepr):
 
     @property
     def conserved(self) -> list[str]:
-        """Expressions that stay what they are, and are no constraints."""
+        """Expressions that stay what they are, and are not constraints."""
         return [k.expression for k in self.kept_out]
 
     @property

@@ -1,4 +1,4 @@
-"""Why a channel is zero: each reason is looked for by changing that one thing, and asking whether it answers then."""
+"""Why a channel is zero: each reason is searched for by changing that one thing, and asking whether it answers then."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def explain(
     point = operating_point(model) if point is None else point
     model = model_at(model, point)
     model.inputs.index_of(input, f"an input of '{model.info.name}'")
-    model.with_interface(None, [output])  # refuses what is unknown
+    model.with_interface(None, [output])  # rejects what is unknown
     request = _build_request("explain", linearization, options)
     return _explain_channel(ExplainedChannel(model, point, input, output, request))
 

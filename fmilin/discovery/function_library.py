@@ -1,4 +1,4 @@
-"""Functions of the states among which invariants are looked for: monomials, times a sine or cosine of angles."""
+"""Functions of the states among which invariants are searched for: monomials, times a sine or cosine of angles."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int]
 def _products(
     states: Sequence[int], angles: Sequence[int], degree: int, *, harmonics: int | None = None
 ) -> Iterator[Term]:
-    """Yield all products of up to ``degree`` factors; an angle itself stands alone, or beside nothing but speeds."""
+    """Yield all products of up to ``degree`` factors; an angle itself stands alone, or next to nothing but speeds."""
     plain = [i for i in states if i not in angles]
     order = degree if harmonics is None else harmonics
     # Cos and sin of the angles, and of sums and differences of up to ``order`` different ones.

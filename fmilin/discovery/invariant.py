@@ -16,12 +16,12 @@ from fmilin.discovery.function_library import Library, Term
 from fmilin.signals import FloatArray
 
 SIMPLE_NUMBER_TOLERANCE = 1e-9  # relative difference at which a number is the simple one
-MAX_DIGITS = 7  # of a decimal that somebody chose; what has more is written with all its digits
-MAX_PARAMETERS = 60  # of more than these, products are not looked for: one of them fits by chance
+MAX_DIGITS = 7  # of a chosen decimal; numbers with more are written with all digits
+MAX_PARAMETERS = 60  # of more than these, products are not searched for: one of them fits by chance
 
 
 class Numbers:
-    """Writes numbers; no parameter is guessed whose value another parameter, an integer or a half has, too."""
+    """Writes numbers; a parameter is not guessed if another parameter, an integer or a half has its value, too."""
 
     def __init__(self, parameters: Mapping[str, float], accuracy: float = SIMPLE_NUMBER_TOLERANCE) -> None:
         self._accuracy = max(accuracy, SIMPLE_NUMBER_TOLERANCE)
@@ -107,7 +107,7 @@ class Numbers:
 
 
 MIN_SIZE = 1e-300
-LEVEL = 0.3  # how much the level's number counts beside those of the terms when the simplest ones are chosen
+LEVEL = 0.3  # how much the level's number counts relative to those of the terms when the simplest ones are chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Invariant:
         return np.asarray(more / np.maximum(terms.sum(axis=1), MIN_SIZE))
 
     def rate(self, rate_of: Mapping[int, int]) -> Invariant:
-        """Return the rate of a polynomial of states whose rates are states."""
+        """Return the rate of a polynomial of states that have states as rates."""
         coefficients: dict[Term, float] = {}
         for c, term in zip(self.coefficients.tolist(), self.library.terms, strict=True):
             for i, p in term.powers:

@@ -1,4 +1,4 @@
-"""Beside the samples: whether an invariant is kept at other consistent points, under other inputs, along a motion."""
+"""Whether an invariant is kept at further consistent points, under other inputs, along a motion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ POINTS = 10
 STEPS = 20
 MAX_STEP_SIZE = 0.02  # how far the fastest state moves in one step, in its size
 LATER_TIME_SECONDS = 0.7
-"""Seconds after the point, where the other inputs are looked at: what depends on time is kept at one time only."""
+"""Seconds after the point, where the other inputs are examined: what depends on time is kept at one time only."""
 
 MIN_SIZE = 1e-300
 
@@ -89,7 +89,7 @@ class InvariantVerdict:
     """The classification of an invariant."""
 
     kind: Kind  # ``"open"``: a constraint if positions follow from it
-    reason: str = ""  # what a conserved quantity looks like
+    reason: str = ""  # what a conserved quantity seems to be
 
 
 CONSTRAINT, OPEN = InvariantVerdict("constraint"), InvariantVerdict("open")
@@ -176,7 +176,7 @@ def _of_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> InvariantVe
 def _is_momentum_of_cyclic(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
     """Whether the speed of a cyclic coordinate has a factor that keeps its sign, as a mass does.
 
-    A joint fixed to the ground looks like that, too, but its factor is the same everywhere, and bodies fall or are
+    A joint fixed to the ground seems to be that, too, but its factor is the same everywhere, and bodies fall or are
     pulled from rest, which a momentum would not survive.
     """
     x = sampler.states(20)
@@ -198,7 +198,7 @@ def _is_unit_vector(h: Invariant, least_terms: int = 3) -> bool:
 
 
 def _is_total_momentum(h: Invariant, kinds: StateKinds, sampler: Sampler) -> bool:
-    """Whether it is a sum of speeds with factors of one sign, whose positions, angles too, can be displaced alike."""
+    """Whether it is a sum of speeds with factors of one sign, and their positions can be displaced alike."""
     position_of = {v: q for q, v in kinds.rate_of.items()}
     c = h.coefficients
     if not h.is_linear or c.min() * c.max() < 0 or not h.states <= {*position_of, *kinds.turned_by.values()}:

@@ -17,8 +17,8 @@ from fmilin.discovery.sampler import NOISE_FACTOR, Sampler
 from fmilin.discovery.states import StateKinds
 from fmilin.signals import FloatArray
 
-MAX_ANGLES = 3  # whose sum is a phase
-MAX_CANDIDATES = 200  # states among which the parts of a phase are looked for
+MAX_ANGLES = 3  # that add up to a phase
+MAX_CANDIDATES = 200  # states among which the parts of a phase are searched for
 SAMPLES = 10  # more than there are candidates
 SAME_RATE = 1e-9  # relative difference of two rates, in the size of the largest, that is rounding
 SAME_FACTOR = 1e-10  # relative difference of a factor from a short fraction, or that many degrees in rad
@@ -26,7 +26,7 @@ OFFSET_TOLERANCE = 1e-9  # rad
 
 
 def find_phase_relations(sampler: Sampler, kinds: StateKinds, norms: Sequence[Invariant]) -> list[Invariant]:
-    """Return the relations of the pairs whose squares have a constant sum, one of ``norms``, with angles."""
+    """Return the relations with angles of the pairs with a constant sum of squares, one of ``norms``."""
     relations: list[Invariant] = []
     pairs = [pair for norm in norms if (pair := _read_pair(norm)) is not None]
     if not pairs:

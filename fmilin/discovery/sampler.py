@@ -20,7 +20,7 @@ ANGLE_SAMPLING_RADIUS = 2.0
 
 
 class Stopped(Exception):  # noqa: N818 - no error
-    """Somebody wants no more evaluations."""
+    """The caller stops the evaluations."""
 
 
 @dataclass
@@ -30,11 +30,11 @@ class Sampler:
     model: Model
     point: OperatingPoint
     excite: float = 1.0  # how far inputs are moved, in their sizes
-    # visits, refused: points that were asked for, and those at which the model had no answer
+    # evaluations, rejected: requested points, and those at which the model has no values
     visits: int = 0
     failures: int = 0
     noise: float = 0.0  # of the rates, relative to the largest one; rounding where the model has none of its own
-    stop: Callable[[], bool] = lambda: False  # asked before visits; true raises Stopped
+    stop: Callable[[], bool] = lambda: False  # called before evaluations; true raises Stopped
     reach: FloatArray = field(init=False)  # (N,), how far around the point each state is sampled, in its unit
     random: np.random.Generator = field(init=False)
 

@@ -11,8 +11,8 @@ from fmilin.tolerances import DISCOVERED_GAP, DISCOVERY_TOLERANCE
 
 MIN_SIZE = 1e-300
 FULL_RANK = 1e-6  # smallest pivot of a triangle, of the largest, where no singular value is nothing
-MAX_SHORTENED_ROWS = 60  # rows among which sums with fewer terms are looked for
-MAX_TERMS = 40  # terms of an expression that somebody may want to read
+MAX_SHORTENED_ROWS = 60  # rows among which sums with fewer terms are searched for
+MAX_TERMS = 40  # terms of a readable expression
 
 
 @dataclass(frozen=True)

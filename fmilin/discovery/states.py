@@ -36,16 +36,16 @@ class StateKinds:
     driven: frozenset[int]  # inputs act on their rates
     driven_positions: frozenset[int]  # inputs are their speeds
     reached: frozenset[int]  # inputs act on their rates, or on what their rates depend on
-    rate_of: dict[int, int]  # states whose rate is a state, and that state
+    rate_of: dict[int, int]  # states with another state as rate, and that state
     turned_by: dict[tuple[int, int], int]  # sines and cosines of one angle, and its speed
     groups: tuple[tuple[int, ...], ...]  # states that can meet in one constraint; constant ones in none
 
 
 def find_driven_positions(sampler: Sampler) -> frozenset[int]:
-    """Return the states of which inputs are the speeds: s' = c u, c' = -s u, th' = u. None where there are none.
+    """Return the states of which inputs are the speeds: s' = c u, c' = -s u, th' = u. or None.
 
     Their rates are zero without inputs and proportional to these, as are those of speeds that forces alone change.
-    They are told apart by factors that change with the states, as in all equations of a rotation or of a rolling wheel.
+    Factors that change with the states distinguish them, as in all equations of a rotation or of a rolling wheel.
     """
     x, u = sampler.states(POINTS), sampler.inputs(POINTS)
     if not u.shape[1]:
@@ -71,7 +71,7 @@ def find_driven_positions(sampler: Sampler) -> frozenset[int]:
 
 
 def state_kinds(sampler: Sampler, driven_positions: frozenset[int] = frozenset()) -> StateKinds:
-    """Move inputs and states one after the other, and look at the rates."""
+    """Move inputs and states one after the other, and examine the rates."""
     x, u = sampler.states(POINTS), sampler.inputs(POINTS)
     fixed_input_rates = sampler.rates(x, np.tile(sampler.point.inputs, (len(x), 1)))
     excited_rates = sampler.rates(x, u)
@@ -134,7 +134,7 @@ def _differ(a: FloatArray, b: FloatArray, tolerance: float) -> Mask:
 
 
 def _match_rates(x: FloatArray, f: FloatArray, constant: Mask, noise: float) -> dict[int, int]:
-    """Return states whose rate is another state: to the last bit where the model has no noise of its own."""
+    """Return states with another state as rate: to the last bit where the model has no noise of its own."""
     noise = noise if noise > MIN_RATE_DIFFERENCE else 0.0
     rate_of: dict[int, int] = {}
     if not len(x):

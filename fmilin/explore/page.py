@@ -160,13 +160,13 @@ class ExploredModel:
 
 
 class _Bar(ui.slider):
-    """A slider that is not told its own value again while it moves."""
+    """A slider that does not receive its own value again while it moves."""
 
     LOOPBACK = False
 
 
 class ExplorePage:
-    """One visitor's page."""
+    """The page of one browser."""
 
     def __init__(self, subject: ExploredModel) -> None:
         self._subject, self._linear = subject, subject.start

@@ -68,7 +68,7 @@ def read_comment(content: bytes) -> bytes:
 
 
 def read_arrays(content: bytes) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a .npz file under their names; what is no array is left out."""
+    """Return the arrays of a .npz file under their names; what is not an array is left out."""
     largest = max(MAX_UNPACKED_BYTES, 2 * len(content))  # a large file that is hardly compressed does no harm
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(info.file_size for info in archive.infolist()) > largest:
@@ -88,7 +88,7 @@ def read_member(archive: zipfile.ZipFile, name: str, largest: int = MAX_UNPACKED
 
 
 def _array(data: bytes, name: str) -> np.ndarray[Any, Any]:
-    """Return the array of a .npy file whose header says what is there: nothing is allocated because it asks for it."""
+    """Return the array of a .npy file: the header is checked first, so that it cannot cause an allocation."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:

@@ -235,7 +235,7 @@ def _statements_of_angles(angles: MeasuredAngles) -> str:
 
 
 def limit_statements(ny: int, *, back_calculates: bool) -> str:
-    """Return what keeps ``out`` in its limits, and writes down what that takes where the states are told."""
+    """Return C code that keeps ``out`` in its limits, and stores the excess where the states need it."""
     wish = "        const @real asked = out[i];\n\n" if back_calculates else ""
     taken = "        taken[i] = out[i] - asked;\n" if back_calculates else ""
     return (

@@ -1,4 +1,4 @@
-"""The checksum that files of results carry, and what a file whose content does not fit it is taken for.
+"""The checksum of files of results, and the verdict on a file with another content.
 
 The checksum is SHA-256 over a canonical form of the content, which depends on neither the container nor its layout,
 byte order or compression: numbers are doubles in rows, whatever their type (NaN is one value, complex numbers without
@@ -7,7 +7,7 @@ containers differ in their names and axes, so that the checksums of one result i
 
 A file without a checksum is read: versions up to 0.2 wrote none, and other programs drop it when they save a selection.
 Where the checksum does not fit, the file is damaged, and rejected, unless another program has written it. A change of
-content never counts as a sign of another program. Each container has a sign beside the content:
+content never counts as a sign of another program. Each container has a sign next to the content:
 
 ========  ================================================================================================
 .mat      The text in front names MATLAB, Octave or SciPy in the words that they use. Any other text is damage.

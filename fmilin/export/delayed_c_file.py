@@ -195,7 +195,7 @@ def _write_step(form: DelayForm, sampled: SampledDelays, *, jumps: bool) -> str:
     reads_states = bool(form.D12.any() or form.D22.any() or sampled.ramp_start.any())
     reads_jumps = jumps and bool(form.D12.any() or form.D22.any() or sampled.hold.any())
     reads_ahead = bool(sampled.ramp_end.any())
-    sizes = [("du", nu), ("next", n), ("z", m)]  # compilers warn of arrays that nobody reads
+    sizes = [("du", nu), ("next", n), ("z", m)]  # compilers warn of unused arrays
     sizes += [("w", m)] * reads_states + [("later", m)] * reads_ahead + [("wj", m)] * reads_jumps + [("zj", m)] * jumps
     text = "".join(f"    @real {name}[{size}];\n" for name, size in sizes if size) + "\n"
     text += loop(nu, "du[i] = in[i] - @u0[i];") or "    (void)in;\n"

@@ -1,6 +1,6 @@
 """Linear models with delays as names with arrays, numbers and texts: the format ``fmilin-delayed/1``.
 
-It is the record of the linear model between the delays, whose last inputs and outputs are the delayed signals, with the
+It is the record of the linear model between the delays; its last inputs and outputs are the delayed signals, with the
 delays in seconds. Eigenvalues are the rightmost ones.
 """
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 FORMAT = "fmilin-family/1"
 GROUPS = ("full_states", "inputs", "outputs")
 AXES: dict[str, tuple[str, ...]] = {
-    # A dimension stands once: of A, whose rows and columns are the states, the second is ``state_``.
+    # A dimension stands once: the rows and columns of A are the states, and the second is ``state_``.
     **{name: (rows[:-1], columns[:-1] + "_" * (rows == columns)) for name, (rows, columns) in MATRICES.items()},
     "f0": ("state",),
     "y0": ("state",),
@@ -147,7 +147,7 @@ def _facts(family: LinearFamily) -> dict[str, Any]:
 
 
 def _point(family: LinearFamily, number: int) -> dict[str, Any]:
-    """Return what is known of one point beside the numbers in its row."""
+    """Return what is known of one point in addition to the numbers in its row."""
     point = {
         "index": list(family.grid.index(number)),
         "values": family.grid.values(number),

@@ -162,7 +162,7 @@ def is_family(path: Path) -> bool:
         return True
     if has_mark(path, MARK) or codec.suffix == ".json":
         return has_mark(path, MARK)
-    try:  # a compressed file that somebody saved again
+    try:  # a compressed file that another program saved again
         codec.loads(read_file(path), "")
     except (ModelError, OSError):
         return False

@@ -48,7 +48,7 @@ def dumps_dslin(linear: LinearModel) -> bytes:
 
 
 def is_dslin(content: bytes) -> bool:
-    """Whether this looks like a file of :func:`dumps_dslin` or of Dymola: a small MAT-file that names all three."""
+    """Whether this seems to be a file of :func:`dumps_dslin` or of Dymola: a small MAT-file that names all three."""
     return all(name in content for name in (b"ABCD\0", b"nx\0", b"xuyName\0")) and content[:6] != b"MATLAB"
 
 
@@ -82,7 +82,7 @@ def _of_dslin(ABCD: FloatArray, nx: FloatArray, names: list[str], origin: str) -
 def _build_unreduced(
     arrays: Sequence[FloatArray], groups: Sequence[Signals], point: LinearizationPoint, info: ModelInfo, text: str
 ) -> LinearModel:
-    """Return a linear model (A, B, C, D, f0, y0) of independent states, of whose accuracy nothing is known."""
+    """Return a linear model (A, B, C, D, f0, y0) of independent states, with unknown accuracy."""
     (A, B, C, D, f0, y0), (states, inputs, outputs) = arrays, groups
     return LinearModel(
         A, B, C, D, np.eye(len(states)), f0, states, states, inputs, outputs, y0, point,

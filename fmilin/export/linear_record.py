@@ -148,7 +148,7 @@ def to_arrays(linear: LinearModel) -> Record:
 
 
 def _to_sparse_record(linear: SparseLinearModel) -> Record:
-    """Return everything in a large linear model but its eigenvalues, whose number is that of the states."""
+    """Return everything in a large linear model but its eigenvalues, which are as many as the states."""
     matrices = linear.sparse
     facts = dict(_list_facts(linear))
     entries = {name: SparseEntries.of_matrix(getattr(matrices, name)) for name in MATRICES}
@@ -216,7 +216,7 @@ def _list_facts(linear: LinearModel) -> Iterator[tuple[str, Any]]:
     yield "warnings", write_remarks(linear.warnings)
     yield "equilibrium", linear.is_equilibrium  # None: not tested
     stability = None if is_sparse(linear) else assess_stability(linear)
-    yield "stable", None if stability is None else stability.stable  # None, too, where it cannot be told
+    yield "stable", None if stability is None else stability.stable  # None, too, where it cannot be decided
     yield "sample_time", float(linear.sample_time)
     yield "signals", {group: write_details(getattr(linear, group)) for group in GROUPS}
     yield "fmilin_version", __version__

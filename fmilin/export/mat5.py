@@ -116,7 +116,7 @@ def _sparse(entries: SparseEntries, name: str) -> bytes:
 
 
 def read(content: bytes) -> dict[str, Value]:
-    """Return the variables of a MAT-file; what is no text, cell array, struct or matrix is left out."""
+    """Return the variables of a MAT-file; what is not text, a cell array, struct or matrix is left out."""
     order = {b"IM": "<", b"MI": ">"}.get(content[126:128])
     if order is None:
         raise ValueError("it does not begin like one")

@@ -185,7 +185,7 @@ def _connectors(kind: str, linear: LinearModel, writing: Writing, names: _Names)
     declared = f"Modelica.Blocks.Interfaces.Real{kind.capitalize()}" if blocks else f"{kind} Real"
     count = len(legal) - len(names.delays)
     for i, (signal, name) in enumerate(zip(signals[:count], legal[:count], strict=True)):
-        # An input that nobody connects stays at the operating point.
+        # An unconnected input stays at the operating point.
         start = 0.0 if writing.deviation else linear.point.inputs.get(signal.name, 0.0)
         modified = _format_modifiers(signal, f"start = {_number(start)}" if kind == "input" else "")
         placed = _place_connector(kind, i, count, blocks=blocks)
@@ -259,7 +259,7 @@ def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator
 
 
 def _vector_equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
-    """Write them with vectors alone: some translators take no lists of scalars on the left or beside a matrix."""
+    """Write them with vectors alone: some translators take no lists of scalars on the left or next to a matrix."""
     for i, name in enumerate(names.inputs):
         yield f"  u[{i + 1}] = {name};"
     x, u = "x" * bool(names.states), "u" * bool(names.inputs)

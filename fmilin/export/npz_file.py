@@ -59,7 +59,7 @@ def decode(content: bytes) -> Stored:
 
 
 def _find_owner(name: str, facts: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """Return the group of which an array of this name is a member, and its name there; None where there is none."""
+    """Return the group of which an array of this name is a member, and its name there, or None."""
     for group, _, key in (name.rpartition("_"), name.partition("_")):
         for each in (group, f"{group}s"):
             if key and isinstance(facts.get(each), dict):

@@ -162,7 +162,7 @@ def load_any(source: str) -> PeriodicModel | FloquetChart | None:
 
 
 def _read_stability(chart: FloquetChart, i: tuple[int, ...]) -> bool | None:
-    """Return the verdict at a point of a chart; None where there is none, or it cannot be told."""
+    """Return the verdict at a point of a chart; None where it is missing or undecided."""
     if chart.stable[i]:
         return True
     return False if chart.unstable[i] else None

@@ -183,7 +183,7 @@ def dumps_loop(
     """Return the content of a script for the loop of a plant and its sampled regulator.
 
     ``excess`` (states of the regulator, its outputs) says how its states move with what the limits take from its
-    outputs. Inputs of the regulator that are no outputs of the plant are references, constant at first.
+    outputs. Inputs of the regulator that are not outputs of the plant are references, constant at first.
     """
     require_function_name(writing.name)
     for linear in (plant, regulator):

@@ -76,7 +76,7 @@ class BatchRuns:
     ) -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint]]:
         """Yield outcomes of the first numbers of a run, block by block, as far as batches go; the seed behind each.
 
-        The first starts from ``seed``, whose parameters ``seed_model`` has; without a (checked) request points are
+        The first starts from ``seed``, with the parameters of ``seed_model``; without a (checked) request points are
         assembled.
         """
         reference = Reference(

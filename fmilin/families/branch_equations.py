@@ -52,7 +52,7 @@ class BranchRules:
     are_rows_equilibrated: bool
     """Whether each row has a size of its own, else all have that of the largest entry of A and B.
 
-    A slow state beside a fast one has a short row, although it is not free. A chord need not know: it inverts what is
+    A slow state next to a fast one has a short row, although it is not free. A chord need not know: it inverts what is
     above rounding. A batch leaves out what is nearly singular, and would take the slow state for undetermined.
     """
 
@@ -75,7 +75,7 @@ BATCH_RULES = BranchRules(
 class BranchEquations:
     """The equations, with their Jacobian at the point of a linear model in coordinates y = R x.
 
-    ``fixed`` are positions of states that have targets, ``resting`` rows of y whose rates vanish, ``free`` positions
+    ``fixed`` are positions of states that have targets, ``resting`` rows of y with zero rates, ``free`` positions
     of inputs that are solved for.
     """
 

@@ -41,7 +41,7 @@ class PackedPlan:
 
     @classmethod
     def of(cls, plan: SweepPlan, limits: Limits | None = None) -> PackedPlan:
-        """Return a plan with its model's file, what declares its constraints beside it, and nothing else."""
+        """Return a plan with its model's file, what declares its constraints next to it, and nothing else."""
         if not isinstance(plan.source, str):
             raise UsageError("A cluster needs the model's file: give its path instead of a loaded model.")
         path = _find_model_file(plan.source)
@@ -146,7 +146,7 @@ class Cluster(SweepExecutor):
 
         self._packed = PackedPlan.of(plan, limits)
         try:
-            # Raise ValueError for what is no address: a client that fails over it prints a traceback when it goes.
+            # Raise ValueError for what is not an address: a client that fails over it prints a traceback when it goes.
             from distributed.comm.addressing import get_address_host_port
 
             if not address.startswith("inproc://"):

@@ -417,7 +417,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     def multiblade(self, groups: Mapping[str, Sequence[str]] | None = None) -> LinearFamily:
         """Return a family over the azimuth of a rotor (OpenFAST's files) in multiblade coordinates.
 
-        ``groups`` are quantities of three or more blades, by a name for them; by default those whose names differ in
+        ``groups`` are quantities of three or more blades, by a name for them; by default those with names that differ
+        in
         "blade 1". UsageError: when the points do not say azimuth and rotor speed, or a group has fewer than three.
         """
         ...

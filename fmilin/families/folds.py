@@ -106,7 +106,7 @@ MAX_DEVIATION = 2.0
 """Of a state from its guess, in steps; a point that lies farther off is on another branch."""
 
 SolveWithLeader = Callable[[int, FloatArray], FloatArray]
-"""Returns the point near a guess (states, inputs, what varies) whose state of this number is as guessed."""
+"""Returns the point near a guess (states, inputs, what varies) at which the state of this number is as guessed."""
 
 
 class BranchAroundFold:

@@ -253,7 +253,7 @@ class Processes(SweepExecutor):
             yield TaskReport(task, (), predecessor)
 
     def _replace_worker(self, worker: _Worker, error: ModelCrashError) -> Iterator[TaskReport]:
-        """Mark the point that a child died of, or have it looked for, and have another one do the rest."""
+        """Mark the point that a child died of, or have it searched for, and have another one do the rest."""
         self._workers.remove(worker)
         task = worker.task
         if not worker.ready or (task is not None and worker.begun is None):  # nothing would come of the next, either

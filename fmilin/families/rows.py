@@ -88,7 +88,7 @@ class PointOutcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeBlock(Sequence[PointOutcome]):
-    """Points that were linearized together: the same as an outcome of each, which is made when it is looked at."""
+    """Points that were linearized together: the same as an outcome of each, which is made when it is examined."""
 
     numbers: NDArray[np.intp]  # (k,), of the points on the grid
     models: LinearArrays  # k of them

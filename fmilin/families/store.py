@@ -1,6 +1,6 @@
 """A sweep on the disk while it is computed: what is killed goes on where it was.
 
-A folder beside the file that the family goes into. ``rows.bin`` has one row of doubles per point at its place;
+A folder next to the file that the family goes into. ``rows.bin`` has one row of doubles per point at its place;
 ``points.jsonl`` is a journal, one line per message: points that are done, and what they refer to. ``plan.json`` says
 which sweep it is. A power cut may lose any part of them: each line carries its checksum, begun with that of the plan,
 and what stands behind the first that does not match counts for nothing; each point carries the checksum of its row.
@@ -52,11 +52,11 @@ class Store(FamilyBuilder):
                 "Leave out resume=True, and all points are computed again."
             )
         self._folder, self._path = get_store_folder(path), path
-        self.damaged = 0  # points that were done and whose rows are not what was written
+        self.damaged = 0  # finished points with rows that differ from those written
         identity = json.dumps(plan.identity())
         self._seed = zlib.crc32(identity.encode())
         self._numbers: dict[Any, int] = {}
-        self._meanings = 0  # choices and remarks that the journal has explained, counted from 1
+        self._meanings = 0  # choices and diagnostics that the journal has explained, counted from 1
         self._written: list[dict[str, Any]] = []
         self._synced = time.monotonic()
         old = self._folder.is_dir()
@@ -211,7 +211,7 @@ class Store(FamilyBuilder):
         return layout.split(rows)
 
     def _read(self) -> None:
-        """Take in what the journal says, as far as it is whole, of the points whose rows are."""
+        """Read the complete entries of the journal on the points with complete rows."""
         journal = self._folder / "points.jsonl"
         content = journal.read_bytes() if journal.is_file() else b""
         meanings: list[Any] = []

@@ -104,7 +104,7 @@ class _Progress:
 def run(
     plan: SweepPlan, engine: SweepExecutor, builder: FamilyBuilder, progress: Callable[[int, int], None] | None = None
 ) -> None:
-    """Compute all points of the plan that a family lacks; ``progress`` is told how many it has, and of how many."""
+    """Compute all missing points of a family; ``progress`` takes the number of points done and their total."""
     counter = _Progress(progress, int(builder.done.sum()), plan.grid.size)
 
     def is_done(number: int) -> bool:
@@ -235,14 +235,14 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     zipped : bool
         Walk the lists together instead: the first values, the second values, ...
     trim : TrimRequest or True, optional
-        Look for an equilibrium or a steady motion at every point, from its neighbour on; what varies is fixed.
+        Search for an equilibrium or a steady motion at every point, from its neighbour on; what varies is fixed.
     guess : mapping of str to float, optional
         Where the search of the first point starts.
     settings : mapping of str to float, optional
         States, inputs and parameters that are the same at all points.
     time : float, optional, in seconds
     constraints : sequence of str, optional
-        As in :func:`fmilin.load`, of a source that is no model yet.
+        As in :func:`fmilin.load`, of a source that is not a model yet.
     delays : mapping of str to sequence of float, optional
         Dead times in seconds, by the names that :func:`fmilin.linearize` takes, and by those of the delays that the
         model has; axes of the grid behind those of ``vary``. The result is a
@@ -260,7 +260,7 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     limits : Limits, optional
         What the code of an FMU may take and reach; paths are those of the machine that it runs on.
     progress : callable, optional
-        Is told how many points are done, and of how many.
+        Takes the number of points done and their total.
     linearization : Linearization, optional
         How each point is linearized; its options may be keywords instead. A choice of coordinates is kept along the
         grid or carried on without a jump. With ``parameters`` the family has ``family.derivatives["m"].A``.

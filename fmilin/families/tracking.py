@@ -17,7 +17,7 @@ from fmilin.tolerances import EPS
 Complex = NDArray[np.complex128]
 
 DISTANCE = 2.0
-"""Weight of the distance between eigenvalues, relative to their sizes, beside the angle between eigenvectors."""
+"""Weight of the distance between eigenvalues, relative to their sizes, next to the angle between eigenvectors."""
 
 EIGENVECTOR_ROUNDING_FACTOR = 16.0  # of an eigenvalue, in units of eps times the norm of A times its condition number
 
@@ -27,7 +27,7 @@ class Tracks:
     """Eigenvalues of a family."""
 
     eigenvalues: Complex  # (n, P), a column is one mode; NaN where there is no linear model
-    errors: FloatArray  # (n, P), how far rounding may have moved each: closer ones are not told apart
+    errors: FloatArray  # (n, P), how far rounding may have moved each: closer ones are not distinguished
 
 
 def track_eigenvalues(models: LinearArrays, template: Template, ok: NDArray[np.bool_]) -> Tracks:
@@ -135,7 +135,7 @@ REAL_DIFFERENCE_TOLERANCE = 1e-6
 """The square of a difference of two eigenvalues is real when its imaginary part is smaller than this part of it."""
 
 SEPARATE_MODES_CODE = (
-    2  # says of two modes that they cannot meet here: neither on the real axis nor on a line beside it
+    2  # says of two modes that they cannot meet here: neither on the real axis nor on a line next to it
 )
 
 

@@ -1,7 +1,7 @@
-"""Processes of ours that compute beside this one and answer messages.
+"""Processes of ours that compute for this one and answer messages.
 
-Messages are pickles: both ends are ours. No code of an FMU runs in these processes; each has hosts for its FMUs, whose
-answers are numbers.
+Messages are pickles: both ends are ours. No code of an FMU runs in these processes; each has hosts for its FMUs, and
+their answers are numbers.
 """
 
 from __future__ import annotations

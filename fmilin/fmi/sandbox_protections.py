@@ -140,7 +140,7 @@ _WARNED_OF: list[str] = []  # in this process
 
 
 def warn_of_missing_protections(host: HostSandbox) -> None:
-    """Say once in a process what an FMU cannot be kept from, although nobody has allowed it."""
+    """Warn once in a process of accesses of an FMU that cannot be prevented and were not allowed."""
     if _WARNED_OF:
         return
     off = {p.name for p in host.protections if p.state == "off"}

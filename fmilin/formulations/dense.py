@@ -226,7 +226,7 @@ def _relative(change: FloatArray, values: ComplexArray) -> float:
 
 
 def _warn_swamped(pairs: Eigenpairs, is_true: NDArray[np.bool_], bias: FloatArray, options: UCS) -> list[Remark]:
-    """Remark on a penalty so large that rounding takes more than it brings."""
+    """Warn of a penalty so large that rounding takes more than it brings."""
     true = pairs.values[is_true]
     loss = _relative(pairs.errors[is_true], true)
     if loss <= max(MIN_REPORTED_ERROR, _relative(bias, true)):

@@ -243,7 +243,8 @@ class DescriptorComparison:
     """The comparison of the reduced equations with their pencil s E - A."""
 
     order: int  # of the linear model
-    pencil_order: int | None  # finite eigenvalues of the pencil; None where they cannot be told from infinite ones
+    # finite eigenvalues of the pencil; None where they cannot be distinguished from infinite ones
+    pencil_order: int | None
     pencil_index: int | None
     difference: float  # how well the modes of the linear model solve (s E - A) z = 0, relative to the terms
 
@@ -336,7 +337,7 @@ def explain_lost_invariants(error: ConstraintError, model: Model) -> NumericalEr
 
 
 def _find_smallest_coefficient(model: DaeModel) -> str:
-    """Name the coefficient that is smallest beside the largest one of its equation."""
+    """Name the coefficient that is smallest relative to the largest one of its equation."""
     form = model.descriptor_form(model.start.time, model.start.states, model.start.inputs)
     if form is None:
         return "the smallest one"

@@ -198,7 +198,7 @@ class StaticBalance:
 
 
 class _BalanceSystem(DenseSystem):
-    """One equilibrium for Newton's method, whose steps are as long as the coordinates move: multipliers follow."""
+    """One equilibrium for Newton's method; the length of a step is that of its coordinates: multipliers follow."""
 
     def __init__(self, balance: StaticBalance) -> None:
         super().__init__(len(balance.unknowns.low))

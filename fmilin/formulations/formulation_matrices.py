@@ -21,7 +21,7 @@ singular: as many combinations of the rows of Phi_q are taken as are independent
     M_p a + C_p dv + K_p dq = B u,   M_p = M + alpha Phi_q' Phi_q,   C_p = C + alpha Phi_q' (gamma_v + 2 xi omega Phi_q)
     K_p = K + alpha Phi_q' (gamma_q + 2 xi omega Phi_q_dot + omega^2 Phi_q)
 
-has 2m spurious eigenvalues, whose eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi
+has 2m spurious eigenvalues; their eigenvectors violate Phi_q v = 0. K takes lambda* at the point: alpha omega^2 Phi
 where the penalized system itself is in equilibrium, lambda at a point of the constrained one. The terms that carry the
 tangent space along (N P, N Q, N W), Phi_q_dot and the gammas vanish at an equilibrium: see
 :mod:`fmilin.formulations.form`.

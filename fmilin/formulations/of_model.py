@@ -139,7 +139,7 @@ class FormulationPoint:
     point: OperatingPoint
     second_order: SecondOrderForm
     form: ConstrainedForm
-    singular: bool = False  # whether fewer constraints are independent here than beside the point
+    singular: bool = False  # whether fewer constraints are independent here than near the point
 
     @property
     def order(self) -> NDArray[np.intp]:
@@ -157,7 +157,7 @@ class FormulationPoint:
 def linear_model(
     source: FormulationPoint, reduced: ReducedSystem, formulation: str, warnings: tuple[Remark, ...]
 ) -> LinearModel:
-    """Return the linear model of a formulation, whose name, such as ``"rcs, QZ"``, is for the record."""
+    """Return the linear model of a formulation; its name, such as ``"rcs, QZ"``, is for the record."""
     model, point = source.model, source.point
     A, B, T = reduced.A, reduced.B, np.zeros((len(model.states), len(reduced.A)))
     T[source.order] = reduced.T

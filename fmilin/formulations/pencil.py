@@ -204,7 +204,7 @@ def _normalize_scale(scale: FloatArray, squares: FloatArray) -> FloatArray:
 
 
 def _frequency(pencil: Pencil) -> float:
-    """Return a frequency of the system, in the middle of sqrt(K_ii / M_ii); 1 rad/s when there is none."""
+    """Return a frequency of the system, in the middle of sqrt(K_ii / M_ii); 1 rad/s if there is none."""
     n = pencil.n
     K, M = np.abs(np.diagonal(pencil.A[n : 2 * n, :n])), np.abs(np.diagonal(pencil.E[n : 2 * n, n : 2 * n]))
     both = (K > 0) & (M > 0)

@@ -117,7 +117,7 @@ class ReadDerivatives(Way):
 
 
 class DirectionalDerivatives(ReadDerivatives):
-    """Linearizes by directional derivatives at the communication point, of a model whose states cannot be set."""
+    """Linearizes by directional derivatives at the communication point, of a model with states that cannot be set."""
 
     name = "products"
     what = "Directional derivatives at the communication point"

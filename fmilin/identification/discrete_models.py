@@ -100,7 +100,7 @@ def compute_entry_differences(one: Model, other: Model) -> Model:
 
 
 def find_continuous_model(model: Sampled) -> Continuous:
-    """Return the continuous model whose inputs are held over each step."""
+    """Return the continuous model with inputs held over each step."""
     n, k = model.order, model.B.shape[1]
     if not np.isfinite(model.A).all():
         raise NumericalError(_ENDLESS)

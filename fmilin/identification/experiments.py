@@ -56,7 +56,7 @@ class Experiments:
         self._smooth = False
         self.looked = True  # whether it is known if the model stands still between steps of its own
         self.is_noisy = False  # whether equal runs were seen to differ
-        self.takes_whole_steps = False  # each call takes steps of cadence.internal, whatever length it is told
+        self.takes_whole_steps = False  # each call takes steps of cadence.internal, for every requested length
         self.reduced = 0.0  # to which part of their sizes inputs were held, for the sake of proportion
         self.unresponsive: set[int] = set()  # inputs that moved nothing, however hard pushed
         self.in_dead_zone: list[str] = []  # inputs that move nothing unless pushed more
@@ -262,7 +262,7 @@ class Experiments:
 
     def _require_smooth(self, amplitudes: FloatArray, step: float) -> None:
         """Reject an input that is answered differently up and down however little it moves."""
-        # The even part of a smooth model's answer falls with the square of the amplitude, beside a kink with itself.
+        # The even part of a smooth model's answer falls with the square of the amplitude, at a kink with itself.
         still = np.zeros((SHORT_RUN_STEPS, len(amplitudes)))
         base, again = (join(self.run(still, step)) for _ in range(2))
         sizes = np.maximum(np.max(np.abs(base), axis=0, initial=0.0), 1.0)
@@ -298,5 +298,5 @@ def _halve_difference(up: Response, down: Response, size: float) -> Response:
 
 
 def join(response: Response) -> FloatArray:
-    """Return outputs before and after the steps, and declared states, beside each other."""
+    """Return outputs before and after the steps, and declared states, next to each other."""
     return np.hstack((response.at_once, response.after, response.states))

@@ -1,7 +1,7 @@
 """The linear model of a model that no input moves, or that shows nothing: its free motion, or that there is nothing.
 
 With inputs held, x[k+1] = A x[k] + d and y[k] = C x[k]: the differences y[k+1] - y[k] = C A^k d are the Markov
-parameters of a model whose only input is d, and are realized as pulses are.
+parameters of a model with the only input d, and are realized as pulses are.
 """
 
 from dataclasses import replace
@@ -210,7 +210,7 @@ def _find_departure(predicted: FloatArray, motion: FloatArray) -> int | None:
 
 
 def _find_limit_cycle(eigenvalues: np.ndarray, step: float) -> float:
-    """Return the frequency of an undamped oscillation beside multiples of itself, in rad/s; 0 without any."""
+    """Return the frequency of an undamped oscillation together with multiples of itself, in rad/s; 0 without any."""
     values = np.log(eigenvalues[np.abs(eigenvalues) > VANISHED_EIGENVALUE_SIZE].astype(complex))
     values = values[values.imag > 0] / step
     for w in values.imag[np.abs(values.real) < UNDAMPED_TOLERANCE * values.imag]:

@@ -1,11 +1,11 @@
 """Which integrator made a discrete model: the one with a plant in which exact relations hold that others miss.
 
-One discrete model has a plant for every integrator. The right plant is told by what is exactly so in equations of
-motion and only nearly so in the wrong plants: an input that moves a position by way of its acceleration only (C B = 0),
-an output that is the first or second rate of another (C_i A = C_j, C_i A^2 = C_j), an undamped mode, a coefficient that
-is zero, a coefficient of the characteristic polynomial, or an entry between outputs, that has few digits, as parameters
-that people write have.
-Without such a relation the integrator cannot be told.
+One discrete model has a plant for every integrator. The right plant is recognized by relations that hold exactly in
+equations of motion and only nearly so in the wrong plants: an input that moves a position by way of its acceleration
+only (C B = 0), an output that is the first or second rate of another (C_i A = C_j, C_i A^2 = C_j), an undamped mode, a
+coefficient that is zero, a coefficient of the characteristic polynomial, or an entry between outputs, that has few
+digits, as parameters that people write have.
+Without such a relation the integrator cannot be identified.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class IntegratorCandidate:
 
 @dataclass(frozen=True)
 class Identified:
-    """The integrator that was found, or that none can be told."""
+    """The identified integrator, or that there is none."""
 
     integrator: OneStepMethod | None
-    plant: Continuous  # of the integrator; of a solver without visible error where none is told
+    plant: Continuous  # of the integrator; of a solver without visible error where none is identified
     relations: int  # exact relations that hold in this plant and not in all others
     rivals: tuple[IntegratorCandidate, ...]  # others in which as many hold
     unusual: tuple[

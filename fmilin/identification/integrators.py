@@ -4,7 +4,7 @@ With x' = A x + B u + f0, M = [A B f0; 0 0 0; 0 0 0] and inputs held over a step
 h M alone: P = R(h M) = [Phi Gamma d; 0 1 0; 0 0 1]. Every method has a plant for every P, so that P alone does not tell
 which method is inside (Hairer and Wanner, Solving Ordinary Differential Equations II, IV.2, for R of each method).
 
-The semi-implicit Euler methods are no functions of h M: which coordinates are positions is found from the discrete
+The semi-implicit Euler methods are not functions of h M: which coordinates are positions is found from the discrete
 model. Velocities are updated first, and positions from the new velocities: q[k+1] = q[k] + h v[k+1], so that v is a
 difference backwards, which no input moves at once. Positions first, q[k+1] = q[k] + h v[k] is a difference forwards.
 """
@@ -43,7 +43,7 @@ class OneStepMethod:
     step_matrix: Callable[[FloatArray], FloatArray]  # R(h M)
     plant_matrix: Callable[[FloatArray], FloatArray]  # h M with R(h M) = P
     key: str = ""  # by which a user names it
-    is_usual: bool = True  # whether tools export it: others are named beside a usual one, and do not outweigh it
+    is_usual: bool = True  # whether tools export it: others are named together with a usual one, and do not outweigh it
     evaluated: float = 0.5  # where in a step rates are taken, on average: 0 at its beginning, 1 at its end
 
     def recover_plant(self, model: Sampled) -> FloatArray:
@@ -134,7 +134,7 @@ HEUN = OneStepMethod("a Runge-Kutta method of order 2", _polynomial(2), _polynom
 RUNGE_KUTTA_3 = OneStepMethod("a Runge-Kutta method of order 3", _polynomial(3), _polynomial_inverse(3), "rk3")
 RUNGE_KUTTA_4 = OneStepMethod("the Runge-Kutta method of order 4", _polynomial(4), _polynomial_inverse(4), "rk4")
 INTEGRATORS = (EXPLICIT_EULER, RUNGE_KUTTA_4, TRAPEZOID, HEUN, IMPLICIT_EULER, RUNGE_KUTTA_3)
-"""Methods whose step is a function of h M, the most usual first; the semi-implicit Euler method is not one of them."""
+"""Methods with a step that is a function of h M, the most usual first; the semi-implicit Euler method is not."""
 
 
 def sequential_euler(
@@ -288,7 +288,7 @@ def _pairings(step_map: _Map, proper: FloatArray) -> Iterator[tuple[FloatArray, 
 
 
 def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: bool) -> OneStepMethod | None:
-    """Return the method where positions act on nothing: the angle of a motor beside its speed and its current.
+    """Return the method where positions act on nothing: the angle of a motor next to its speed and its current.
 
     The other states are then updated without them, so that the direction of positions is what Phi leaves as it is.
     """
@@ -384,7 +384,7 @@ def _in_turn(S: FloatArray) -> list[OneStepMethod]:
 
 
 def _rows_moved(rows: FloatArray, Gamma: FloatArray, *, moved: bool) -> FloatArray:
-    """Return the rows that some column moves, beside the moduli of the terms; or else those that none does."""
+    """Return the rows that some column moves, with the moduli of the terms; or else those that none does."""
     terms = np.abs(rows) @ np.abs(Gamma)
     reached = (np.abs(rows @ Gamma) > MIN_RELATION_RATIO * np.where(terms > 0, terms, 1.0)).any(axis=1)
     chosen: FloatArray = rows[reached == moved]

@@ -2,7 +2,7 @@
 
 All M/2 - 1 frequencies and all inputs are excited at once, with Schroeder's phases that are orthogonal from experiment
 to experiment, until the motion is periodic. Inputs are held during each step: the quotient of the transforms is
-G(exp(i w)) of the discrete model itself. Its inverse transform gives Markov parameters wrapped around, whose Hankel
+G(exp(i w)) of the discrete model itself. Its inverse transform gives Markov parameters wrapped around; their Hankel
 matrix has the true column space (McKelvey, Akcay and Ljung 1996, algorithm 1); B and D follow by least squares.
 """
 
@@ -26,7 +26,7 @@ PERIODS = 8  # of all experiments together; each has at least MIN_PERIODS
 MIN_PERIODS = 3  # their spread is the noise
 MAX_SETTLING_PERIODS = 6  # periods at most until the motion must be periodic
 PERIODICITY_TOLERANCE = 1e-3  # periods must not differ by more than this, beyond noise, relative to the answer
-MIN_LOSS_RATIO = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be told
+MIN_LOSS_RATIO = 0.1  # mean square left by a fit, in sizes of noise: below, no higher order can be identified
 MAX_NUMBERS = 640  # rows and columns of the wrapped Hankel matrix, about
 PART = 0.1  # amplitude of a multisine, in sizes of the inputs, where nothing smaller is wanted
 

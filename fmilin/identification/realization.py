@@ -299,7 +299,7 @@ def _row_scales(markov: Markov) -> FloatArray:
 
 
 def _choose_order(hankel: Hankel, markov: Markov, ny: int, most: int, held_out_error: HeldOutError | None) -> int:
-    """Return the smallest order whose held-out error is as small as that of the best, up to what noise allows."""
+    """Return the smallest order with a held-out error as small as that of the best, up to what noise allows."""
     if held_out_error is None or most == 0:
         return most
     errors = np.array([held_out_error(_take_order(hankel, markov, ny, n)) for n in range(1, most + 1)])

@@ -94,7 +94,7 @@ def leave_out_unrepeatable(model: Model, point: OperatingPoint, stepping: Steppi
 
 
 def find_unrepeatable(model: Model, point: OperatingPoint, stepping: Stepping) -> list[str]:
-    """Return the outputs whose values differ between equal runs by as much as inputs move them; not all outputs."""
+    """Return the outputs with values that differ between equal runs by as much as inputs move them; not all outputs."""
     experiments = Experiments(model, point)
     still = np.zeros((CALL_COUNT, len(experiments.scales)))
     pushed = still.copy()

@@ -23,7 +23,7 @@ from fmilin.tolerances import RANK_MEASURED
 WINDOW_OF_LIMIT, WINDOWS_OF_OWN_STEP = (6,), (5, 7, 10)
 MAX_DEGREE = 7  # polynomials that do that are of a lower degree
 RESPONSE_RANK_TOLERANCE = 1e-12  # singular values of responses below this are rounding
-SLOWEST_ANGLE = 1e-2  # radians in a record: slower motions cannot be told from a constant
+SLOWEST_ANGLE = 1e-2  # radians in a record: slower motions look like a constant
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def measure_difference(one: Continuous, other: Continuous, seconds: float) -> fl
         if largest:
             parts.append(float(np.max(np.abs(a - b))) / largest)
     values = np.linalg.eigvals(other.A)
-    # slower motions than this cannot be told from 0 in the record: double zeros spread by the root of rounding
+    # slower motions than this look like 0 in the record: double zeros spread by the root of rounding
     fastest = max(float(np.max(np.abs(values), initial=0.0)), SLOWEST_ANGLE / seconds)
     parts += [_compare_transfer(one, other, fastest * point) for point in _POINTS]
     # coefficients do not have the roots of errors that double eigenvalues have

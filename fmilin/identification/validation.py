@@ -198,7 +198,7 @@ def with_solver_error(linear: LinearModel, difference: SolverError) -> LinearMod
 
 
 def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
-    """Return the linear model, with a diagnostic on an entry that is doubtful beside others of its row.
+    """Return the linear model, with a diagnostic on an entry that is doubtful relative to others of its row.
 
     Raises a NumericalError where it is too inaccurate, unless ``keep``.
     """
@@ -206,7 +206,7 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     J, E = (M * sizes for M in matrix_and_errors(linear))
     largest = np.abs(J).max(axis=1, keepdims=True, initial=0.0)
     n = len(linear.states)
-    if n:  # a rate that nothing moves has a row of rounding, too: it counts beside what moves as fast as the others
+    if n:  # a rate that nothing moves has a row of rounding, too: it counts next to what moves as fast as the others
         fastest = max(1.0, float(np.max(largest[:n, 0] / sizes[:n])))
         worst = E[:n].max(axis=1, initial=0.0)
         largest[:n, 0] = comparable_sizes(largest[:n, 0], worst, sizes[:n] * fastest)

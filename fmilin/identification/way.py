@@ -1,7 +1,7 @@
 """The interface of the ways to a linear model of a model that is run in steps, and what the measured ones share.
 
-A way says whether it is possible (``why_not``), and makes the linear model (``identify``), with its findings beside it.
-:mod:`fmilin.identification.identify` chooses among them.
+A way says whether it is possible (``why_not``), and makes the linear model (``identify``), with its findings besides
+it. :mod:`fmilin.identification.identify` chooses among them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def matrix_and_errors(linear: LinearModel) -> tuple[FloatArray, FloatArray]:
 def require_parts(
     linear: LinearModel, part: FloatArray, advice: Callable[[int, int], str], *, keep: bool, is_reported: bool = False
 ) -> LinearModel:
-    """Refuse errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; remark on them unless said."""
+    """Reject errors, ``part`` (P + ny, P + nu) of what each counts against, unless kept; else warn of them once."""
     doubtful = int(np.count_nonzero(part > INACCURATE_ENTRY_ERROR))
     if not doubtful:
         return linear

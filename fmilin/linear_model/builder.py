@@ -1,4 +1,4 @@
-"""The one place that makes a linear model of numbers: coordinates at a point, slopes along them, and whose they are."""
+"""Builds every linear model from numbers: coordinates at a point, derivatives along them, and the model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fmilin.tolerances import EPS
 
 
 class Named(NamedTuple):
-    """Whose linear model it is where that is no :class:`~fmilin.Model`."""
+    """The linearized object where it is not a :class:`~fmilin.Model`."""
 
     info: ModelInfo
     inputs: Signals
@@ -154,7 +154,7 @@ def relative_errors(errors: EntryErrors, matrices: Sequence[FloatArray]) -> tupl
 
 
 def with_errors(linear: LinearModel, errors: EntryErrors, *remarks: Remark) -> LinearModel:
-    """Return a linear model with other errors of its entries (NaN stays), the accuracy that follows, and remarks."""
+    """Return a linear model with other errors of its entries (NaN stays), their accuracy, and diagnostics."""
     relative = relative_errors(errors, (linear.A, linear.B, linear.C, linear.D, linear.T))
     estimated = {n: e for n, e in zip("ABCDT", relative, strict=True) if not np.isnan(getattr(linear.accuracy, n))}
     accuracy = replace(linear.accuracy, **estimated)

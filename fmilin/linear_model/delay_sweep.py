@@ -70,7 +70,7 @@ def locate_changes(
 ) -> tuple[StabilityChange, ...]:
     """Return where the number of eigenvalues that grow changes between the positions 0, 1, ... of a sweep.
 
-    ``unstable`` are the numbers there; beside None nothing is located.
+    ``unstable`` are the numbers there; with None nothing is located.
     """
     changes = []
     for k, (low, high) in enumerate(pairwise(unstable)):

@@ -17,6 +17,6 @@ def compute_frequency_response(linear: LinearModel, frequencies: FloatArray) -> 
     points = np.asarray(1j * w, dtype=np.complex128)
     if linear.sample_time:
         points = np.exp(points * linear.sample_time)
-    with np.errstate(over="ignore", invalid="ignore"):  # beside a resonance large gains exceed the largest number
+    with np.errstate(over="ignore", invalid="ignore"):  # near a resonance large gains exceed the largest number
         responses = form.evaluate(points)
     return np.ascontiguousarray(np.moveaxis(responses, 0, -1))

@@ -78,7 +78,7 @@ PARTICIPATION_TOLERANCE = 1e-12  # participation below it is rounding of eigenve
 
 @dataclass(frozen=True)
 class ModeGroup:
-    """An eigenvalue, or a pair of complex ones; several where they cannot be told from each other."""
+    """An eigenvalue, or a pair of complex ones; several where their errors overlap."""
 
     # in 1/s; the one of a pair with positive imaginary part, the mean of several. Of a sampled model log(z) / T
     eigenvalue: complex
@@ -224,7 +224,8 @@ def _subspaces(A: FloatArray, error: FloatArray) -> Iterator[_Subspace]:
     worst = np.cbrt(relative) * size
     radius = np.minimum(UNCERTAINTY_FACTOR * relative * size / np.maximum(sine, 1e-300), worst)
     errors = compute_eigenvalue_errors(A, error, values)
-    radius = np.maximum(radius, np.where(np.isfinite(errors), errors, size))  # what cannot be told apart is one group
+    # indistinguishable eigenvalues are one group
+    radius = np.maximum(radius, np.where(np.isfinite(errors), errors, size))
     for members in find_overlapping_groups(values, radius):
         mean = complex(values[members].mean())
         uncertainty = float(radius[members].max())

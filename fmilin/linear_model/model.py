@@ -100,7 +100,7 @@ class LinearizationMethod:
 
     derivatives: str  # ``"exact"``, ``"differences"`` or ``"mixed"``
     coordinates: str  # ``"named"``, ``"partition"`` or ``"tangent"``
-    evaluations: int  # visits to the model
+    evaluations: int  # evaluations of the model
     products: int = 0  # exact directional derivatives taken
 
 
@@ -139,7 +139,7 @@ class LinearModel(TableRepr, DeferredFields):
     point: LinearizationPoint  #: where it holds
     accuracy: Accuracy  #: how far the numbers can be trusted
     method: LinearizationMethod  #: how they were made
-    model: ModelInfo  #: whose linear model it is
+    model: ModelInfo  #: the linearized model
     warnings: tuple[Remark, ...] = ()  #: what a user should know
     #: 0 for a continuous model; in seconds otherwise, with ``y[k+1] = y0 + f0 + A (y[k] - y0) + B (u[k] - u0)``
     sample_time: float = 0.0
@@ -254,7 +254,7 @@ class LinearModel(TableRepr, DeferredFields):
 
         Rows are those of :meth:`eigenvalues`, columns are in the order of ``derivatives``, in 1/s per unit of the
         parameter. Eigenvalues that coincide move as a group; where such a group is defective (the position and the
-        speed of what moves freely), the mean of the group has a derivative, and is told for each.
+        speed of what moves freely), the mean of the group has a derivative, and is given for each.
         """
         from fmilin.linear_model.descriptor import eigenvalue_derivatives
 
@@ -548,7 +548,7 @@ class Plots(Pictures[LinearModel]):
 
     @implemented_in("fmilin.report.linear_pictures:reduction_figure", subject=extract_result)
     def reduction(self, full: LinearModel, low: float = 0.0, high: float = float("inf")) -> Figure:
-        """Return this reduced model beside the ``full`` one: gains, difference, and its bound for these rad/s."""
+        """Compare this reduced model with the ``full`` one: gains, difference, and its bound for these rad/s."""
         ...
 
 

@@ -147,7 +147,7 @@ def eigenvectors(A: FloatArray) -> tuple[Complex, Complex, Complex]:
 
 
 def find_overlapping_groups(values: Complex, radius: FloatArray) -> list[list[int]]:
-    """Return the connected groups of eigenvalues whose discs overlap."""
+    """Return the connected groups of eigenvalues with overlapping discs."""
     remaining, groups = set(range(len(values))), []
     while remaining:
         group, waiting = [], [remaining.pop()]
@@ -182,7 +182,7 @@ def lyapunov(A: Complex | FloatArray, Q: Complex | FloatArray, *, sampled: bool)
 
 @dataclass(frozen=True)
 class EigenvalueCluster:
-    """Eigenvalues that cannot be told from each other: one, or one pair of complex ones, as a rule."""
+    """Eigenvalues with overlapping errors: one, or one pair of complex ones, as a rule."""
 
     # in 1/s; the mean of the cluster, with positive imaginary part of a pair; that of a single real z < 0 of a sampled
     # model has the imaginary part pi / sample_time

@@ -1,6 +1,6 @@
 """Some modes of a large linear model: those with eigenvalues nearest to a number, by Arnoldi's method.
 
-The iteration works with (A - s I)^-1, whose largest eigenvalues belong to those of A near s, by one sparse
+The iteration works with (A - s I)^-1: its largest eigenvalues belong to those of A near s, by one sparse
 factorization. The error of each eigenvalue is that of the entries of A, rounding and the residual, times the condition
 number of a simple eigenvalue: |w|' E |v| / |w' v| (Higham and others), with the left eigenvector by inverse iteration.
 """
@@ -35,7 +35,7 @@ START_SEED = 1913  # seed of the vector with which Arnoldi's method begins
 
 
 def select_modes(linear: LinearModel, count: int | None = None, *, near: complex = 0.0) -> Modes:
-    """Return all modes of a linear model, or those whose ``count`` eigenvalues are nearest to ``near``."""
+    """Return all modes of a linear model, or those of the ``count`` eigenvalues nearest to ``near``."""
     if count is None:
         return compute_modes(linear.A, linear.T, linear.sample_time, linear.errors.A)
     if count < 1:
@@ -84,7 +84,7 @@ def _find_nearest(A: sparse.csr_array[Any], count: int, near: complex) -> tuple[
     from scipy.sparse.linalg import ArpackError, eigs
 
     shift: complex = near if near.imag else near.real
-    # Of a real matrix the iteration would work with the real part of the inverse, whose eigenvalues are others.
+    # Of a real matrix the iteration would work with the real part of the inverse, which has other eigenvalues.
     matrix = A.astype(np.complex128).tocsc() if near.imag else A.tocsc()
     start = np.random.default_rng(START_SEED).uniform(-1.0, 1.0, A.shape[0])
     for moved in (0.0, OFF_EIGENVALUE * _norm(A)):

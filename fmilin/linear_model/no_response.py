@@ -158,13 +158,14 @@ def _sparse_parts(
     return linear.f0, y, slopes.tocsr(), errors.tocsr()
 
 
-MOVING_KINDS = frozenset({"off-equilibrium", "steady"})  # kinds of remarks that say that the point moves
+MOVING_KINDS = frozenset({"off-equilibrium", "steady"})  # kinds of diagnostics that say that the point moves
 UNTESTED = frozenset({"equilibrium-not-tested", "point"})  # kinds that say that nothing tells whether it does
 
 
 def assess_equilibrium(linear: LinearModel) -> bool | None:
     """Return whether the point was found to be an equilibrium, None where nothing tells."""
-    # Remarks hold what was seen of the whole model; f0 and A are the second test, which needs no remark to be there.
+    # Diagnostics hold what was seen of the whole model; f0 and A are the second test, which needs no diagnostic to be
+    # there.
     kinds = {remark.kind for remark in linear.warnings}
     if kinds & MOVING_KINDS:
         return False

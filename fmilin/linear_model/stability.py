@@ -39,7 +39,7 @@ class EigenvalueGroup:
     radius: float  # how far a member may be from the mean, errors included
     growth: float  # how far the mean is beyond the stability limit: its real part, or |z| - 1
     growth_error: float
-    is_defective: bool | None = False  # whether fewer directions than members belong to it; None: cannot be told
+    is_defective: bool | None = False  # whether fewer directions than members belong to it; None: undecided
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def _compute_growth(value: complex, *, sampled: bool) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _InvariantBlock:
-    """The nilpotent part N of the matrix on the invariant subspace of a group: what is left beside the mean."""
+    """The nilpotent part N of the matrix on the invariant subspace of a group: what is left besides the mean."""
 
     N: ComplexArray  # (m, m)
     error: float  # of N, a norm

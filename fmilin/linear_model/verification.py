@@ -27,7 +27,7 @@ class Trace:
     times: FloatArray  # shape (nt,)
     linear: FloatArray  # shape (nt,)
     nonlinear: FloatArray  # shape (nt,)
-    # (nt,), the nonlinear response to four times the amplitude, divided by four; None where there is none
+    # (nt,), the nonlinear response to four times the amplitude, divided by four, or None
     beyond: FloatArray | None = None
 
 
@@ -49,12 +49,12 @@ class Channel:
     """One excitation, and how well the linear model answers it."""
 
     # the values at the point; an offset of an independent coordinate; a step or a sine of an input; the motion of a
-    # point that is no equilibrium
+    # point that is not an equilibrium
     kind: Kind
     signal: str  # the coordinate or input
     unit: str  # the coordinate or input
     frequency: float | None  # in rad/s, of a sine
-    amplitude: float  # at which the slopes were compared, in ``unit``
+    amplitude: float  # at which the derivatives were compared, in ``unit``
     # what is wrong with the linear response in the limit of small amplitudes, relative to its largest value:
     # extrapolated from ``amplitude``, its half and its quarter
     slope_error: float
@@ -94,7 +94,7 @@ class Verification(TableRepr):
 
     channels: tuple[Channel, ...]  #: one for each excitation
     horizon: float  #: how long each response was followed, in seconds
-    evaluations: int  #: visits to the nonlinear model
+    evaluations: int  #: evaluations of the nonlinear model
     model: ModelInfo  #: of the nonlinear model
     remarks: tuple[Remark, ...] = ()  #: on the comparison
 

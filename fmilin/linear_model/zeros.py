@@ -25,7 +25,7 @@ from fmilin.support.table_repr import Sheet, TableRepr
 Complex = NDArray[np.complex128]
 
 SAFETY_FACTOR = 3.0  # errors are estimates: a zero is on one side of the stability limit beyond so many of them
-MAX_LISTED_ZEROS = 6  # zeros in a remark
+MAX_LISTED_ZEROS = 6  # zeros in a diagnostic
 
 
 @dataclass(frozen=True, eq=False, repr=False)

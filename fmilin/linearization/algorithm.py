@@ -179,7 +179,8 @@ def compute(model: Model, point: OperatingPoint, request: Request, choice: Coord
         linear = assemble_point(evaluator, nearby, jacobians, jacobians.observations.turns)
         linear = attach_descriptor(linear, model, nearby, request)
     except FmilinError as error:
-        # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or slopes not be measured.
+        # A constraint that is violated, say, is the reason why coordinates cannot be chosen, or derivatives not be
+        # measured.
         if request.checks != "none":
             error = find_failed_check(error, ExaminedPoint(evaluator, point, facts), choice)
         raise error from error.__cause__

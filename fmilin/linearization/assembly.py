@@ -86,7 +86,7 @@ class TangentSpace(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GivenTangents:
-    """Coordinates of one point whose tangents a method has computed in a way of its own."""
+    """Coordinates of one point with tangents that a method has computed in its own way."""
 
     points: PointBatch  # one
     coordinates: Coordinates

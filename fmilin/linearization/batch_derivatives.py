@@ -157,7 +157,7 @@ def differentiate_batch(
 
 
 def difference_batch(evaluator: PointEvaluator, reference: Reference, points: PointBatch) -> DifferentiatedBatch:
-    """Return differences at points with their errors, which are infinite where a point is to be looked at alone."""
+    """Return differences at points with their errors, which are infinite where a point is to be examined alone."""
     measured = reference.measure(evaluator, points)
     tangents = measured.tangents
     geometry = LocalParametrization.of_batch(

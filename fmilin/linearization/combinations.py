@@ -1,7 +1,7 @@
 """Combinations of the states that cannot change to first order, examined by moving the states.
 
-Rates that happen to be zero, are always zero, or on which none depends are told apart; what is always kept, or by
-bending with the states, remains.
+Rates that happen to be zero, are always zero, or on which none depends are distinguished; what is always kept, or by
+curving with the states, remains.
 """
 
 from collections.abc import Sequence
@@ -19,15 +19,15 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import RANK, ROUNDING_TOLERANCE
 
 FAR_DISPLACEMENT_SIZE = 0.3  # how far states are moved, in their sizes, to see whether a rate is always zero
-NEAR_DISPLACEMENT_SIZE = 1e-4  # how far they are moved to see whether a combination bends so that it stays unmoved
+NEAR_DISPLACEMENT_SIZE = 1e-4  # how far they are moved to see whether a combination with curvature stays constant
 CURVATURE_RATIO = 1e-2
 """The largest rate of a combination that stays constant, relative to terms of second order: rounding and terms of third
 order. A combination that does not stay constant has a rate as large as they are.
 """
 
-MAX_STATES = 45  # of more states, the curvature is not looked at: N (N + 1) / 2 visits are too many for a remark
+MAX_STATES = 45  # of more states, the curvature is not computed: N (N + 1) / 2 evaluations are too many for a warning
 MIN_SAMPLES = 1_000
-"""Random points at which rates are looked at, unless two for each state are fewer: of k combinations a few times k tell
+"""Random points at which rates are examined, unless two for each state are fewer: of k combinations a few times k tell
 which are always kept."""
 
 Speeds = tuple[tuple[int, int], ...]
@@ -41,7 +41,7 @@ def examine_combinations(
     sizes: FloatArray,
     influential: NDArray[np.bool_] | None = None,
 ) -> FloatArray:
-    """Return those combinations (N, k) that are kept far from the point, too, or by bending with the states.
+    """Return those combinations (N, k) that are kept far from the point, too, or by curving with the states.
 
     ``influential`` (N,) are states of which the linear model shows that rates depend on them.
     """
@@ -82,7 +82,7 @@ class RateSamples:
         return u + self._model.inputs.scales(u) * self._random.uniform(-1.0, 1.0, len(u))
 
     def _find_slopes(self) -> FloatArray | None:
-        """Return the exact slopes of the rates at one random point, along states and inputs (N, N + nu), or None."""
+        """Return exact derivatives of the rates at one random point, along states and inputs (N, N + nu), or None."""
         x = FAR_DISPLACEMENT_SIZE * self._random.uniform(-1.0, 1.0, len(self.sizes))
         point, sizes = self._point, self.sizes
         try:
@@ -127,7 +127,7 @@ class RateSamples:
         return [i for i in states if i not in moving]
 
     def always_conserved(self, candidates: FloatArray) -> FloatArray:
-        """Return the combinations whose rates are zero far from the point, too: sums with constant factors."""
+        """Return the combinations with rates of zero far from the point, too: sums with constant factors."""
         if not candidates.shape[1] or not len(self._f):
             return candidates[:, :0]
         rates = self._f @ candidates / np.maximum(np.linalg.norm(self._f, axis=1, keepdims=True), TINY)
@@ -171,7 +171,7 @@ def _without_totals(candidates: FloatArray, samples: RateSamples) -> FloatArray:
         return candidates
     native = candidates / samples.sizes[:, None]
     support = np.abs(candidates).max(axis=1) > RANK
-    if not support.any():  # a state of 1e10 beside others of 1 leaves combinations of nothing
+    if not support.any():  # a state of 1e10 next to others of 1 leaves combinations of nothing
         return candidates[:, :0]
     if (support & samples.reached).any():
         return candidates

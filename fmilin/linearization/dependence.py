@@ -1,8 +1,8 @@
-"""States that were all taken for independent and look as if they were not.
+"""States that were all taken for independent and seem as if they were not.
 
 Constraints that were differentiated until the accelerations follow keep their second derivative at zero, wherever the
 states are: combinations w of the states with ``w' f = 0``, which no input moves, left null vectors of ``[A B f0]``.
-Rates that happen to be zero, are always zero, or on which none depends are told apart by moving the states.
+Moving the states distinguishes rates that happen to be zero, are always zero, or on which none depends.
 """
 
 from collections.abc import Sequence
@@ -115,7 +115,7 @@ def find_by_elimination(matrix: FloatArray, alone: NDArray[np.intp], pivots: NDA
 
 
 def find_by_singular_values(matrix: FloatArray, least: float) -> FloatArray:
-    """Return orthonormal combinations (m, r) of rows that are zero beside the largest singular value, or ``least``."""
+    """Return orthonormal combinations (m, r) of rows, zero relative to the largest singular value or ``least``."""
     m = len(matrix)
     if not matrix.size:
         return np.eye(m)
@@ -152,7 +152,7 @@ class StateDependence:
 def find_dependence(
     linear: LinearModel, model: Model, point: OperatingPoint, free_speeds: Speeds = ()
 ) -> StateDependence:
-    """Return combinations of the states of a model without constraints that look as if they could not change.
+    """Return combinations of the states of a model without constraints that seem as if they could not change.
 
     ``free_speeds`` are those that no loop contains, as another point has shown.
     """
@@ -171,7 +171,7 @@ def find_dependence(
 
 
 def describe_dependence(linear: LinearModel, model: Model, combinations: FloatArray) -> tuple[Remark, ...]:
-    """Return a diagnostic if combinations (N, k) of the states look as if they could not change."""
+    """Return a diagnostic if combinations (N, k) of the states seem as if they could not change."""
     count = combinations.shape[1]
     if not count:
         return ()
@@ -196,14 +196,14 @@ def describe_dependence(linear: LinearModel, model: Model, combinations: FloatAr
     return (remark,)
 
 
-# Loops that nobody declared, off equilibrium: functions g of positions with g'' = v' D2g v + Dg v' = 0 wherever the
+# Undeclared loops, off equilibrium: functions g of positions with g'' = v' D2g v + Dg v' = 0 wherever the
 # states are, of which the linear model shows nothing, as where a mechanism falls from a dead centre.
 
-MAX_FUNCTIONS = 300  # one visit for each is too many for a remark beyond these
+MAX_FUNCTIONS = 300  # one evaluation for each is too many for a warning beyond these
 
 
 def find_speeds(linear: LinearModel) -> Speeds:
-    """Return (position, speed) of the states whose rate is another state."""
+    """Return (position, speed) of the states with another state as rate."""
     n = len(linear.states)
     if not n:
         return ()

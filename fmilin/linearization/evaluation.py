@@ -9,7 +9,7 @@ from fmilin.manifold.rank import singularity_of
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
 
-MAX_USABLE_SIZE = 1e150  # rates and outputs whose squares overflow say nothing
+MAX_USABLE_SIZE = 1e150  # rates and outputs with squares that overflow say nothing
 
 
 def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:

@@ -63,7 +63,7 @@ class AssembledPoint(ExaminedPoint):
 
     @cached_property
     def dependence(self) -> StateDependence:
-        """Combinations of the states that look as if they could not change; of models without constraints."""
+        """Combinations of the states that seem as if they could not change; of models without constraints."""
         return find_dependence(self.stated, self.model, self.point, self.facts.free_speeds)
 
     @property

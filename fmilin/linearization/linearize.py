@@ -66,7 +66,7 @@ def linearize(
     Notes
     -----
     A second call with the same model object is several times faster, also at another point: that states are the rates
-    of others, that the motion keeps the constraints beside a point, and that all exact products agree with differences
+    of others, that the motion keeps the constraints near a point, and that all exact products agree with differences
     is remembered. Rank, conditioning, consistency, H f and H f_u at the point, and one direction of products against a
     difference are checked at every call; where one leaves doubt, everything is. The matrices are the same to the last
     bit until compiled code takes the place of slower code, which changes their rounding: from then on, and of FMUs from
@@ -81,7 +81,7 @@ def linearize(
         When a constraint is inconsistent at the point or no invariant of the model.
     NumericalError
         When the coordinates are singular, the point is a singular configuration, the model returns NaN, or has
-        a kink or an event at the point; when an entry cannot be told, unless ``keep_inaccurate``.
+        a kink or an event at the point; when an entry is inaccurate, unless ``keep_inaccurate``.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def linearize(
 
 @runtime_checkable
 class LinearizesSamples(Protocol):
-    """A model of continuous and sampled parts, whose linear model is that from sample to sample."""
+    """A model of continuous and sampled parts: its linear model is that from sample to sample."""
 
     def linearize_samples(self, point: OperatingPoint, request: Request) -> LinearModel:
         """Return the discrete linear model at a point."""

@@ -68,7 +68,7 @@ class LinearizationPlan:
         if self.pause:
             return
         was_tried = self.reference is not None
-        # The caller may write to the arrays of both before the next call looks at them.
+        # The caller may write to the arrays of both before the next call examines them.
         point = replace(point, states=point.states.copy(), inputs=point.inputs.copy())
         matrices = {name: getattr(linear, name).copy() for name in MATRICES}
         linear = replace(linear, **matrices)

@@ -283,7 +283,7 @@ class RepeatedLinearization:
         return self._regular.eigenvalue_time
 
     def _depends_on_time(self, nearby: NearbyPoints) -> bool:
-        """Whether any bit of the rates beside a point at rest is another one later."""
+        """Whether any bit of the rates near a point at rest is another one later."""
         now, *later = nearby.answers.derivatives[: nearby.motion]
         return any((now != rates).any() for rates in later)
 
@@ -308,7 +308,7 @@ class RepeatedLinearization:
         return gaps if agrees.all() else None
 
     def _are_accurate(self, at: AnsweredPoint, errors: FloatArray) -> bool:
-        """Whether errors (N + ny,) of rows are small beside their largest entries."""
+        """Whether errors (N + ny,) of rows are small relative to their largest entries."""
         sizes = np.concatenate((at.scales[: self._count], self._model.outputs.scales(at.answer.outputs)))
         return bool((errors <= INACCURATE_ENTRY_ERROR * comparable_sizes(at.largest, errors, sizes)).all())
 

@@ -35,7 +35,7 @@ from fmilin.tolerances import EPS, RANK
 
 @dataclass(frozen=True, eq=False)
 class SecondOrderManifold:
-    """The manifold of a model whose equations are given in their parts, at a point where these may be singular."""
+    """The manifold of a model with its equations in parts, at a point where these may be singular."""
 
     model: Model
     point: OperatingPoint

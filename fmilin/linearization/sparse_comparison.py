@@ -42,7 +42,7 @@ def compare_sparsely(
 ) -> tuple[FloatArray, VerifiedFacts] | None:
     """Return the errors of the stored entries as a comparison shows them, and what it says of the model as a whole.
 
-    None where a difference contradicts the derivatives, or bends: each column is to be looked at with care then.
+    None where a difference contradicts the derivatives, or has curvature: each column is then compared with care.
     """
     if facts.precision is not None:
         directional_error = _compare_along_one_direction(nearby, derivatives, errors, facts.precision, facts.solving)

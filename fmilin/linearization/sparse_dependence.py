@@ -1,4 +1,4 @@
-"""States of a large model that look as if they depended on each other; for arrays see the module ``dependence``.
+"""States of a large model that seem as if they depended on each other; for arrays see the module ``dependence``.
 
 Rows of [A B f0] that are combinations of each other are found by the structural rank and a sparse factorization
 (:mod:`fmilin.numerics.sparse_rank`) instead of a singular value decomposition. The diagnostics are decided in the same
@@ -84,7 +84,7 @@ def find_sparse_unmovable(both: sparse.csr_array[Any]) -> FloatArray | None:
 
 
 def find_sparse_speeds(linear: SparseLinearModel) -> Speeds:
-    """Return (position, speed) of the states whose rate is another state."""
+    """Return (position, speed) of the states with another state as rate."""
     matrices = linear.sparse
     A, B = matrices.A, matrices.B
     rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))

@@ -88,7 +88,7 @@ def find_grouped_pattern(model: Model) -> GroupedPattern | None:
 def difference_sparsely(nearby: Neighbourhood, pattern: GroupedPattern, *, is_checked: bool) -> SparseSlopes | None:
     """Return derivatives by differences near a point in coordinates that are all states.
 
-    None where the general algorithm is to look at it: the two sides of the point differ, a slope holds near the point
+    None where the general algorithm is to examine it: the two sides of the point differ, a slope holds near the point
     only, or the declared structure is refuted. Raises KinkError where derivatives along several columns together jump.
     """
     options = Differences()

@@ -71,7 +71,7 @@ def compute_sparsely(
     try:
         return _compute_on_manifold(examined, manifold, request, independent)
     except FmilinError:
-        run_checks(examined, FRAME_CHECKS).raise_first(FRAME_CHECKS)  # equations may be singular beside the manifold
+        run_checks(examined, FRAME_CHECKS).raise_first(FRAME_CHECKS)  # equations may be singular off the manifold
         raise
 
 
@@ -152,7 +152,7 @@ def _attach_descriptor(linear: LinearModel, model: Model, point: OperatingPoint,
 
 
 def _find_positions(model: Model, n: int, request: Request) -> Sequence[int] | None:
-    """Return the positions to keep, maybe none of them named; None when what is named is no set of positions."""
+    """Return the positions to keep, maybe none of them named; None when what is named is not a set of positions."""
     named = model.independent if request.independent is None else request.independent
     if any("=" in name for name in named):
         return None  # coordinates of the user's own

@@ -13,7 +13,7 @@ N^2. The same properties are verified as by the general algorithm:
   :mod:`fmilin.linearization.sparse_dependence`.
 
 Where the first four leave a doubt (a derivative that a difference contradicts, an event or a kink nearby, memory
-between evaluations, an angle that wraps) the general algorithm decides, which looks at each column with care.
+between evaluations, an angle that wraps) the general algorithm decides, which examines each column with care.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 MIN_STATES = 500
-"""From here on models are linearized in sparse form. Below, arrays take less time, and their memory is no matter."""
+"""From here on models are linearized in sparse form. Below, arrays take less time, and their memory does not matter."""
 
 
 def is_sparse_form_meant(model: Model, point: OperatingPoint, request: Request) -> bool:
@@ -188,7 +188,7 @@ def attach_errors(J: sparse.csr_array[Any], errors: FloatArray) -> sparse.csr_ar
 
 
 def is_doubtful(nearby: Neighbourhood, J: sparse.csr_array[Any], errors: FloatArray) -> bool:
-    """Return whether anything was observed near the point that the general algorithm is to look at."""
+    """Return whether anything was observed near the point that the general algorithm is to examine."""
     observations = nearby.observations
     change = observations.change_on_return
     change = nearby.change_at_point() if change is None else change

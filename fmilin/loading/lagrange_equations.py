@@ -26,7 +26,7 @@ class LocatedEquations:
     point: OperatingPoint | None = None
 
     def require_regular(self, spectrum: Spectrum) -> None:
-        """Reject minimal coordinates where constraints depend on each other at this point only, if that can be told."""
+        """Reject minimal coordinates where constraints depend on each other at this point only, if that is known."""
         if spectrum.sizes["rank"] == spectrum.sizes["m"] or self.model is None or self.point is None:
             return
         if text := singularity_of(self.model, self.point):

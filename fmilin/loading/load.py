@@ -1,4 +1,4 @@
-"""One door for every source of a model: an FMU, a model in a Python file or package, an adapter's file."""
+"""Loads a model from every source: an FMU, a model in a Python file or package, an adapter's file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def load(
         ``file.toml``, ``robot.urdf`` or ``robot.sdf`` (see ``docs/mechanism.md``); or connected FMUs, ``system.ssp``.
     constraints : sequence of str or Constraint, optional
         Expressions that must be zero, or names of variables that must be zero. None: what the model brings
-        (for an FMU ``MODEL_STEM.fmilin.toml`` beside it, then ``extra/org.fmilin/constraints.toml`` inside);
+        (for an FMU ``MODEL_STEM.fmilin.toml`` next to it, then ``extra/org.fmilin/constraints.toml`` inside);
         an empty sequence: none at all.
     constraints_file : path, optional
         A TOML file with constraints; together with ``constraints``, both hold.
@@ -250,7 +250,7 @@ def _describe_omitted_constraints(fmu: FmuFile) -> list[str]:
 
 
 def find_constraints(fmu: FmuFile) -> tuple[ConstraintsFile | None, str]:
-    """Return the constraints beside an FMU (STEM.fmilin.toml), else inside (extra/org.fmilin), and where they were."""
+    """Return the constraints next to an FMU (STEM.fmilin.toml), else inside (extra/org.fmilin), and where they were."""
     from fmilin.model.model_files import read_constraints
 
     neighbour = fmu.path.with_name(f"{fmu.path.stem}.fmilin.toml")
@@ -283,7 +283,7 @@ def _constraint(item: str | Constraint, is_name: Callable[[str], bool]) -> Const
         return item
     if not isinstance(item, str):
         raise ConstraintError(f"A constraint must be a text or a Constraint, not {item!r}.")
-    # The name of a variable is a constraint too, even one that is no expression.
+    # The name of a variable is a constraint too, even one that is not an expression.
     return Constraint(Expression.variable(item)) if is_name(item) else Constraint.from_text(item)
 
 
@@ -330,7 +330,7 @@ _READERS: dict[str, Callable[[Path, Loading, PointRequest], Model]] = {
 
 
 def _as_requested(loaded: Callable[[], Model], request: Loading, at: PointRequest) -> Model:
-    """Return a model that is no FMU with the parameters and constraints that were asked for."""
+    """Return a model that is not an FMU with the parameters and constraints that were asked for."""
     model = loaded()
     start_names = {*model.states.positions, *model.inputs.positions}
     start_names |= model.states.positions_of_negatives.keys() | model.inputs.positions_of_negatives.keys()

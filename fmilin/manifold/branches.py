@@ -62,12 +62,12 @@ CANCELLING_ROW_TOLERANCE = (
     1e-10  # of the terms of a row that cancel, below which a change of derivatives is what their rounding leaves
 )
 SIMILAR_CURVATURE_RATIO = (
-    0.3  # relative: how far the bends over these steps are apart at most; those of noise are not alike
+    0.3  # relative: how much the curvatures over these steps differ at most; those of noise are not alike
 )
 
 
 def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
-    """Raise KinkError where slopes along some variables together jump, as those of ``max(0, min(x, u))`` do at zero.
+    """Raise KinkError where derivatives along some variables together jump, as of ``max(0, min(x, u))`` at zero.
 
     ``sizes`` (r,) are the largest derivatives of each row, in sizes of the variables.
     """
@@ -90,7 +90,8 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
         )
         bent &= np.abs(far_bend) > least
         near = far_bend
-        # what is smooth over the shortest way on which a bend is larger than rounding is no kink, however sharp it is
+        # a function that is smooth over the shortest distance with a curvature above rounding has no kink, however
+        # sharp
         shortest = float(np.min(CERTAIN_DIFFERENCE_FACTOR * rounding[bent] / np.abs(far_bend[bent]), initial=STEPS[-1]))
         for step in (*STEPS[1:], max(shortest, MIN_STEP_SIZE)):
             bend = _bend(nearby, direction, step) if bent.any() else None
@@ -111,7 +112,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
 
 
 def _bend(nearby: Neighbourhood, direction: FloatArray, step: float) -> FloatArray | None:
-    """Return by how much slopes along a direction differ to both sides, (r,); None where the model cannot be asked."""
+    """Return by how much derivatives along a direction differ to both sides, (r,); None if undefined."""
     nearby.evaluate_ahead([step * direction, -step * direction])
     try:
         ahead, behind = nearby.at(step * direction), nearby.at(-step * direction)
@@ -164,7 +165,8 @@ def _measure_branch(
     J = (ahead - behind) / (2 * step)
     errors = error[:, 1 : count + 1] + error[:, count + 1 :]
     known_to = errors / (2 * step)
-    J = np.where(np.abs(J) <= known_to, 0.0, J)  # a difference of slopes leaves rounding where a variable has no part
+    # a difference of derivatives leaves rounding where a variable has no part
+    J = np.where(np.abs(J) <= known_to, 0.0, J)
     branch = nearby.with_exact_rows(Slopes(J, known_to, np.zeros_like(J), np.zeros_like(J)))
     gaps = np.column_stack((ahead + behind - 2 * middle, (branch.J @ direction)[:, None] - middle))
     doubts = np.column_stack((errors + 2 * error[:, :1], branch.error @ direction + error[:, 0]))

@@ -91,10 +91,10 @@ def confirm_procedure(nearby: Neighbourhood, exact: Slopes, *, is_smooth: bool) 
 
 
 def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts) -> DerivativeComparison:
-    """Compare each exact column with a difference; request careful differences of those that disagree, or bend."""
+    """Compare each exact column with a difference; request careful differences where it disagrees or has curvature."""
     exact, is_finite = jacobians.slopes, jacobians.is_exact
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
-    # A zero is compared in its own size: 1e-8 beside it is the step of a difference that passes for exact.
+    # A zero is compared in its own size: 1e-8 next to it is the step of a difference that passes for exact.
     inexact = np.where(
         np.abs(quick.J) <= quick.error, 0.0, DERIVATIVE_AGREEMENT_TOLERANCE * row_sizes(exact.J, nearby.scales)
     )
@@ -120,7 +120,7 @@ def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts:
 def compare_along_one_direction(
     nearby: Neighbourhood, exact: Slopes, precision: FloatArray, floor: FloatArray | float = 0.0
 ) -> Slopes | None:
-    """Return the products, errors raised where a comparison shows one; None where every column must be looked at."""
+    """Return the products, errors raised where a comparison shows one; None where every column must be examined."""
     direction = random_direction(len(nearby.scales)) * nearby.scales
     nearby.evaluate_ahead([SMALL_STEP * direction, -SMALL_STEP * direction])
     try:
@@ -168,7 +168,7 @@ def judge_difference(
     The last axis of all arrays is that of the rows. ``sizes`` are their largest entries, ``noise`` that of differences.
     """
     # Where a derivative vanishes a gap is what the difference leaves out, of the order of the step squared times the
-    # curvature. Where the model bends they do not agree.
+    # curvature. Where the model has curvature they do not agree.
     ahead, base, behind = values
     gap = np.abs((ahead - behind) / (2 * SMALL_STEP) - products)
     bend = np.abs(ahead + behind - 2 * base) / SMALL_STEP
@@ -190,7 +190,7 @@ def _find_precision(nearby: Neighbourhood, exact: Slopes, quick: Slopes) -> Floa
 
 
 def estimate_cancellation(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
-    """Return what rounding alone may leave of slopes whose terms cancel, in units of each entry; same shape as J."""
+    """Return what rounding may leave of derivatives with terms that cancel, in units of each entry; shape of J."""
     slope = (np.abs(J) * nearby.scales).max(axis=1, initial=0.0)
     return ROUNDING_TOLERANCE * nearby.terms(slope)[:, None] / nearby.scales
 

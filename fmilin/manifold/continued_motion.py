@@ -1,4 +1,4 @@
-"""The model further along the motion of points, and beside it: what the search for steady motions evaluates.
+"""The model further along the motion of points, and next to it: what the search for steady motions evaluates.
 
 Two sources answer. :class:`ContinuedBatch` evaluates all points of a batch together, in coordinates that are states;
 :class:`ContinuedPoint` follows one point of any model, in any coordinates, with the parametrization of the manifold.
@@ -31,7 +31,7 @@ from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
 STEP = 2.0**-13  # of the difference that shows the second A, in sizes of the coordinates
-SHORT_STEP = 2.0**-17  # of a one-sided difference, whose curvature error is small
+SHORT_STEP = 2.0**-17  # of a one-sided difference with a small curvature error
 PARTS = (1.0, 0.3, 0.1)  # of the path further on that are tried, the whole first: not all coordinates lead so far
 SHORTER_PARTS = (0.03, 0.01)  # such parts in nonlinear coordinates: angles turn by less than a round
 NONLINEAR_STEP = 2.0**-5  # part of the step of a difference that is taken in nonlinear coordinates
@@ -57,7 +57,7 @@ class PointsAhead(NamedTuple):
 
 
 class ContinuedMotion(ABC):
-    """The model further along uniform motions of k points, and beside them."""
+    """The model further along uniform motions of k points, and next to them."""
 
     exact: bool = False  # whether rates and derivatives have rounding errors only
 
@@ -80,7 +80,7 @@ class ContinuedMotion(ABC):
 
     @abstractmethod
     def depends_on_time(self, later: FloatArray) -> Mask:
-        """Say where any bit of the model's answer beside the points is another so much later (k,)."""
+        """Say where any bit of the model's answer near the points is another so much later (k,)."""
 
     def advance_and_displace(
         self, path: FloatArray, times: Times, displacements: Sequence[FloatArray], offset: FloatArray | None

@@ -1,7 +1,7 @@
 """Derivatives of models without exact ones at many points at once, by differences along all states and inputs.
 
 The derivatives along the manifold are those along the states times its tangents, f_x T, as where a model has exact
-directional derivatives: f is differenced beside the manifold, too, and in the same evaluations the constraints are.
+directional derivatives: f is differenced off the manifold, too, and in the same evaluations the constraints are.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DifferencedTangents:
     errors: FloatArray  # (k, N + ny, P + nu), of the derivatives of rates and outputs where T is exact
     along_states: FloatArray  # (k, N + ny, N), absolute derivatives of rates and outputs along the states
     gradient_errors: FloatArray  # (k, m, N)
-    is_doubtful: NDArray[np.bool_]  # (k,), where one point alone would be looked at more closely
+    is_doubtful: NDArray[np.bool_]  # (k,), where one point alone would be examined more closely
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class ModelDifferencing:
 
     model: Model
     independent: Sequence[int]
-    pairs: Mapping[int, int]  # states whose derivative is another state
+    pairs: Mapping[int, int]  # states with another state as derivative
     T: FloatArray  # (N, P), tangents at the reference: derivatives are compared along them
 
     def difference_quickly(self, evaluator: PointEvaluator, points: PointBatch) -> TangentBatch | None:

@@ -50,7 +50,7 @@ def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
 def _rounding_error(
     nearby: Neighbourhood, exact: ExactSlopes, J: FloatArray, independent: Sequence[int]
 ) -> FloatArray | None:
-    """Return what rounding changes in a procedure's slopes, shape of J, asked again some bits further on; or None."""
+    """Return what rounding changes in a procedure's derivatives, shape of J, some bits further on; or None."""
     point = nearby.point
     if (change := exact.rounding(independent)) is not None:
         return row_sizes(change, nearby.scales)
@@ -110,7 +110,7 @@ def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
 
 
 def _smooth(J: FloatArray, error: FloatArray) -> Slopes:
-    """Return derivatives with no jumps and no bends."""
+    """Return derivatives with no jumps and no kinks."""
     none = np.zeros(J.shape)
     return Slopes(J, error, none, none)
 
@@ -213,7 +213,7 @@ def require_no_kink(nearby: Neighbourhood, measured: Slopes, columns: list[int])
 
 @dataclass(frozen=True, eq=False)
 class SuspiciousColumns:
-    """Columns of exact derivatives that a quick difference contradicts, or beside which it bends."""
+    """Columns of exact derivatives with a quick difference that contradicts them or has curvature."""
 
     columns: list[int]
     entries: NDArray[np.bool_]  # (N + ny, P + nu), which entries it contradicts
@@ -276,7 +276,7 @@ def _describe_disagreement(
 
 
 def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
-    """Remark where the slope that differs most farther away ends."""
+    """Note where the derivative that differs most farther away ends."""
     sizes = row_sizes(measured.J, nearby.scales)
     written_rows = {*nearby.pairs, *(nearby.n + row for row in nearby.model.copies)}
     parts = {

@@ -91,7 +91,7 @@ class Invariants:
         self._paired = np.array(paired, dtype=np.intp)
         self._partners = np.array([self.pairs[i] for i in paired], dtype=np.intp)
         self._analytic = bool(constraints.analytic.all())
-        self._kinematic = self._analytic and self._rates_are_states()  # h follows from states alone, no visit
+        self._kinematic = self._analytic and self._rates_are_states()  # h follows from states alone, no evaluation
         self.prescribing = constraints.prescribing  # inputs that enter constraints: a prescribed motion
         self._moving = moving
         self._noise: FloatArray | None = np.zeros(len(scales)) if self._kinematic else None
@@ -155,7 +155,7 @@ class Invariants:
         return np.concatenate((g, self._rates(t, x, u, self._velocity(x, None if self._kinematic else visit))))
 
     def values_at(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
-        """Return h at points x (k, N), shape (k, m): one visit where batches are taken; NaN where there is none."""
+        """Return h at points x (k, N), shape (k, m): one evaluation where batches are supported; NaN where it fails."""
         u = self.inputs if inputs is None else inputs
         if self.model.batches and not self._analytic:
             with suppress(ModelError, NumericalError):
@@ -398,7 +398,7 @@ class Invariants:
         return np.where(finite, exact, measured), np.where(finite, 0.0, error)
 
     def _require_derivatives(self) -> None:
-        """Reject a constraint whose rate needs the derivative of an input that the model does not take."""
+        """Reject a constraint with a rate that needs the derivative of an input that the model does not take."""
         constraints, names = self.model.constraints, self.model.inputs.names
         for i in self.hidden:
             missing = [j for j in np.flatnonzero(constraints.input_structure[i]) if j not in self.chain]

@@ -179,7 +179,8 @@ class VectorizedEquations(ConstraintEquations):
 
     def _evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         model = self.model
-        is_evaluated_together = model.batches or has_compiled_derivatives(model)  # else slopes take as long as values
+        # else derivatives take as long as values
+        is_evaluated_together = model.batches or has_compiled_derivatives(model)
         try:
             if is_evaluated_together and not points.parameters:
                 answer = self.evaluator.evaluate_points(points.time, points.states, points.inputs)

@@ -19,7 +19,7 @@ from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import INVARIANT_TOLERANCE, MEASURED_INVARIANT_TOLERANCE
 
 DISPLACEMENT_SIZE = 1e-3  # how far from the point the motion is checked, in sizes of the states
-SAMPLES = 3  # random points beside it: at the point alone H f = 0 may hold by chance, as at rest
+SAMPLES = 3  # random points next to it: at the point alone H f = 0 may hold by chance, as at rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class VerifiedFacts:
 
     mode: Mapping[str, str] = field(default_factory=dict)  # what the model held when this was verified
     is_transferable: bool = True  # whether it is remembered for other points
-    pairs: Mapping[int, int] | None = None  # states whose derivative is another state
+    pairs: Mapping[int, int] | None = None  # states with another state as derivative
     moving: bool | None = None  # whether constraints depend on time
     rank: int | None = None  # of the constraints near a point, which the motion keeps
     rates: FloatArray | None = None  # (N,), the largest rates that were seen when that was checked
@@ -190,7 +190,7 @@ def _samples(parametrization: PointParametrization) -> list[_Sample]:
     samples = [_sample(parametrization, parametrization.x0, u0)]
     for _ in range(SAMPLES if p or invariants.prescribing else 0):
         dy, du = random.uniform(-1.0, 1.0, p) * parametrization.y_scales, random.uniform(-1.0, 1.0, len(u0)) * u_scales
-        # Nearer points where the model is not defined so far away, as beside the end of a table.
+        # Nearer points where the model is not defined so far away, as near the end of a table.
         for size in (DISPLACEMENT_SIZE, DISPLACEMENT_SIZE / 16, DISPLACEMENT_SIZE / 256):
             u = u0 + size * du
             try:

@@ -23,7 +23,8 @@ from fmilin.tolerances import PROJECTION_TOLERANCE
 
 MAX_CORRECTIONS = 8  # from a neighbour: a point that needs more is not reached, and is searched alone
 MAX_BATCH_POINTS = 512  # points that are computed together
-QUADRATIC_STEP_SIZE = 1e-10  # A step, in sizes of the states, whose square is rounding also where the manifold is bent
+# A step, in sizes of the states, with a square below rounding also where the manifold has curvature
+QUADRATIC_STEP_SIZE = 1e-10
 ROUNDING_DISTANCE = 1e-12  # distance from the manifold below which a step may lead anywhere
 RIDGE_FACTOR = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
@@ -97,7 +98,7 @@ class FollowedFromStart:
         return not start.remarks
 
     def __call__(self, inputs: FloatArray, targets: FloatArray) -> FloatArray:
-        """Return the states (k, N) with the held ones at targets (k, h); NaN where they are to be looked for alone."""
+        """Return the states (k, N) with the held ones at targets (k, h); NaN where they need a search of their own."""
         states = np.tile(self._start, (len(targets), 1))
         states[:, self._pinned] = targets
         try:
@@ -128,7 +129,7 @@ class _Batch:
     t: float
     start: FloatArray  # shape (N,)
     pinned: list[int]
-    unchanged: list[int]  # states beside them that stay as they start
+    unchanged: list[int]  # states next to them that stay as they start
     rows: list[int]  # constraints that are independent at the start
 
     @classmethod

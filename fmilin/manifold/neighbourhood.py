@@ -34,7 +34,7 @@ from fmilin.signals import FloatArray, Signals
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, GROUP_AGREEMENT_TOLERANCE
 
-FAR_STEP_SIZE = 2.0**-3  # in sizes of the variables: from there the point is visited again
+FAR_STEP_SIZE = 2.0**-3  # in sizes of the variables: from there the point is evaluated again
 FARTHER_FACTOR = (
     8.0  # times as far: there even a solver with a loose tolerance is no longer content with its last solution
 )
@@ -63,7 +63,7 @@ class Observations:
     fastest_rate: float = 0.0  # of rates along the columns, in sizes of the states
     # (r,), how much the values at the point change between evaluations elsewhere; None where that was not measured
     change_on_return: FloatArray | None = None
-    revisits: Mapping[float, FloatArray] = field(default_factory=dict)  # values beside the point, by step along
+    revisits: Mapping[float, FloatArray] = field(default_factory=dict)  # values near the point, by step along
     revisited_direction: FloatArray = field(default_factory=lambda: np.empty(0))  # (P + nu,), all columns together
 
     def copy(self) -> Observations:
@@ -148,7 +148,7 @@ class Neighbourhood:
     def on_manifold(self) -> Neighbourhood:
         """Return the same at Psi of the point's coordinates, with the same observations.
 
-        A point that was trimmed or given is on the manifold to a tolerance, those beside it to rounding. Its values
+        A point that was trimmed or given is on the manifold to a tolerance, those next to it to rounding. Its values
         differ from theirs by a constant then, and second differences of every column see a jump.
         """
         if not self.frame.parametrization.rows:
@@ -173,7 +173,7 @@ class Neighbourhood:
         return bool(self.frame.x_u.any())
 
     def change_at_point(self) -> FloatArray:
-        """Visit the point once more; return by how much rates and outputs differ, shape (r,)."""
+        """Evaluate the point once more; return by how much rates and outputs differ, shape (r,)."""
         change = np.abs(self._again() - self.base)
         return np.where(np.isnan(change), np.inf, change)
 
@@ -186,7 +186,7 @@ class Neighbourhood:
     def _revisit(self, direction: FloatArray | None = None) -> tuple[FloatArray, Mapping[float, FloatArray]]:
         """Return by how much rates and outputs differ when the point is evaluated again, from either side and twice.
 
-        The second are values beside it, by their step along ``direction`` (P + nu,), or one through all columns.
+        The second are values next to it, by their step along ``direction`` (P + nu,), or one through all columns.
         """
         observations = self.observations
         d = choose_direction(self.scales) if direction is None else direction
@@ -206,7 +206,7 @@ class Neighbourhood:
         for step, times in (
             (FAR_STEP_SIZE, 1),
             (-FAR_STEP_SIZE, 2),
-        ):  # the point, and the last visit, after odd and even numbers of visits
+        ):  # the point, and the last evaluation, after odd and even numbers of evaluations
             where, visits = self._evaluate_near_point(step, d, times)
             if visits:
                 values[where] = visits[0]
@@ -250,7 +250,7 @@ class Neighbourhood:
         return np.abs(returned).max(axis=0, initial=0.0), {far_step: values[0], -far_step: values[3]}
 
     def _evaluate_near_point(self, step: float, d: FloatArray, times: int = 1) -> tuple[float, list[FloatArray]]:
-        """Return a step along d, a smaller one where the model has no values at this, and the values of each visit."""
+        """Return a step along d, smaller where the model has no values there, and the values of each evaluation."""
         for part in (1.0, 1 / 64):
             try:
                 with np.errstate(all="ignore"):
@@ -260,9 +260,9 @@ class Neighbourhood:
         return step, []
 
     def lag(self) -> FloatArray:
-        """Return by how much rates and outputs at the point lag behind evaluations beside it, shape (r,)."""
+        """Return by how much rates and outputs at the point lag behind evaluations next to it, shape (r,)."""
         # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
-        # well enough. So it is sent far away, then to a step beside the point, then back: over steps of all sizes.
+        # well enough. So it is sent far away, then to a step near the point, then back: over steps of all sizes.
         change, values = self._revisit()
         lag, d, again, step = (
             np.zeros(len(self.base)),
@@ -465,7 +465,7 @@ class Neighbourhood:
             lambda _, s: self.at(s * direction), self.base, np.ones(1), nothing, unit, extrapolating
         )
         is_confirmed, has_value = np.zeros(count, dtype=bool), False
-        # Noise of single rows needs longer steps; a kink beside the point, at which slopes end, needs shorter ones.
+        # Noise of single rows needs longer steps; a kink near the point, at which derivatives end, needs shorter ones.
         for h in (step, STEP_IN_NOISE, CLOSER_STEP_FACTOR * step):
             self.evaluate_ahead([s * direction for s in list_first_steps(h, extrapolating)])
             try:

@@ -2,7 +2,7 @@
 
 The accelerations of a long chain of bodies solve M v' = F with a matrix M of condition 1e8 and more. Rounding changes
 them by 1e-9, and a difference over a step of 1e-5 by 1e-4, where the derivatives of a recursion are right to 1e-11. So
-the noise of the evaluations is measured, and what it makes of a difference is no contradiction.
+the noise of the evaluations is measured, and what it makes of a difference is not a contradiction.
 
 Two things keep such a comparison from passing everything. M times the accelerations, along the motions that constraints
 leave free, are forces: the rounding of the solution nearly cancels in them, while an error of a slope does not. And
@@ -87,7 +87,7 @@ def _compare(nearby: Neighbourhood, exact: Slopes) -> Iterator[_Comparison]:
     signs = np.where(fixed_direction(1952, 0.0, count) < 0.5, -1.0, 1.0)  # one sign would wind up a long chain
     direction = signs * fixed_direction(1848, 0.5, count) * nearby.scales
     expected = exact.J @ direction
-    # The point itself may be one at which all terms vanish, as where a chain hangs: noise is measured beside it.
+    # The point itself may be one at which all terms vanish, as where a chain hangs: noise is measured next to it.
     line = np.array([nearby.at((STEPS[1] + i * NOISE_STEP) * direction) for i in range(NOISE_POINTS)])
     noise = _measure_noise(line)
     difference = _difference(nearby, direction, STEPS[0])
@@ -108,7 +108,7 @@ def _compare(nearby: Neighbourhood, exact: Slopes) -> Iterator[_Comparison]:
 def _measure_noise(line: FloatArray) -> FloatArray:
     """Return the noise of each component (r,) of values (k, r) on a line so short that they change linearly on it.
 
-    ECNoise looks for orders of differences that agree, which in one of hundreds of rows some do by accident.
+    ECNoise searches for orders of differences that agree, which in one of hundreds of rows some do by accident.
     """
     second = np.abs(np.diff(line, n=2, axis=0)).max(axis=0) / 2
     return np.asarray(np.maximum(second, 0.5 * np.spacing(np.abs(line).max(axis=0))))

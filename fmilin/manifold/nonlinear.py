@@ -118,7 +118,7 @@ def _with_rates(manifold: Manifold, chosen: list[_Coordinate]) -> list[_Coordina
 
 SAME_STATE_TOLERANCE = 1e-6  # gap, relative, up to which a state is what a quaternion says
 CONSTANT_AXIS_TOLERANCE = (
-    1e-6  # change of a body's rates, beside their square, that is none: its axis stays where it is
+    1e-6  # change of a body's rates, next to their square, that is none: its axis stays where it is
 )
 CONE_TOLERANCE = 1e-3  # gap, relative, up to which its rates go round a cone; the search confirms it more sharply
 ABSENT_COMPONENT_TOLERANCE = 1e-12  # component of a direction that rounding left
@@ -145,7 +145,7 @@ class Turn(NamedTuple):
 def turns_of(
     x: FloatArray, f: FloatArray, *, H: FloatArray, structure: Mask, T: FloatArray, f_y: FloatArray
 ) -> list[Turn]:
-    """Return bodies whose quaternions a constraint keeps at unit length, from rates f (N,) and slopes f_y (N, P)."""
+    """Return bodies with unit quaternions by constraints, from rates f (N,) and derivatives f_y (N, P)."""
     turns: list[Turn] = []
     if not len(structure):
         return turns
@@ -172,13 +172,13 @@ class Chart(NamedTuple):
 
     texts: list[str]
     velocity: list[str]  # that of its point in the same axes; empty where it may stay
-    replaced: list[int]  # states in whose place its own are
+    replaced: list[int]  # states that its own replace
 
 
 def charts(
     turns: Sequence[Turn], names: Sequence[str], pairs: Mapping[int, int], x: FloatArray, f: FloatArray, f2: FloatArray
 ) -> Iterator[tuple[list[str], set[int]]]:
-    """Yield coordinates for bodies that turn at a point, as texts, and the states in whose place they are."""
+    """Yield coordinates for bodies that turn at a point, as texts, and the states that they replace."""
     bodies = [
         _TurningBody(turn, names, pairs, x) for turn in turns if turn.may_be_steady(x[None], f[None], f2[None])[0]
     ]

@@ -81,12 +81,12 @@ def vanishes(expression: Expression, points: Sequence[Mapping[str, float]]) -> b
 DISPLACEMENT_SIZES = (1e-2, 0.3, 3.0)  # in sizes of the states: x^400 is nothing where x is small
 NONVANISHING_RESIDUAL_RATIO = 1e-6  # residuals above this part of the largest number in them, anywhere, do not vanish
 FLAT_GRADIENT_TOLERANCE = (
-    1e-8  # smaller gradients of computed residuals, over the sizes of states, are looked at farther off
+    1e-8  # smaller gradients of computed residuals, over the sizes of states, are examined farther off
 )
 
 
 def require_nonvanishing(invariants: Invariants, t: float, x: FloatArray) -> None:
-    """Refuse constraints that are zero wherever the states are; only a gradient next to nothing may cost visits."""
+    """Reject constraints that vanish identically; only a gradient close to zero takes evaluations."""
     empty = [*_written(invariants, t, x), *_computed(invariants, t, x)]
     if not empty:
         return

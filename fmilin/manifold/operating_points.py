@@ -70,7 +70,7 @@ def operating_point(
 def assemble_point(
     evaluator: PointEvaluator, values: Mapping[str, float], *, time: float | None = None, project: bool = False
 ) -> OperatingPoint:
-    """Return the point of :func:`operating_point`, with a model whose evaluations are remembered."""
+    """Return the point of :func:`operating_point`, with a model that remembers its evaluations."""
     model = evaluator.model
     t = model.start.time if time is None else float(time)
     if not np.isfinite(t):
@@ -216,7 +216,7 @@ def _assembled(
 
 
 def kept_besides(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[int]:
-    """Return the states that keep their values beside the held ones; Hs (m, N) is the scaled gradient at the start."""
+    """Return further states that keep their values; Hs (m, N) is the scaled gradient at the start."""
 
     def rank(free: np.ndarray) -> int:
         """Return how many constraints these states can follow easily."""
@@ -236,14 +236,14 @@ def kept_besides(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[in
 
 
 def _states_to_keep(model: Model, pinned: Sequence[int]) -> Mapping[str, bool]:
-    """Return the states to keep beside the held ones, the most important first, and whether each was given."""
+    """Return the states to keep in addition to the held ones, the most important first, and whether each was given."""
     return (
         model.choose_kept_states([model.states.names[i] for i in pinned]) if isinstance(model, HasGivenStates) else {}
     )
 
 
 def let_go(model: Model, pinned: Sequence[int], unchanged: Sequence[int]) -> list[int]:
-    """Return the states that were given, and cannot be kept beside the held ones."""
+    """Return the states that were given, and cannot be kept together with the held ones."""
     names = [name for name, was_given in _states_to_keep(model, pinned).items() if was_given]
     specified = [model.states.positions[name] for name in names]
     return [i for i in specified if i not in unchanged]

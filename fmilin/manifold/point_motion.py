@@ -60,7 +60,7 @@ class MotionBatch:
     fastest: NDArray[np.intp]  # (k,), the state that moves fastest in its size; -1 at rest
     steady: Mask  # (k,), where the motion is steady, in the coordinates in use or in those of ``selections``
     open: Mask  # (k,), where it may be steady in other coordinates, or change with time, and was not searched
-    carried: Mask  # (k, P), coordinates on which nothing depends and whose rates change all the same
+    carried: Mask  # (k, P), coordinates on which nothing depends, with changing rates all the same
     later: FloatArray  # (k,), how much later A was the same, in s
     change: Change  # of A along the motion
     has_choice: bool = True  # whether there are constraints, and so other coordinates to choose
@@ -215,7 +215,7 @@ class SteadyMotions(NamedTuple):
     """Which of k points move steadily in the coordinates in use, and which fall."""
 
     is_steady: Mask  # (k,)
-    carried: Mask  # (k, P), coordinates on which nothing depends and whose rates change all the same
+    carried: Mask  # (k, P), coordinates on which nothing depends, with changing rates all the same
     later: FloatArray  # (k,), how much later A was the same, in s
     is_fall: Mask  # (k,), where the motion is a fall, which no coordinates make steady
     change: Change  # of A along the falls that were compared

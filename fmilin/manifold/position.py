@@ -2,7 +2,7 @@
 
 Where constraints are nearly parallel a residual of 1e-10 may be a distance of 0.1. Directions along which the gradient
 has singular values that count as zero are left out of a projection, because those of redundant constraints are
-rounding. Those that are above rounding, beside a residual that is above rounding, are looked at here.
+rounding. Those that are above rounding, together with a residual that is above rounding, are examined here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, POSITION_KNOWN, PROJECTION_TOLERANCE, TRIM_DISTANCE_TOLERANCE
 
 ROUNDED_VALUES = 16 * EPS  # of the terms of a residual
-GRADIENT_ROUNDING_TOLERANCE = 64 * EPS  # singular values of an exact gradient, beside the largest
+GRADIENT_ROUNDING_TOLERANCE = 64 * EPS  # singular values of an exact gradient, relative to the largest
 NEWTON_SINGULAR_VALUE_TOLERANCE = 1e-12
-"""Singular values of an exact gradient, beside the largest, that a Newton step may use at a point that satisfies the
+"""Singular values of an exact gradient, relative to the largest, that a Newton step uses at a point satisfying the
 other equations: below, rounding of redundant constraints would move the point."""
 ERRORS = 10.0  # times the stated error of a measured gradient, which a singular value must exceed to be more than that
 MIN_NAMED_FRACTION = 0.1  # part of the largest component from which a constraint or a state is named
@@ -51,7 +51,7 @@ def relative_error(gradient: Gradient) -> float:
 
 
 def smallest_usable(gradient: Gradient, least: float) -> float:
-    """Return the part of the largest singular value beyond which one is no rounding and no error of measurement."""
+    """Return the part of the largest singular value beyond which one is not rounding and no error of measurement."""
     return max(least, ERRORS * relative_error(gradient))
 
 

@@ -16,7 +16,7 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, MANIFOLD_DISTANCE_TOLERANCE, PROJECTION_TOLERANCE, RANK
 
 ITERATIONS = 100  # start values of loops may be far away, and damped steps are short
-QUADRATIC_STEP_SIZE = 1e-7  # A step of Newton's method, in sizes of the states, whose square is rounding
+QUADRATIC_STEP_SIZE = 1e-7  # A step of Newton's method, in sizes of the states, with a square below rounding
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
 

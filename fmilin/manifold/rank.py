@@ -1,4 +1,4 @@
-"""How many of the invariants are independent, and singular configurations, where fewer are than beside them.
+"""How many of the invariants are independent, and singular configurations, where fewer are than near them.
 
 There, branches of motion cross, and the velocities with G v = 0 are more than those of any branch. The multipliers are
 not determined: the self-stress s of the redundant constraints may be added. Along a branch with direction a, G a = 0
@@ -186,7 +186,7 @@ def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
     Q = np.array([[q[0], (q[2] - q[0] - q[1]) / 2], [(q[2] - q[0] - q[1]) / 2, q[1]]])
     values, vectors = linalg.eigh(Q)
     if values[0] >= 0 or values[1] <= 0:
-        return []  # an isolated posture: no branch passes
+        return []  # an isolated configuration: no branch passes
     branches = []
     for sign in (1.0, -1.0):
         a = K @ (np.sqrt(values[1]) * vectors[:, 0] + sign * np.sqrt(-values[0]) * vectors[:, 1])

@@ -46,7 +46,7 @@ def find_kinematic_pairs(evaluator: PointEvaluator, point: OperatingPoint) -> Ma
             rates.append(evaluator.evaluate(point.time, x, point.inputs).derivatives)
         except (ModelError, NumericalError):
             return None
-    # Beside the point few values are equal by chance; at rest all speeds and rates are zero.
+    # Near the point few values are equal by chance; at rest all speeds and rates are zero.
     rows, columns = np.nonzero(rates[-1][:, None] == points[-1])
     is_pair = rows != columns
     for x, f in zip(points, rates, strict=True):
@@ -137,7 +137,7 @@ class Selection:
 
 
 def require_kind(kind: str) -> None:
-    """Reject a word that is no kind of coordinates."""
+    """Reject a word that is not a kind of coordinates."""
     if kind not in ("partition", "tangent"):
         raise UsageError(f"'{kind}' is not a way to choose coordinates: use partition or tangent.")
 
@@ -301,7 +301,7 @@ def carried_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray
 def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
     """Return the linear coordinates to use at a new point, and whether they are the previous ones."""
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
-        if previous.scales is not None:  # sizes that change with the point would bend the path of the basis
+        if previous.scales is not None:  # sizes that change with the point would change the path of the basis
             manifold = replace(manifold, scales=previous.scales)
         U = _tangent_basis(manifold, previous.coordinates.Rbar / tangent_scales(manifold)[:, None])
         return from_basis(manifold, U, previous.signals), True

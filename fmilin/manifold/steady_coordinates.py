@@ -33,7 +33,7 @@ from fmilin.tolerances import (
     UNIFORM_RATE_TOLERANCE,
 )
 
-MOVING_WEIGHT = 1e-2  # of states that move beside states at rest, which are preferred
+MOVING_WEIGHT = 1e-2  # of states that move next to states at rest, which are preferred
 MAX_ATTEMPTS = 3  # choices of coordinates that are tried
 
 
@@ -96,7 +96,7 @@ class SteadySelection:
     """Coordinates in which a motion is steady, confirmed further on."""
 
     selection: Selection
-    carried: Mask  # (P,), those on which nothing depends and whose rates change all the same
+    carried: Mask  # (P,), those on which nothing depends, with changing rates all the same
     later: float  # how much later A was the same, in s
 
 
@@ -122,7 +122,7 @@ class SteadyCoordinates:
         return self._find_among_states() or self._find_among_charts()
 
     def _find_among_states(self) -> SteadySelection | None:
-        """Choose among the states that move uniformly; leave out those whose rates are others further on."""
+        """Choose among the states that move uniformly; leave out those with rates that change later."""
         allowed = (self._at.accelerations[0] == 0) | self._free
         for _ in range(MAX_ATTEMPTS):
             selection = self._select_states(allowed)

@@ -30,7 +30,7 @@ GENERAL_DISPLACEMENT_SIZE = (
 def find_structural_zeros(
     evaluator: PointEvaluator, point: OperatingPoint, invariants: Invariants, T: FloatArray, x_u: FloatArray
 ) -> Pattern:
-    """Return which slopes of rates and outputs, shape (N + ny, P + nu), are zero whatever the values of the states.
+    """Return which derivatives of rates and outputs, shape (N + ny, P + nu), are zero for all values of the states.
 
     They are derivatives along coordinates and inputs, which move the states by T (N, P) and x_u (N, nu).
     """
@@ -60,7 +60,7 @@ def find_structural_zeros(
 def _evaluate_in_general_position(
     evaluator: PointEvaluator, point: OperatingPoint, directions: Pattern
 ) -> FloatArray | None:
-    """Return exact slopes near the point, (N + ny, P + nu), along directions as full as constraints allow; or None.
+    """Return exact derivatives near the point, (N + ny, P + nu), along full feasible directions; or None.
 
     ``directions`` (N, P + nu) says which states each coordinate and input may move.
     """

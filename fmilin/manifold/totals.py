@@ -31,8 +31,8 @@ SAMPLE_SPREAD_SIZES = (
 MORE_SAMPLES = 8  # than states
 ROUNDS = 3  # each samples points with the totals found so far: others may hold only there
 MAX_STATES = 400  # more would take as many evaluations
-ZERO = 1e-9  # of the largest coefficient of a total; of a total beside its terms
-MAX_LISTED_TERMS = 6  # terms of a total that a remark lists
+ZERO = 1e-9  # of the largest coefficient of a total; of a total relative to its terms
+MAX_LISTED_TERMS = 6  # terms of a total that a diagnostic lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def constrain_totals(model: Model, totals: Totals) -> Model:
 
 
 def find_totals(start: TotalsSearch) -> Totals | None:
-    """Return the linear totals that are conserved and involve free states only; None where there are none."""
+    """Return the linear totals that are conserved and involve free states only, or None."""
     if not 0 < len(start.states) <= MAX_STATES:
         return None
     pairs = start.invariants.pairs
@@ -106,7 +106,7 @@ def find_totals(start: TotalsSearch) -> Totals | None:
             break
         L = more
     if pairs:
-        # Where a damped cart would coast to (x + v/c) is no content: only speeds add up, or only what is none.
+        # Where a damped cart would coast to (x + v/c) is not content: only speeds add up, or only what is none.
         speeds = np.array(sorted(pairs.values()), dtype=np.intp)
         remaining = np.setdiff1d(np.arange(len(start.states)), speeds)
         L = np.vstack((_without_fixed(L, speeds), _without_fixed(L, remaining)))
@@ -177,7 +177,7 @@ def _without_fixed(L: FloatArray, free: NDArray[np.intp]) -> FloatArray:
 
 
 def _without_constraints(start: TotalsSearch, L: FloatArray) -> FloatArray:
-    """Return the part of the rows' span that is no combination of the constraints' gradients at the start."""
+    """Return the part of the rows' span that is not a combination of the constraints' gradients at the start."""
     invariants = start.invariants
     if not len(invariants) or not len(L):
         return L

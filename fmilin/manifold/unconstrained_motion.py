@@ -3,7 +3,7 @@
 It does for one point what :mod:`fmilin.manifold.point_motion` does for any.
 
 The coordinates are all states, so that there are no others in which the motion may be steady, and the model is
-evaluated beside the point without a search for the manifold. What is computed is that of
+evaluated near the point without a search for the manifold. What is computed is that of
 :mod:`fmilin.manifold.uniform`, in arrays without an axis over points: loops of calls have no time for more.
 """
 

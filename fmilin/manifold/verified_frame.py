@@ -17,14 +17,14 @@ REQUIRED = [one for one in FRAME_CHECKS if one.error]
 
 
 def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
-    """Return coordinates at a point of a model whose constraints are verified; see :func:`verify_frame`."""
+    """Return coordinates at a point of a model with verified constraints; see :func:`verify_frame`."""
     return verify_frame(PointEvaluator(model), point, named=named, kind=kind)
 
 
 def verify_frame(
     evaluator: PointEvaluator, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition"
 ) -> Frame:
-    """Return coordinates at a point whose constraints are verified.
+    """Return coordinates at a point with verified constraints.
 
     Raises ConstraintError if the point is not on the manifold, or the motion or an input leaves it.
     """

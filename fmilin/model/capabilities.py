@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class _CapabilityType(type(Protocol)):  # type: ignore[misc]
-    """Makes ``isinstance`` look at the class of a model alone.
+    """Makes ``isinstance`` examine the class of a model alone.
 
-    A Protocol looks at the attributes of the object at every call, which takes up to 25 us in Python 3.11. The answer
+    A Protocol examines the attributes of the object at every call, which takes up to 25 us in Python 3.11. The answer
     for a class is remembered and takes 0.3 us; linearizing a point asks dozens of times.
     """
 
@@ -91,7 +91,7 @@ class HasSamples(Protocol, metaclass=_CapabilityType):
 
     @abstractmethod
     def without_samples(self) -> Model:
-        """Return a model whose equilibria are the fixed points: increments of a sample are rates in it."""
+        """Return a model with equilibria at the fixed points: increments of a sample are rates in it."""
 
     @abstractmethod
     def hold_samples(self, point: OperatingPoint) -> tuple[Model, OperatingPoint]:
@@ -237,7 +237,7 @@ class HasEvents(Protocol, metaclass=_CapabilityType):
 
     @abstractmethod
     def event_indicators(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return values whose sign changes mark state events, shape (ne,); empty while there are none."""
+        """Return values with sign changes at state events, shape (ne,); may be empty."""
 
 
 @runtime_checkable
@@ -293,7 +293,7 @@ class HasRemarksAtPoints(Protocol, metaclass=_CapabilityType):
         """Return what a user should know about the model at a point, such as inputs outside of their tables."""
 
     def may_have_point_remarks(self) -> bool:
-        """Return whether there are points with remarks: False saves a question at each of many points."""
+        """Return whether there are points with diagnostics: False saves a question at each of many points."""
         return True
 
 
@@ -406,7 +406,7 @@ class HasGraph(Protocol, metaclass=_CapabilityType):
 
 @runtime_checkable
 class HasInputLimits(Protocol, metaclass=_CapabilityType):
-    """A model whose inputs may stand at limits, beyond which they move nothing."""
+    """A model with inputs that may be at limits, beyond which they move nothing."""
 
     @abstractmethod
     def resolve_limits(self, point: OperatingPoint) -> Model:

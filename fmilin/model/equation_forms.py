@@ -77,7 +77,7 @@ class SymbolicSystem:
     # W, by row and column: the entries that are not zero, in (t, x, u, p)
     matrix: Mapping[tuple[int, int], Expr] = field(default_factory=dict)
     right_hand_side: tuple[Expr, ...] = ()  # r
-    laws: Laws | None = None  # constraints whose G and Gdot v are added to what W and r hold
+    laws: Laws | None = None  # constraints: their G and Gdot v are added to W and r
     # the declared ones and the hidden ones that were derived; their variables are state, input and parameter names
     constraints: tuple[Constraint, ...] = ()
     description: str = ""

@@ -100,7 +100,7 @@ class PointEvaluator:
     def evaluate_ahead(self, points: Sequence[tuple[float, FloatArray, FloatArray]]) -> None:
         """Evaluate the model at points (t, x, u) together and remember them, unless it raises an error at one.
 
-        Where there is no room for them, those that were evaluated ahead before are forgotten.
+        If the memory is full, those that were evaluated ahead before are forgotten.
         """
         new = {(t, x.tobytes(), u.tobytes()): (t, x, u) for t, x, u in points}
         for key in self._evaluations.keys() & new.keys():

@@ -28,7 +28,7 @@ Changes = Mapping[str, FloatArray]  # values of changed parameters at many point
 UNCHANGED: Changes = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)  # not frozen: one is made at every visit, and that takes three times as long
+@dataclass(slots=True, eq=False)  # not frozen: one is made at every evaluation, and that takes three times as long
 class Evaluation:
     """The values of a source at one point, at k points, or (``HasDirectionalDerivatives.products``) along k directions.
 
@@ -56,7 +56,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Whose model it is: travels with every linear model."""
+    """The identity of the model: travels with every linear model."""
 
     name: str  # the model's own name
     guid: str = ""  # GUID (FMI 1, 2), instantiation token (FMI 3); empty for native models
@@ -79,9 +79,10 @@ class OperatingPoint(TableRepr):
     #: nominal values; 0 when nothing moved
     adjusted: float = 0.0
     remarks: tuple[Remark, ...] = ()  #: on how the point was computed; warnings of a linear model there
-    #: of the states and of the inputs, where the point came from a model; empty where nobody has told
+    #: of the states and of the inputs, where the point came from a model; empty where they are unknown
     names: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), compare=False)
-    #: shape (N, N); by how much the slopes of the rates change over the distance within which the point is known; None
+    #: shape (N, N); by how much the derivatives of the rates change over the distance within which the point is known;
+    #: None
     #: where that is rounding. At a double root, which is known to the root of rounding, it decides about stability.
     slope_changes: FloatArray | None = field(default=None, repr=False, compare=False)
     #: states that move in the steady motion that a trim was asked for
@@ -117,7 +118,7 @@ class Tangent:
 
     T: FloatArray  # (N, P), dx = T dy + T_u du
     T_u: FloatArray  # (N, nu), zero unless inputs prescribe a motion
-    derivatives: FloatArray  # (N, P + nu), slopes of all rates along y, then along the inputs
+    derivatives: FloatArray  # (N, P + nu), derivatives of all rates along y, then along the inputs
     outputs: FloatArray  # shape (ny, P + nu)
 
 
@@ -131,7 +132,7 @@ class TangentBatch:
     residuals: FloatArray  # (k, m), of all invariants, hidden ones last
     gradient: FloatArray  # (k, m, N), of the residuals on the states
     T: FloatArray  # (k, N, P), dx = T dy; NaN where the kept states do not determine the others
-    derivatives: FloatArray  # (k, N, P + nu), slopes of the rates along y, then along the inputs
+    derivatives: FloatArray  # (k, N, P + nu), derivatives of the rates along y, then along the inputs
     outputs: FloatArray  # (k, ny, P + nu)
     smooth: bool = True  # whether the equations can have no kink
 
@@ -207,9 +208,9 @@ class ExactSlopes(ABC):
     values: Evaluation  # what :meth:`Model.evaluate` says at the point
     # (m, N), of all residuals, where the procedure has it at hand; None where the constraints are expressions
     constraint_gradient: FloatArray | None = None
-    # whether the equations can have no kink. Slopes that may be one-sided are compared at every point
+    # whether the equations can have no kink. Derivatives that may be one-sided are compared at every point
     smooth: bool = True
-    points: int = 1  # at which the equations were looked at
+    points: int = 1  # at which the equations were examined
 
     def rate_gradient(self) -> FloatArray | None:
         """Return the derivatives of all rates along all states, shape (N, N); None where they are not at hand."""
@@ -220,12 +221,12 @@ class ExactSlopes(ABC):
         """Return the derivatives with these states kept, in this order, by the published recursion."""
 
     def rounding(self, independent: Sequence[int]) -> FloatArray | None:
-        """Return how much slopes of rates and outputs, (N + ny, P + nu), differ some bits beside it, where at hand."""
+        """Return how much derivatives of rates and outputs, (N + ny, P + nu), differ some bits away, where known."""
         return None
 
 
 class Model(TableRepr, ABC):
-    """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)`` whose states may obey constraints.
+    """A dynamic model ``x' = f(t, x, u)``, ``out = c(t, x, u)``; its states may obey constraints.
 
     Threads may share one: the functions of fmilin that take a model take turns. Models of their own work side by side.
     """
@@ -241,7 +242,7 @@ class Model(TableRepr, ABC):
     start: OperatingPoint  #: where the model starts, as it says itself: not yet projected onto the manifold
     #: outputs that are a state or an input, by position: their rows of C and D are copies
     copies: Mapping[int, Copy] = MappingProxyType({})
-    #: coordinates that the model's author recommends to keep; where they are singular, a linearization is refused
+    #: coordinates that the model's author recommends to keep; where they are singular, a linearization raises an error
     independent: tuple[str, ...] = ()
     #: whether ``independent`` is a partition that the equations came with: where it is singular, another is taken
     independent_by_default: bool = False

@@ -24,7 +24,7 @@ class _Held:
 
 
 def _alone() -> None:
-    """In a forked child there is one thread: nobody else can release a lock."""
+    """In a forked child there is one thread: no other one can release a lock."""
     _Held.locks, _Held.guard = WeakKeyDictionary(), threading.Lock()
 
 

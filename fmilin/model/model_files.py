@@ -124,7 +124,7 @@ class SavedPoint:
     rates: Mapping[str, float] = field(default_factory=dict)  # derivatives of the states, for the reader; may be empty
     model: ModelInfo = field(default_factory=lambda: ModelInfo(""))
     distance: Mapping[str, float] = field(default_factory=dict)  # for the reader: how far the solution may be
-    # for the reader: numbers, or groups of them by name, that a search has to say beside
+    # for the reader: numbers, or groups of them by name, that a search reports in addition
     of_search: Mapping[str, int | bool | str | Mapping[str, float] | None] = field(default_factory=dict)
 
     @classmethod

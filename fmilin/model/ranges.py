@@ -28,7 +28,7 @@ class TableRange:
 
 
 def find_extrapolated(values: Iterable[tuple[TableRange, float]]) -> tuple[Remark, ...]:
-    """Return a remark that names the inputs of tables that are outside of their data; nothing where all are inside."""
+    """Return a diagnostic with the inputs of tables that are outside of their data; nothing where all are inside."""
     outside = [_describe(r, value) for r, value in values if not r.contains(value)]
     if not outside:
         return ()

@@ -109,7 +109,7 @@ def respond_in_whole_steps(
     step: float,
     internal: float,
 ) -> Response:
-    """Run a model that takes steps of ``internal`` seconds whatever it is told, as one with steps of ``step`` would."""
+    """Run a model that always takes steps of ``internal`` seconds, as one with steps of ``step`` would."""
     count = round(step / internal)
     if count < 1 or abs(count * internal - step) > WHOLE_STEP_TOLERANCE * step:
         raise NumericalError(
@@ -151,5 +151,5 @@ class Hybrid(ABC):
         return True
 
     def next_event_time(self) -> float | None:
-        """Return when the next event is due that depends on time alone, in seconds; None when there is none."""
+        """Return when the next event is due that depends on time alone, in seconds, or None."""
         return None

@@ -1,4 +1,4 @@
-"""A model with a graph, evaluated and differentiated at many points at once; and how its slopes change in a direction.
+"""A model with a graph, evaluated and differentiated at many points at once; and its second derivatives.
 
 With the kept states y and the others z, the invariants h(y, z) = 0 give dz/dy = -h_z^-1 h_y, and whatever has
 derivatives (f_y, f_z, f_u) on all states has f_y + f_z dz/dy and f_u on the manifold.
@@ -86,7 +86,7 @@ def is_compiled(model: Model) -> bool:
 
 
 def read_implicit_system(model: Model) -> ImplicitSystem | None:
-    """Return the graph of a model that is not sparse, whose constraints are in it and free of inputs; else None."""
+    """Return the graph of a dense model with its constraints in it and free of inputs; else None."""
     if not has_graph(model) or read_sparse_equations(model) is not None:
         return None
     system, constraints = read_graph(model), model.constraints
@@ -223,7 +223,7 @@ class StatePartition:
     def at(
         self, t: FloatArray | float, x: FloatArray, u: FloatArray, changes: Changes = UNCHANGED, *, threads: int = 1
     ) -> PartitionedDerivatives:
-        """Return values and slopes at points x (k, N), u (k, nu); dz/dy is NaN where these states determine nothing."""
+        """Return values and derivatives at points x (k, N), u (k, nu); dz/dy is NaN where it is undetermined."""
         stack = self.stack(t, x, u, changes, threads=threads)
         if not self.dependent:
             nothing = np.zeros((len(x), 0, len(self.independent)))
@@ -476,7 +476,7 @@ class AtPoint:
         return tuple(np.split(self._fixed @ dp, self._functions._ends))  # type: ignore[return-value]
 
     def along(self, dx: FloatArray, du: FloatArray, dp: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return how the slopes by (x, u), shapes (N, N + nu), (ny, N + nu), (m, N + nu), change along a direction."""
+        """Return how derivatives by (x, u), shapes (N, N + nu), (ny, N + nu), (m, N + nu), change along a direction."""
         dw = self._w_p @ dp + self._w_s @ np.concatenate((dx, du))
         dW, dq_s, dq_w, de_s = self._functions._moved(*self._point, self._w, dx, du, dp, dw)
         dw_s = self._solve(de_s - dW @ self._w_s)

@@ -30,7 +30,7 @@ class CompiledEvaluations:
     observed : sequence of str
         Names of the quantities that constraints observe.
     write_graph : callable
-        Returns the equations as a graph in which these quantities have their names; None if there is none.
+        Returns the equations as a graph in which these quantities have their names, or None.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class CompiledEvaluations:
         return z[rates], z[outputs], z[observed]
 
     def gradient(self, x: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return observed quantities (nz,) and their slopes (nz, N) where states alone determine them; else None."""
+        """Return observed quantities (nz,) and derivatives (nz, N) where states alone determine them; else None."""
         if self._gradient is None:
             return None
         observed, slopes = self._gradient(x)

@@ -1,6 +1,6 @@
 """Feet that are held on the ground, and what the contact forces say of it.
 
-A contact that sticks is a constraint, three rows for a point, six for a flat foot, whose multipliers are the contact
+A contact that sticks is a constraint, three rows for a point, six for a flat foot; its multipliers are the contact
 forces. The linear model of a stance is valid as long as the ground pushes, and friction holds what acts sideways.
 """
 
@@ -55,7 +55,7 @@ def parse_feet(texts: Sequence[str]) -> tuple[Foot, ...]:
 
 
 def unknown_foot_error(name: str, names: Iterable[str], what: str) -> UsageError:
-    """Return the error for a foot that is no part of a model, or whose kind of contact is misspelt."""
+    """Return the error for a foot that is not a part of a model, or has a misspelt kind of contact."""
     names = list(names)
     foot, colon, _ = name.rpartition(":")
     if colon and foot in names:
@@ -70,7 +70,7 @@ class Contact:
 
     foot: Foot
     normal: FloatArray  # (3,), of the ground, upwards, in the world's axes
-    friction: float | None = None  # coefficient of sliding friction; None where nobody said it
+    friction: float | None = None  # coefficient of sliding friction; None where it is unknown
     # (k, 3), where a flat foot touches the ground, from its anchor, in the world's axes; empty where that is not known
     sole: FloatArray | None = None
 
@@ -130,7 +130,7 @@ def _slides(contact: Contact, pushes: float, along: float) -> list[str]:
 
 
 def _tips(contact: Contact, pushes: float, force: FloatArray) -> list[str]:
-    """Say it when the centre of pressure of a flat foot is beside its sole."""
+    """Say it when the centre of pressure of a flat foot is next to its sole."""
     if not contact.foot.flat or contact.sole is None or len(contact.sole) < 3:
         return []
     n = contact.normal

@@ -90,7 +90,7 @@ def discrete_along(
     def at(points_slice: slice, count: int) -> tuple[FloatArray, FloatArray]:
         system, h = _StackedRates(partition, points_slice.start, u[points_slice], scales), dt / count
         x_next, X = x[points_slice], system.start(t[points_slice], x[points_slice])
-        with np.errstate(all="ignore"):  # what is not finite is refused at the end
+        with np.errstate(all="ignore"):  # values that are not finite are rejected at the end
             for k in range(count):
                 x_next, X = advance(system, t[points_slice] + k * h, x_next, X, h)
         system.require_finite(x_next, X)

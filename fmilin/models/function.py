@@ -53,7 +53,7 @@ class FunctionModel(NativeModel):
     constraints : sequence of str or Constraint
         Expressions over states, inputs, parameters and outputs that must be zero.
     parameters : mapping of str to float
-        What constraints may use beside.
+        Further symbols that constraints may use.
     analytic : bool
         The functions are compositions of analytic operations (+ - * / ** and NumPy's sin, cos, exp, ...; no abs,
         no comparisons, no conversion to float): exact derivatives are then taken by complex step. fmilin checks
@@ -196,7 +196,7 @@ DIFFERENCE = 6e-6  # of a central difference, in sizes
 
 
 class Algebraic:
-    """Which of some variables are algebraic, and the functions whose zeros they are."""
+    """Which of some variables are algebraic, and the functions that they are zeros of."""
 
     def __init__(
         self,

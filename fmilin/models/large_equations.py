@@ -97,7 +97,7 @@ class LargeEquations(SparseManifold):
 
 
 def sparse_function(arguments: Sequence[Any], results: Sequence[Any]) -> Callable[..., list[Any]]:
-    """Return a function whose results are sparse matrices; columns without zeros are arrays, shape (k, 1)."""
+    """Return a function with sparse matrices as results; columns without zeros are arrays, shape (k, 1)."""
     function = ca.Function("f", list(arguments), list(results), cse_option(*results))
 
     def evaluate(*values: FloatArray | float) -> list[Any]:

@@ -56,8 +56,8 @@ class ManifoldDerivatives(NamedTuple):
 class ManifoldFunction:
     """A model at a point as a function of its independent coordinates y (k, P), inputs u (k, nu) and time.
 
-    Threads take turns. Where the manifold is bent, states are followed from the point, later from the last points: the
-    branch stays the one of the point.
+    Threads take turns. Where the manifold has curvature, states are followed from the point, later from the last
+    points: the branch stays the one of the point.
     """
 
     def __init__(self, model: Model, point: OperatingPoint, independent: Sequence[str] = ()) -> None:
@@ -170,7 +170,7 @@ class ManifoldFunction:
         return x
 
     def _move_anchor(self, t: float, y: FloatArray, last: tuple[FloatArray, FloatArray, FloatArray]) -> None:
-        """Differentiate the last points if y are beside them: that is one message instead of many iterations."""
+        """Differentiate the last points if y are near them: that is one message instead of many iterations."""
         independent = self.coordinates.independent
         is_near = (np.abs(y - last[0]) / self.frame.y_scales <= CONTINUATION_STEP_SIZE).all()
         if independent is None or not is_near or not isinstance(self._manifold.equations, VectorizedEquations):
@@ -180,7 +180,7 @@ class ManifoldFunction:
             self._anchor(t, last[2], last[1], tangents)
 
     def _solve_from_anchors(self, t: float, y: FloatArray, u: FloatArray) -> FloatArray | None:
-        """Return the states from the tangents of the points that were differentiated last; None if not beside them."""
+        """Return the states from the tangents of the points that were differentiated last; None if not near them."""
         anchors = self._anchors
         if anchors is None or len(anchors) != len(y):
             return None
@@ -248,7 +248,7 @@ class ManifoldFunction:
         return self._differentiate_each(t, x, u)
 
     def _anchor(self, t: float, x: FloatArray, u: FloatArray, tangents: TangentBatch) -> None:
-        """Remember points with their tangents: those of the next iterate of a solver are beside them."""
+        """Remember points with their tangents: those of the next iterate of a solver are next to them."""
         if isinstance(self._manifold.equations, VectorizedEquations):
             points = PointBatch(np.full(len(x), t), x, u)
             rows = self._manifold.rows

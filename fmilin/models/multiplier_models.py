@@ -124,7 +124,7 @@ class _SaddlePointModel(SymbolicModel, HasBaumgarteStabilization, HasSecondOrder
         """
         from fmilin.simulation.stabilizations import Baumgarte
 
-        rates = Baumgarte(alpha, beta)  # refuses what are none
+        rates = Baumgarte(alpha, beta)  # rejects other values
         return self._replace_choice(self.engine.with_stabilization(rates.alpha, rates.beta))
 
 

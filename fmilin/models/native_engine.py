@@ -83,7 +83,7 @@ class NativeEngine(ABC, Generic[Selection]):
         """Everything that may be an output, by name; see :func:`offered`."""
 
     def quantity(self, name: str) -> Quantity | None:
-        """Return one of ``available``, or None if there is none of that name."""
+        """Return one of ``available``, or or None of that name."""
         return self.available.get(name)
 
     @abstractmethod
@@ -111,7 +111,7 @@ class NativeEngine(ABC, Generic[Selection]):
     ) -> tuple[Values, Values] | None:
         """Return all three at points, and their derivatives (k, rows, N + nu) along all states and inputs.
 
-        None where that is no quicker than one point after the other.
+        None where that is not a quicker than one point after the other.
         """
         return None
 
@@ -130,7 +130,7 @@ class NativeEngine(ABC, Generic[Selection]):
         return None
 
     def in_graph(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> ImplicitSystem | None:
-        """Return the equations, with all inputs, as a graph; None if there is none: if not ``compilable``."""
+        """Return the equations, with all inputs, as a graph, or None: if not ``compilable``."""
         return None
 
     @cached_property
@@ -239,7 +239,7 @@ class InputSelection:
 
 
 class PointDerivatives(ExactSlopes):
-    """Slopes at one point, with a column for each state, then for each input, for any choice of independent states."""
+    """Derivatives at one point, with a column for each state, then for each input, for all independent states."""
 
     def __init__(self, values: Evaluation, slopes: Evaluation, *, smooth: bool = False) -> None:
         self.values, self._slopes, self.smooth = values, slopes, smooth
@@ -306,7 +306,7 @@ class Engine(NativeEngine[PickedRows]):
         """Return exact derivatives of rates (N, k) and quantities (nz, k) along dx (N, k), du (nu, k); None without."""
 
     def kinematics(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return quantities (nz,) and slopes (nz, N), NaN where dynamics are needed; None if no less than a visit."""
+        """Return quantities (nz,) and derivatives (nz, N), NaN where dynamics are needed; None if not cheaper."""
 
     def positions(self, x: FloatArray) -> FloatArray | None:
         """Return the quantities (nz,) that :meth:`kinematics` knows, without their derivatives; None without it."""
@@ -328,7 +328,7 @@ class Engine(NativeEngine[PickedRows]):
         return PickedRows(rows(outputs), rows(observed))
 
     def evaluate(self, selection: PickedRows, t: float, x: FloatArray, u: FloatArray) -> Values:
-        """Visit the point and pick."""
+        """Evaluate the point and select."""
         return self.pick(selection, *self.visit(t, x, u), x, u)
 
     def differentiate(

@@ -246,7 +246,7 @@ class NativeModel(
         return values_of_graph(self, t, x, u)
 
     def compile_for_evaluations(self, evaluations: int) -> Self:
-        """Return the model whose single points are evaluated by compiled code as soon as that pays."""
+        """Return the model that evaluates single points by compiled code as soon as that pays."""
         visits = self.engine.compile_evaluations(self._chosen, self._observed)
         if visits is None:
             return self
@@ -276,7 +276,7 @@ class NativeModel(
         return self._residuals(t, x, u, z)
 
     def constraint_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Return residuals and their gradient from quantities that need no dynamics; None where there are none."""
+        """Return residuals and their gradient from quantities that need no dynamics, or None."""
         compiled = None
         if self._visits is not None and x.ndim == 1 and self._list_observed_names():
             compiled = self._visits.gradient(x)
@@ -440,7 +440,7 @@ class NativeModel(
         """Return the same model with other parameter values. States and inputs keep their start values."""
         engine = self.engine
         if not isinstance(engine, AdjustableEngine):
-            super().with_parameters(values)  # refuses what is to be changed
+            super().with_parameters(values)  # rejects changes of what does not exist
             return self
         if not values:
             return self
@@ -482,7 +482,7 @@ class NativeModel(
         return self.constraints.along((*point, self._observe(*point)), np.concatenate((dx, du, dz)))
 
     def _observe(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
-        """Return what constraints observe where their slopes depend on it; mostly the last visit was at this point."""
+        """Return what constraints observe where their derivatives depend on it; mostly from the last evaluation."""
         if not self._bends:
             return np.zeros(len(self.constraints.observed))
         if self._last[0] != (t, x.tobytes(), u.tobytes()):

@@ -87,7 +87,7 @@ class OdeModel(SymbolicModel):
     def __new__(cls, name: str = "", equations: Mapping[Name, Expr] | None = None, **options: Any) -> Self:
         """Return a model of this class, a DaeModel with algebraic variables, or a DelayedModel with delays.
 
-        Type checkers are told of this class alone: of a method that may return another one, pyright takes the arguments
+        Type checkers see this class only: of a method that may return another one, pyright takes the arguments
         to be unknown, and checks none of them.
         """
         require_containers(OdeModel.__init__, {"name": name, "equations": equations or {}, **options})

@@ -103,7 +103,7 @@ class SymbolicEngine(NativeEngine[SymbolicSelection], AdjustableEngine):
     evaluation_seconds = 3e-5
     parameter_signals: Signals
     p: FloatArray  # shape (np,)
-    _variant: tuple[float, ...] = ()  # tells apart graphs of copies whose equations differ by more than values
+    _variant: tuple[float, ...] = ()  # distinguishes graphs of copies with equations that differ by more than values
 
     def __init__(self, equations: Any) -> None:
         self._made: dict[tuple[object, ...], Any] = {}
@@ -312,7 +312,7 @@ class SymbolicModel(NativeModel, HasFormulas):
     def formula(self, name: str) -> Expression | None:
         """Return the quantity ``name`` as an expression over states, inputs, parameters and time.
 
-        None when there is none: it is unknown, or needs accelerations or multipliers.
+        or None: it is unknown, or needs accelerations or multipliers.
         """
         system, quantity = self.engine.system, self.engine.quantity(name)
         if quantity is None:

@@ -59,7 +59,7 @@ class SymbolicCasadiModel(CasadiModel):
     ) -> IndependentForm:
         """Return y' = F(y, u), out = C(y, u); Newton's iteration finds the dependent states.
 
-        It starts from the tangent at the point, with exact derivatives: good beside the point, as far as y determines
+        It starts from the tangent at the point, with exact derivatives: good near the point, as far as y determines
         x.
         """
         from fmilin.manifold.verified_frame import frame_at

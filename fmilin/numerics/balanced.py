@@ -23,7 +23,7 @@ ROUNDS = 4  # how often rows and columns are divided by their lengths in turn (R
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """J = W^-1 E S^-1 with an E whose rows and columns have lengths near one."""
+    """J = W^-1 E S^-1 with an E that has rows and columns of lengths near one."""
 
     E: FloatArray  # shape (m, n)
     rows: FloatArray  # (m,), the weights W; those of rows without an entry are 0
@@ -101,9 +101,9 @@ def equilibrate_jacobian(J: FloatArray, entry_sizes: FloatArray | None = None) -
 
 HIDDEN_ROUNDING_RATE = 1e-13  # of a size per second: rates that may be rounding of terms which no slope shows
 MAX_DIFFERENCE_STEP = (
-    1e-3  # of a size: the longest steps over which derivatives are measured, whose errors tell the noise of rates
+    1e-3  # of a size: the longest steps over which derivatives are measured; their errors are the noise of rates
 )
-NONZERO_ERROR_FACTOR = 10.0  # times its error, that an entry of the derivatives is no zero
+NONZERO_ERROR_FACTOR = 10.0  # times its error, that an entry of the derivatives is not zero
 
 
 @dataclass(frozen=True, eq=False)

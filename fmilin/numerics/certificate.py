@@ -26,7 +26,7 @@ class CertifiedZero:
     z: FloatArray  # (n,), the point, a few steps nearer
     distance: FloatArray  # (n,), how far the solution may be; infinite where nothing says that there is one
     step: FloatArray  # (n,), the last Newton step
-    entry_sizes: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little beside
+    entry_sizes: FloatArray  # (m, n), how large the entries of the Jacobian are here or a little away
     multiple: tuple[int, ...] = ()  # unknowns that a multiple root leaves in doubt
     runs_away: bool = False
     is_isolated: bool = False  # whether there is exactly one solution within ``distance``
@@ -38,7 +38,7 @@ class CertifiedZero:
         return cls(z, np.full(len(z), np.inf), np.full(len(z), np.inf), np.abs(J))
 
     def is_close(self, sizes: FloatArray) -> bool:
-        """Whether the solution is near beside the ``sizes`` (n,) of the unknowns."""
+        """Whether the solution is near relative to the ``sizes`` (n,) of the unknowns."""
         return bool((self.distance <= TRIM_DISTANCE_TOLERANCE * sizes).all())
 
 
@@ -104,7 +104,7 @@ class Certificate(TableRepr):
 
     @property
     def noticeable_distances(self) -> dict[str, float]:
-        """The distances that are not rounding beside the sizes of their unknowns."""
+        """The distances that are not rounding relative to the sizes of their unknowns."""
         return {
             name: distance
             for name, distance in self.distance.items()

@@ -1,4 +1,4 @@
-"""When a small residual is a solution: the Newton step there, beside the sizes of the unknowns.
+"""When a small residual is a solution: the Newton step there, relative to the sizes of the unknowns.
 
 With d = -J^+ r and K from one more Jacobian there is one solution within 2 |d| where K |d| <= 1/2 (Newton and
 Kantorovich). Where that cannot be said the residual is followed along the direction in doubt until it leaves its noise.
@@ -29,14 +29,14 @@ LADDER = (TRIM_DISTANCE_TOLERANCE, 1e-2, 0.1, 0.3, 1.0)  # how far the residual 
 CLEAR_RESIDUAL_FACTOR = 10.0  # times its noise, that a residual has left it
 FAINT_RESIDUAL_SIZE = 1e-7  # a residual that has left its noise, and is fading nevertheless
 LOOSE_SINGULAR_VALUE_TOLERANCE = 1e-13  # singular values that a step may still use where it need not be believed
-NEARBY_DISTANCE = 1e-2  # how far away the usual sizes of derivatives are looked for, in sizes of the unknowns
+NEARBY_DISTANCE = 1e-2  # how far away the usual sizes of derivatives are searched for, in sizes of the unknowns
 ZERO_RESIDUAL_SIZE = 1e-26  # a residual that is none, where it leaves that level at once
 ROOT_INTERVAL_WIDTH = 1e-20  # an interval for a root, in sizes of the unknowns
 MAX_CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
 LINEAR_RANGE_FACTOR, LINEARITY_TOLERANCE = (
     10.0,
     0.25,
-)  # times where a residual leaves its noise; part by which it may bend there
+)  # times where a residual leaves its noise; relative curvature that it may have there
 MIN_ROUNDING_ERROR = 4 * EPS  # of the terms of a residual, where its noise was measured
 
 
@@ -94,7 +94,7 @@ class ZeroProblem(Protocol):
 
     moving: bool  # whether the Jacobian is measured although derivatives are exact
     measures_noise: bool  # whether the noise of r is measured; ``allowed`` says enough where values are costly
-    first_order: NDArray[np.bool_]  # rows whose noise is that of rounding
+    first_order: NDArray[np.bool_]  # rows with the noise of rounding
 
     @property
     def unknowns(self) -> Sized:
@@ -141,7 +141,7 @@ class _ZeroSearch:
         self._nearby: tuple[FloatArray, FloatArray] | None = None  # a point, and the sizes of derivatives near it
         self.empty_rows = self._find_empty_rows()
         self.slopes = self._slopes()
-        self.settled = self.centred = False  # whether steps have vanished; whether a flat root was looked for
+        self.settled = self.centred = False  # whether steps have vanished; whether a flat root was searched for
 
     @property
     def sizes(self) -> FloatArray:
@@ -221,7 +221,7 @@ class _ZeroSearch:
     def _advance(self, d: FloatArray, ratios: list[float]) -> bool:
         """Go along d, further where steps shrink as they do at a multiple root; False where nothing is gained."""
         unknowns, before = self.equations.unknowns, float(np.linalg.norm(self.weights * self.r))
-        # Damped parts must gain less: beside a kink a tenth of a step still leads nearer.
+        # Damped parts must gain less: near a kink a tenth of a step still leads nearer.
         fractions = [(1.0, MAX_RESIDUAL_REDUCTION_RATIO), (0.5, MAX_RESIDUAL_REDUCTION_RATIO), (0.1, 1.0 - 1e-2)]
         if (
             len(ratios) > 1
@@ -248,7 +248,7 @@ class _ZeroSearch:
         uncertainty, noise = self._noise()
         doubtful = self.slopes.null
         if self.slopes.determines_all:
-            # Small singular values alone say nothing: those of a beam of many elements, or of a bushing beside a soft
+            # Small singular values alone say nothing: those of a beam of many elements, or of a bushing next to a soft
             # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
             step = -self.slopes.loose @ self.r
             bound = self._bound(step, uncertainty)
@@ -314,7 +314,7 @@ class _ZeroSearch:
         for v in directions:
             end, s = self._follow_direction(v, rest, noise)
             if end == "multiple" and self._leaves_linearly(v, s, rest):
-                # A weak spring beside a stiff one: the solution is simple, and known as well as rounding allows.
+                # A weak spring next to a stiff one: the solution is simple, and known as well as rounding allows.
                 distance = distance + s * np.abs(v)
                 determined += 1
                 continue

@@ -242,7 +242,7 @@ def _take_previous(form: DelayForm, candidate: complex, previous: Complex | None
 
 
 def _size(form: DelayForm, s: complex) -> float:
-    """Return the size beside which a difference of eigenvalues is small."""
+    """Return the size relative to which a difference of eigenvalues is small."""
     return max(abs(s), 1.0 / float(form.delays.max()), float(np.abs(form.A).max(initial=0.0)) * EPS)
 
 

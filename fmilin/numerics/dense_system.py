@@ -15,7 +15,7 @@ from fmilin.tolerances import EXACT_BALANCE_TOLERANCE
 WEAK_SINGULAR_VALUE = 1e-9
 """Singular values of an equilibrated Jacobian below this part of the largest: the first steps do without them."""
 ROUNDED_SINGULAR_VALUE = 1e-14
-"""Singular values of an equilibrated Jacobian, whose largest is near one, that are rounding."""
+"""Singular values of an equilibrated Jacobian, the largest being near one, that are rounding."""
 DAMPING_FACTORS = (1e-6, 1e-4, 1e-2, 1.0, 1e2)
 """Tried in turn until the residual falls, in squares of the largest singular value, which is near one."""
 DAMPED_SHRINKAGE_FACTOR = 4.0

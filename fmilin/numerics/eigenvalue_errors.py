@@ -36,12 +36,12 @@ BACKWARD_ERROR = 2.0
 # Discs of simple eigenvalues, enlarged by this factor, must be disjoint for the first-order law to hold: beyond it the
 # second-order term, which is the error squared over the distance, is below a tenth of the first.
 FIRST_ORDER_SEPARATION = 10.0
-# Left and right eigenvectors whose product is below this are those of a Jordan block: the first-order law has no bound.
+# Left and right eigenvectors with a product below this are those of a Jordan block: the first-order law has no bound.
 MIN_SINE = 1e-200
 # Separation of clusters in their own block: the circles themselves are rigorous there, and only the coupling to the
 # rest is of first order.
 CLUSTER_SEPARATION_FACTOR = 2.0
-ANGLE_COUNT = 16  # points on a circle at which the spectral radius is looked at
+ANGLE_COUNT = 16  # points on a circle at which the spectral radius is examined
 GROWTH = 1.3  # of the radius from one trial circle to the next
 MATRIX_POWER_EXPONENT = (
     4  # of a matrix without negative entries, which mostly tell on which side of 1 its spectral radius is
@@ -50,9 +50,9 @@ SMALLEST_PART, SMALLEST_SIZE = 1e-9, 1e-200  # of vectors that are to stay posit
 COARSE_STEP_COUNT = 2  # such steps at once, as long as circles fail
 CIRCLES: FloatArray = GROWTH ** (
     COARSE_STEP_COUNT * np.arange(8.0)
-)  # radii that are looked at together, in units of the first
+)  # radii that are examined together, in units of the first
 MAX_CLUSTER = 60  # order of a cluster up to which circles are tried; larger ones get the k-th root law
-MAX_REMEMBERED_MATRICES = 500  # matrices whose estimates are kept
+MAX_REMEMBERED_MATRICES = 500  # matrices with stored estimates
 MAX_SCHUR = 800  # order of a block up to which its Schur form is computed for clusters
 # Errors of entries are estimates. Within so many of them of the stability limit the error of the growth is computed;
 # an entry of so many errors is certainly not zero.
@@ -152,7 +152,7 @@ def _estimate_in_blocks(
 
 
 def group_eigenvalues(values: Complex, errors: FloatArray) -> list[list[int]]:
-    """Return groups of eigenvalues that cannot be told apart, as their discs overlap; ordered by their first one."""
+    """Return groups of eigenvalues with overlapping discs, ordered by their first one."""
     if not len(values):
         return []
     distances = np.abs(values[:, None] - values)
@@ -313,7 +313,7 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
     offsets = np.diag(A) - center
     elsewhere = np.angle(offsets[np.abs(offsets) > 0])
     angles = 2 * np.pi * np.arange(ANGLE_COUNT) / ANGLE_COUNT
-    # most circles fail at one of the first points, and the others need not be looked at
+    # most circles fail at one of the first points, and the others need not be examined
     directions = [np.exp(1j * part) for part in (angles[::4], np.concatenate((angles, elsewhere)))]
     largest = 2.0 * float(np.linalg.norm(A - center * np.eye(k)) + np.linalg.norm(E))
 
@@ -324,7 +324,7 @@ def _find_radius(A: Complex, E: FloatArray, center: complex) -> float:
         return all(_separate(A, E, center + radius * part[None])[0] for part in directions)
 
     radius = float(E.max()) / k
-    promising: list[bool] = []  # of the circles that were looked at together, at few points
+    promising: list[bool] = []  # of the circles that were examined together, at few points
     while radius < largest:
         if not promising:
             promising = separate(radius * CIRCLES).tolist()

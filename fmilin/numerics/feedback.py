@@ -98,7 +98,7 @@ def decide_stability(A: Matrix, sample_time: float, errors: FloatArray | None = 
 
     An eigenvalue next to the limit counts where no matrix within the backward error of the eigenvalue solver has one
     on it: the smallest singular value of A - lambda at the nearest point of the limit tells. A bound by the condition
-    of single eigenvalues would reject stable Jordan blocks, whose computed eigenvalues scatter far.
+    of single eigenvalues would reject stable Jordan blocks: their computed eigenvalues scatter far.
     """
     from scipy.linalg import matrix_balance
 

@@ -203,7 +203,7 @@ class _Iteration(ABC):
             self.verdicts[point] = verdict
 
     def _judge(self) -> None:
-        """Say converged of the points whose residual is zero, and stalled of those whose steps had become short."""
+        """Mark points with a residual of zero as converged, and those with short steps as stalled."""
         for point in np.flatnonzero(self.is_at_zero).tolist():
             self.verdicts[point] = Verdict.CONVERGED
         for point, verdict in enumerate(self.verdicts):

@@ -36,7 +36,7 @@ class Deflation:
 
 
 def deflate(E: FloatArray, A: FloatArray) -> Deflation | None:
-    """Return the finite part of s E - A; None where the rank of a block cannot be told, or the pencil is singular."""
+    """Return the finite part of s E - A; None where the rank of a block is undecided, or the pencil is singular."""
     return _deflate_scaled(*_equilibrate(E, A))
 
 
@@ -51,7 +51,7 @@ def is_order_doubtful(E: FloatArray, A: FloatArray) -> bool:
 
 
 def _resize(matrix: FloatArray, size: float) -> FloatArray:
-    """Return a matrix whose small entries have another size, with various factors so that none cancel."""
+    """Return a matrix with small entries of another size, with various factors so that none cancel."""
     factors = 0.75 + 0.25 * np.cos(np.arange(matrix.size) + 1.0).reshape(matrix.shape)
     return np.where(np.abs(matrix) < PENCIL_NONZERO_THRESHOLD, size * np.sign(matrix) * factors, matrix)
 

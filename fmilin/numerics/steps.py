@@ -23,7 +23,7 @@ def runge_kutta_step(f: Rates, t: float, y: FloatArray, h: float, k1: FloatArray
 Indicators = Callable[[float], FloatArray]  # time in seconds to event indicators, shape (ne,)
 Domains = NDArray[np.bool_]
 SUBINTERVAL_COUNT = 4
-"""Parts of a step at whose ends the indicators are looked at: an indicator that dips below zero and comes back
+"""Parts of a step: the indicators are evaluated at their ends. An indicator that dips below zero and comes back
 within a part is not seen."""
 
 END_FRACTION = 1e-4  # of a part: where it is seen whether an indicator comes or goes

@@ -269,7 +269,7 @@ class ZeroEstimates:
     infinite_orders: tuple[int, ...]  # ascending; 0 for each direction in which inputs reach outputs at once
     normal_rank: int  # of the transfer matrix
     is_doubtful: bool = False  # whether errors or rounding decide how many zeros there are
-    unresolved: int = 0  # zeros so far from all others that they cannot be told from infinity, and are left out
+    unresolved: int = 0  # zeros so far from all others that they count as infinite, and are left out
     is_consistent: bool = True  # whether the reductions of the pencil and of its transpose agree on that number
 
     @property
@@ -362,7 +362,7 @@ def _compute_in_units(scaled: EquilibratedPencil) -> ZeroEstimates:
 def _compute_soundly(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
     """Return the zeros of an equilibrated pencil, without far ones if these spoil the others.
 
-    A chain of weak dampers beside stiff springs has zeros so far away that single precision could not hold their
+    A chain of weak dampers next to stiff springs has zeros so far away that single precision could not hold their
     product, and couplings at every level between 1 and rounding. Where no zero comes out right, weak couplings are
     taken for none: their zeros are infinite then, and the others are corrected by the pencil itself.
     """
@@ -611,7 +611,7 @@ def _find_hidden_mode(pencil: SystemPencil, z: complex, radius: float) -> tuple[
     n = pencil.n
     A, C = pencil.S[:n, :n], pencil.S[n:, :n]
     noise = float(np.linalg.norm(pencil.error[:, :n])) + pencil.rounding
-    # z itself is off by its error, and what is only as far from hidden cannot be told from it
+    # z itself is off by its error, and a mode that is only as far from hidden counts as hidden
     limit = max(
         np.sqrt(PENCIL_ZERO_TOLERANCE * PENCIL_NONZERO_THRESHOLD), NOISE_MARGIN * noise, min(radius, NEAR_EIGENVALUE)
     )

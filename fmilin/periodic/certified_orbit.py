@@ -25,7 +25,7 @@ LOOSER_TOLERANCE_FACTOR = 100.0  # how much larger the tolerances of the run are
 SECOND_ERROR = 4.0  # errors of the other run by so many times this ratio: they grow a little slower than tolerances
 MIN_NOISE_LEVEL = 1e-13  # relative, of the integration
 PROBE_DISTANCE = 1e-5  # how far aside, at least, the monodromy is taken again, in sizes of the unknowns
-SHORTEST_PERIOD, LONGEST_PERIOD = 0.2, 3.0  # of the period of the shot: beyond that the equations are not looked at
+SHORTEST_PERIOD, LONGEST_PERIOD = 0.2, 3.0  # of the period of the shot: beyond that the equations are not examined
 RESOLVED_TRANSITION_ERROR = (
     1e-9  # relative error of transitions with which a singular value below the limit of rank is zero
 )
@@ -70,7 +70,8 @@ class OrbitEquations:
         # Where a deviation comes back almost as it was, what is left of the entries is a difference of these.
         self.sizes = self._in_sizes(np.abs(ends) + np.abs(following))
         self.first_order = np.zeros(len(self.J), dtype=bool)
-        self.displaced: tuple[FloatArray, FloatArray] | None = None  # where slopes were taken last, the monodromy there
+        # where derivatives were taken last, the monodromy there
+        self.displaced: tuple[FloatArray, FloatArray] | None = None
 
     def _resolve_arcs(self) -> list[Arc]:
         """Return the arcs with so many points that their transitions are exact enough to tell a singular Jacobian."""
@@ -80,7 +81,7 @@ class OrbitEquations:
             self.blur = max(arc.transition_error for arc in arcs)
             if self.blur <= RESOLVED_TRANSITION_ERROR or shooting.points >= MAX_POINTS:
                 return arcs
-            # Slopes at all points are the larger part of the work: go at once to where they will be enough.
+            # Derivatives at all points are the larger part of the work: go at once to where they will be enough.
             doublings = 1
             if np.isfinite(self.blur):
                 doublings = int(
@@ -340,7 +341,7 @@ def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatAr
         return np.asarray(np.abs(T) @ change @ np.abs(R))
     random = np.random.default_rng(1883)
     worst = np.zeros_like(M)
-    for _ in range(1 if equations.shooting.measured else DIRECTION_COUNT):  # measured slopes take many runs
+    for _ in range(1 if equations.shooting.measured else DIRECTION_COUNT):  # measured derivatives take many runs
         aside = magnified * distance * random.choice((-1.0, 1.0), len(distance))
         other = _compute_monodromy(equations, z + aside)
         if other is None:

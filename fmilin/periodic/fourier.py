@@ -66,7 +66,7 @@ def derivative(samples: FloatArray, period: float) -> FloatArray:
 def with_upper_harmonics_mistaken(samples: FloatArray, signs: FloatArray) -> FloatArray:
     """Return samples with the upper fifth of their harmonics taken for a constant of such ``signs`` (...)."""
     # Harmonics beyond those that m samples tell are mistaken for lower ones (aliasing), and where coefficients decay
-    # they are smaller than those that are told last: what that changes is accuracy.
+    # they are smaller than the last reported ones: that changes the accuracy only.
     m = len(samples)
     c = np.fft.fft(samples, axis=0)
     upper = np.abs(harmonics(m)) > 2 * m // 5

@@ -70,7 +70,7 @@ class PeriodicOrbit(TableRepr):
 
     @property
     def measured(self) -> bool:
-        """Whether deviations are measured beside it: linear models do not see events, nor into other solvers."""
+        """Whether deviations are measured next to it: linear models do not see events, nor into other solvers."""
         return bool(self.events) or isinstance(self.model, Stepped)
 
     @property
@@ -189,7 +189,7 @@ class OrbitProblem:
     model: Model
     request: OrbitRequest
     start: OperatingPoint
-    fixed_states: tuple[int, ...]  # states whose values at the start stay
+    fixed_states: tuple[int, ...]  # states that keep their values at the start
     turn: int | None  # the state that grows by a turn
     gain: float  # that turn, in the unit of the state; negative where it turns backwards
     drifting: tuple[int, ...]  # states that may grow by any amount
@@ -233,7 +233,7 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
 
 
 def _require_settable(model: Stepped, request: OrbitRequest) -> None:
-    """Reject a co-simulation FMU whose steps do not begin where they are told to, and what only rates would say."""
+    """Reject a co-simulation FMU with steps that do not begin at the states set, and options that need rates."""
     start: OperatingPoint = model.start  # type: ignore[attr-defined]
     reason = model.why_not_settable(start)
     if not reason and (request.period is None or request.turn is not None or PERIOD in request.free):
@@ -270,7 +270,7 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
 
 
 def _turn(model: Model, turn: int, start: OperatingPoint) -> float:
-    """Return what a state grows by in a turn; reject what is no angle."""
+    """Return what a state grows by in a turn; reject what is not an angle."""
     signal = model.states[turn]
     angle = "An angle must be in rad, deg or rev, and the model must be the same after a turn of it."
     if signal.unit not in TURNS:
@@ -305,7 +305,7 @@ def after_turn(model: Model, i: int, start: OperatingPoint, gain: float) -> str:
 
 def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
     """Return the states that may make turns of their own on the way, and what a turn of each is."""
-    # Of what has no unit and no influence nobody knows that it is an angle.
+    # A quantity without unit and influence cannot be recognized as an angle.
     if isinstance(model, Stepped):
         return {}
     rates = set(kinematic_pairs(model, start).values())

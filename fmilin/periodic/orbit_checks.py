@@ -85,7 +85,7 @@ def require_repeating(orbit: PeriodicOrbit) -> None:
     """Reject a period after which the motion is back, and the model or its inputs are not what they were."""
     model, inputs, signs, m = orbit.model, orbit.run.inputs, np.random.default_rng(1883), len(orbit.points) - 1
     for point in (orbit.points[k * m // 7] for k in (1, 3, 5)):
-        # Beside the orbit: on it a factor of the excitation, as x in cos(t) x, may be zero at all of these points.
+        # Away from the orbit: on it a factor of the excitation, as x in cos(t) x, may be zero at all of these points.
         aside = point.states + 0.1 * model.states.scales(point.states) * signs.choice((-1.0, 1.0), len(point.states))
         later, u = point.time + orbit.period, point.inputs
         if not isinstance(inputs, InputTable):  # which ends with the period

@@ -1,9 +1,9 @@
-"""Linear models along a stretch of a motion, in coordinates that do not jump, or deviations beside it.
+"""Linear models along a stretch of a motion, in coordinates that do not jump, or deviations next to it.
 
 States are taken that determine the others well at all points, where there are such; else a basis of the tangent space
 is carried along (Spencer, chapter 2): y = R(t) x turns with the motion, and y' = (R f_x + R') T y.
 
-Deviations are measured where linear models do not tell what becomes of them: past events (motions beside one another
+Deviations are measured where linear models do not tell what becomes of them: past events (motions next to one another
 have the saltation matrix in their differences; Leine and Nijmeijer, Dynamics and bifurcations of non-smooth mechanical
 systems, 2004, chapter 7), and of co-simulation FMUs, which do not say their rates.
 """
@@ -183,7 +183,7 @@ TRANSITION_RANK_TOLERANCE = 1e-10  # relative: what is left of a deviation that 
 
 @dataclass(frozen=True, eq=False)
 class NeighbouringMotions:
-    """Motions that begin beside one."""
+    """Motions that begin near one."""
 
     model: Model
     start: OperatingPoint

@@ -34,8 +34,8 @@ from fmilin.simulation.inputs import input_course
 from fmilin.simulation.time_breaks import find_time_breaks
 
 MIN_POINTS = 4  # points of a period
-CHECKED_PHASE_COUNT = 12  # phases between the samples at which A is looked at
-LATERAL_DISPLACEMENT_SIZE = 1e-4  # in sizes of the coordinates: how far beside the motion
+CHECKED_PHASE_COUNT = 12  # phases between the samples at which A is examined
+LATERAL_DISPLACEMENT_SIZE = 1e-4  # in sizes of the coordinates: how far from the motion
 INTERPOLATION_TOLERANCE = (
     1e-6  # what A may be off between samples that tell it, relative to a turn per period or its own size
 )
@@ -219,7 +219,7 @@ def _refine_between_samples(
 
 
 def _knots(orbit: PeriodicOrbit) -> FloatArray:
-    """Return the phases at which what acts on the model jumps, bends or pulses."""
+    """Return the phases of jumps, kinks and pulses of what acts on the model."""
     begin = orbit.start.time
     course = input_course(orbit.model.inputs, orbit.start.inputs, orbit.run.inputs)
     times = find_time_breaks(orbit.model, orbit.start, course, begin + orbit.period).times

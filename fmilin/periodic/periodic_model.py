@@ -30,7 +30,7 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
 
-EXACT = ("exact", 0, 0)  # how slopes were taken, of what is made of them
+EXACT = ("exact", 0, 0)  # how derivatives were taken, of what is made of them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +56,7 @@ class PeriodicModel(TableRepr):
     #: shape (P, P); what becomes of y at the end of a period, where coordinates cannot come back to themselves; mostly
     #: the identity
     jump: FloatArray
-    info: ModelInfo  #: whose model it is
+    info: ModelInfo  #: the model of the motion
     closure: float = 0.0  #: of the orbit, in sizes of the states
     #: shape (P,); deviations at the start that may come back as they are
     symmetries: Mapping[str, FloatArray] = field(default_factory=dict)

@@ -77,7 +77,7 @@ class Arc:
         if (len(self.path.times) - 1) // 4 <= DEGREE:
             return apart / LEAST_GAIN
         before = float(np.abs(self._interpolate_transition(4) - halved).max(initial=0.0)) / size
-        # Where slopes are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
+        # Where derivatives are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
         gain = before / max(apart, 1e-300) / GAIN_LOSS_FACTOR
         return apart / float(np.clip(gain, 1.0, LARGEST_GAIN))
 
@@ -121,7 +121,7 @@ class ShootingEquations:
         self._states: tuple[str, ...] | None = None  # the coordinates of the stretch that was linearized last
         self.points = POINTS  # of a period at which the motion is linearized
         self.is_stepped = isinstance(model, Stepped)
-        self.measured = self.is_stepped  # whether deviations are measured beside the motion, as past events
+        self.measured = self.is_stepped  # whether deviations are measured near the motion, as past events
         self._motions: list[tuple[Shot, int, list[tuple[OperatingPoint, ...]]]] = []
 
     def linearize_arc(self, shot: Shot, points: tuple[OperatingPoint, ...]) -> Arc:
@@ -156,7 +156,7 @@ class ShootingEquations:
         return path
 
     def _is_pulsed(self, points: tuple[OperatingPoint, ...]) -> bool:
-        """Whether what acts on the model jumps, bends or pulses between points, which linear models do not show."""
+        """Whether what acts on the model has jumps, kinks or pulses between points, which linear models do not show."""
         model, first = self.problem.model, points[0]
         course = input_course(model.inputs, first.inputs, self.problem.request.run.inputs)
         return bool(find_time_breaks(model, first, course, points[-1].time).times.size)

@@ -42,7 +42,7 @@ NODES, WEIGHTS = _radau()
 def factors(
     A: Callable[[FloatArray], FloatArray], period: float, samples: int, *, precision: float = TRANSITION_TOLERANCE
 ) -> FloatArray:
-    """Return matrices (n, P, P) whose product, the last one leftmost, is the transition matrix over a period.
+    """Return matrices (n, P, P); their product, the last one leftmost, is the transition matrix over a period.
 
     ``A`` takes phases (...) in parts of a period, and returns matrices (..., P, P); n is ``samples`` times some 2^k.
     """

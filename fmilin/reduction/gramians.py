@@ -93,7 +93,7 @@ def hankel_singular_values(linear: LinearModel) -> FloatArray:
 
 
 def balanced_truncation(linear: LinearModel, order: int) -> LinearModel:
-    """Return a linear model of smaller order whose response to inputs is nearly the same; itself where that is larger.
+    """Return a linear model of smaller order with nearly the same response to inputs; itself where that is larger.
 
     The states are called ``kept[1]``, ... (what does not decay) and ``balanced[1]``, ...; ``T`` still leads to all
     states of the model, as nearly as the reduced order can. A diagnostic of kind ``"reduced"`` gives the bound.

@@ -1,8 +1,8 @@
 """Modal form, A as blocks along its diagonal; reduction by frequency, and to states of the model; what that costs.
 
 Eigenvalues that cannot be taken apart stay in one triangular block. Faster modes than those of a range are replaced by
-D - sum of C_k A_k^-1 B_k, slower ones are left out, what grows is kept. SEREP: r states whose rows of T can be inverted
-are coordinates as good as modes (O'Callahan, Avitabile and Riemer, IMAC 7, 1989).
+D - sum of C_k A_k^-1 B_k, slower ones are left out, what grows is kept. SEREP: r states with rows of T that can be
+inverted are coordinates as good as modes (O'Callahan, Avitabile and Riemer, IMAC 7, 1989).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def split_into_blocks(A: FloatArray, scales: FloatArray) -> list[Block]:
         bases = [_basis(scaled, values, vectors, group) for group in groups]
         if np.linalg.cond(np.column_stack(bases)) <= MAX_SEPARATION_CONDITION_NUMBER:
             break
-        # Join the two groups whose subspaces are closest to each other.
+        # Join the two groups with the closest subspaces.
         orthonormal = [np.linalg.qr(basis)[0] for basis in bases]
         pairs = [(i, j) for i in range(len(groups)) for j in range(i)]
         a, b = max(pairs, key=lambda p: (float(np.linalg.norm(orthonormal[p[0]].T @ orthonormal[p[1]], 2)), *p))
@@ -137,7 +137,7 @@ def _schur_basis(A: FloatArray, values: Complex, group: list[int]) -> FloatArray
 
 
 def keep_frequencies(linear: LinearModel, low: float, high: float) -> LinearModel:
-    """Return the modes of modulus ``low`` to ``high`` in rad/s, itself if all; a remark says what went and its cost."""
+    """Return the modes of modulus ``low`` to ``high`` in rad/s, itself if all; a note has the rest and its cost."""
     if linear.sample_time > 0:
         raise UsageError("A sampled model cannot be reduced by frequency: reduce the continuous one, then sample it.")
     if not 0 <= low < high:
@@ -219,7 +219,7 @@ CLUSTER_DISTANCE = 1e-6  # relative distance of eigenvalues, of a pair for examp
 
 
 def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
-    """Return a linear model whose states are these states of the model, of the order of their number.
+    """Return a linear model with these states of the model as its states, of the order of their number.
 
     Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a diagnostic says so. Raises
     UsageError or UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
@@ -366,7 +366,7 @@ def _modes(linear: LinearModel, units: LinearModel) -> list[StateSpace]:
 
 
 def _is_same(one: StateSpace, other: StateSpace, size: float) -> bool:
-    """Whether two modes have eigenvalues (beside ``size``) and responses in common."""
+    """Whether two modes have eigenvalues (next to ``size``) and responses in common."""
     if len(one.A) != len(other.A):
         return False
     a, b = (np.sort_complex(np.linalg.eigvals(mode.A)) for mode in (one, other))

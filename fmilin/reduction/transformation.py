@@ -30,7 +30,7 @@ def transform(
     coordinates: str = "",
     remarks: Sequence[Remark] = (),
 ) -> LinearModel:
-    """Return the linear model in the coordinates z = W y with y = V z, V (P, r), whose values at the point are z0."""
+    """Return the linear model in the coordinates z = W y with y = V z, V (P, r), and z0 as values at the point."""
     E = linear.errors
     V_, W_ = np.abs(V), np.abs(W)
 
@@ -139,9 +139,9 @@ _Matrices = dict[str, Any]
 
 
 def discretize(linear: LinearModel, sample_time: float, hold: Hold = "zoh") -> LinearModel:
-    """Return the sampled linear model, with a remark where oscillations are faster than half the sampling frequency.
+    """Return the sampled linear model, with a diagnostic on oscillations above half the sampling frequency.
 
-    States of foh and tustin are no states of the model any more: their names say so, and ``T`` and ``T_u`` lead
+    States of foh and tustin are not states of the model any more: their names say so, and ``T`` and ``T_u`` lead
     back.
     """
     if linear.sample_time > 0:

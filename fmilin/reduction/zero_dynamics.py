@@ -16,7 +16,7 @@ from fmilin.numerics.system_pencil import equilibrate, find_zero_motion
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS, EQUILIBRIUM_RATE_TOLERANCE
 
-MAX_NAMES = 4  # in a remark
+MAX_NAMES = 4  # in a diagnostic
 
 
 def find_zero_dynamics(

@@ -49,7 +49,7 @@ def master_in_words(cosimulation: Cosimulation) -> str:
 
 
 def find_step_limit(cosimulation: Cosimulation) -> tuple[float | None, str]:
-    """Return the largest stable step in seconds, None where there is none to be drawn, and a sentence about it."""
+    """Return the largest stable step in seconds, None if it is not drawn, and a sentence about it."""
     try:
         limit = cosimulation.largest_step
     except FmilinError as error:

@@ -1,4 +1,4 @@
-"""Pictures in common: colours, figures without a window, axes without a frame, names beside axes, files."""
+"""Pictures in common: colours, figures without a window, axes without a frame, names next to axes, files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from fmilin.signals import Signal
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a7a")
-"""Of Okabe and Ito: told apart by colour-blind people, and by their lightness in print."""
+"""Of Okabe and Ito: distinguishable for colour-blind people, and by their lightness in print."""
 
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
-LONGEST_LABEL = 26  # characters beside an axis
+LONGEST_LABEL = 26  # characters next to an axis
 MAX_TICKS = 40  # rows or columns of a matrix that are named
 
 
@@ -44,7 +44,7 @@ def new_figure(width: float, height: float, **more: Any) -> Figure:
 
 
 def create_titled_figure(title: str, width: float, height: float, fontsize: float | None = 12) -> Figure:
-    """Return a figure whose parts find their places by themselves, with its title above at the left."""
+    """Return a figure with automatic layout and its title above at the left."""
     figure = new_figure(width, height, layout="constrained")
     figure.suptitle(title, x=0.01, ha="left", fontweight="bold", fontsize=fontsize)
     return figure
@@ -93,12 +93,12 @@ def draw_grid(axes: Axes) -> None:
 
 
 def plain(name: str, longest: int = LONGEST_LABEL) -> str:
-    """Return a name, shortened, whose dollars begin no formula."""
+    """Return a name, shortened, with dollars that do not begin a formula."""
     return shorten_name(name, longest).replace("$", r"\$")
 
 
 def format_unit(unit: str) -> str:
-    """Return a unit as it is written beside an axis: N·m for N.m and N*m; 1 where there is none."""
+    """Return a unit as it is written next to an axis: N·m for N.m and N*m; 1 where there is none."""
     return re.sub(r"(?<=[^\d\s(])[.*](?=[^\d\s)])|(?<=\d)[.*](?=[A-Za-z])", "·", unit) or "1"
 
 
@@ -119,7 +119,7 @@ def format_ratio(output: Signal, source: Signal) -> str:
 
 
 def label_ticks(axes: Axes, rows: Sequence[str], columns: Sequence[str]) -> None:
-    """Name rows and columns of a matrix where there is room for it."""
+    """Name rows and columns of a matrix where the names fit."""
     if len(rows) <= MAX_TICKS:
         axes.set_yticks(range(len(rows)), [plain(n) for n in rows], fontsize=8)
     if len(columns) <= MAX_TICKS:

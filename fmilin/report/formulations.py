@@ -37,7 +37,7 @@ _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
 def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
-    """Print what a formulation found beside the linear model: sizes, and the spurious eigenvalues."""
+    """Print what a formulation found next to the linear model: sizes, and the spurious eigenvalues."""
     page.print()
     facts.print_facts(page, _facts(spectrum))
     if len(_finite_spurious(spectrum)):
@@ -190,7 +190,7 @@ def mass_matrices(form: ConstrainedForm, alpha: float = 1e6) -> dict[str, Any]:
 def factor_structure(M: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return rows and columns of the entries of a Cholesky factor of ``M`` in its given order, diagonal included.
 
-    Taken from a matrix with the entries of M, -1 beside a dominant diagonal, in whose factors nothing cancels.
+    Taken from a matrix with the entries of M, -1 next to a dominant diagonal: nothing cancels in its factors.
     """
     entries = sparse.csc_array(M).astype(bool)
     both = (entries + entries.T).astype(np.float64)

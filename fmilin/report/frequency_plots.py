@@ -225,7 +225,7 @@ def _draw_nyquist(axes: Axes, linear: LinearModel, G: Complex) -> None:
     drawn = LoopMargins.of(linear)
     if drawn is not None:
         of_disk = [gain for gain in drawn.margins.disk_gain if math.isfinite(gain)]
-        points = np.append(points, [-1.05, 1.05, 1.05j, -1.05j, *of_disk])  # the unit circle, the disk, and room
+        points = np.append(points, [-1.05, 1.05, 1.05j, -1.05j, *of_disk])  # the unit circle, the disk, and a margin
     clipped = np.clip(points.real, -limit, limit) + 1j * np.clip(points.imag, -limit, limit)
     _frame(axes, clipped)
     if largest > 1.01 * limit * math.sqrt(2):

@@ -1,4 +1,4 @@
-"""Pictures of one linear model: eigenvalues, modes, what takes part in them, its entries, the full model beside it."""
+"""Pictures of one linear model: eigenvalues, modes, what takes part in them, its entries, the full model next to it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def without(naive: Complex, true: Complex) -> Complex:
 
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
 SAME_MARK_DISTANCE = (
-    5e-3  # of half the width: nearer eigenvalues are one mark on paper, and their number is written beside it
+    5e-3  # of half the width: nearer eigenvalues are one mark on paper, and their number is written next to it
 )
 CROWDED_SIZE_FRACTION = (
     0.08  # eigenvalues within this part of the largest one are crowded: there is a second panel for them
@@ -163,7 +163,7 @@ def shade_outside_unit_circle(axes: Axes) -> None:
 
 
 def _ratios(corner: float) -> Sequence[float]:
-    """Return the damping ratios of rays that fill a box whose corner has the ratio ``corner``."""
+    """Return the damping ratios of rays that fill a box; its corner has the ratio ``corner``."""
     if corner > RATIOS[1]:
         return RATIOS
     steps = [digit * 10.0**power for power in range(-9, 0) for digit in (1, 2, 5)]
@@ -196,7 +196,7 @@ def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Fi
 
 
 def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
-    """Draw how far each state moves, the largest first, and the phase beside it where the mode swings."""
+    """Draw how far each state moves, the largest first, and the phase next to it where the mode swings."""
     size: FloatArray = np.abs(mode.shape)
     order = np.argsort(-size, kind="stable")[:MAX_STATES]
     names = [figures.format_label(states[i]) for i in order.tolist()]
@@ -225,7 +225,7 @@ def participation_figure(linear: LinearModel) -> Figure:
         ("Seen in outputs", analysis.observability, linear.outputs),
     ]
     nonempty_panels = [(title, values, signals) for title, values, signals in panels if len(signals)]
-    widths = [min(max(len(signals), 3), 40) for *_, signals in nonempty_panels]  # room for the titles
+    widths = [min(max(len(signals), 3), 40) for *_, signals in nonempty_panels]  # space for the titles
     width = 3.4 + 0.42 * sum(widths) + 0.9 * len(nonempty_panels)
     figure = figures.create_titled_figure(
         f"Modes of {figures.plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None

@@ -28,7 +28,7 @@ REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are ro
 def root_locus_figure(family: LinearFamily) -> Figure:
     """Return how the eigenvalues walk through the complex plane, coloured by the last axis of the grid.
 
-    Those of sampled models are drawn as they are, z beside the unit circle.
+    Those of sampled models are drawn as they are, z next to the unit circle.
     """
     lines = list(list_lines(family))
     loci = [line.multipliers if family.sample_time > 0 else line.eigenvalues for line in lines]
@@ -80,7 +80,7 @@ def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], eve
 
 
 def _label_ends(axes: Axes, lines: Sequence[FamilyLine], every_loci: Sequence[Complex]) -> None:
-    """Write the value of the axis beside both ends of the locus that swings most there, where there is room."""
+    """Write the value of the axis next to both ends of the locus that swings most there, where it fits."""
     ends = []
     for line, loci in zip(lines, every_loci, strict=True):
         good = np.flatnonzero(np.isfinite(loci).all(axis=1)) if loci.shape[1] else np.empty(0, np.intp)

@@ -38,7 +38,7 @@ def mechanism_figure(
     title: str = "",
     modes: int = 3,
 ) -> Figure:
-    """Return a mechanism at the point of ``linear``, else in the posture ``states``, with its slowest mode shapes."""
+    """Return a mechanism at the point of ``linear``, else in the configuration ``states``, with its slowest modes."""
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}
     q = read_joint_positions(shapes, values, strict=linear is not None)
@@ -101,7 +101,7 @@ def read_joint_positions(shapes: Shapes, values: Mapping[str, float], *, strict:
 
 @dataclass(frozen=True)
 class ModeShapes:
-    """A mode whose shape is that of the positions, and the real eigenvalues that share it: there and back."""
+    """A mode with the shape of the positions, and the real eigenvalues that share it: there and back."""
 
     mode: Mode
     real: tuple[float, ...]
@@ -149,7 +149,7 @@ def swing_step(shapes: Shapes, q: Floats, a: Floats) -> float:
 
 
 def close_loops(shapes: Shapes, q: Floats) -> Posture:
-    """Return the configuration nearest to q whose loops are closed; that of q itself when there is none."""
+    """Return the nearest configuration to q with closed loops; that of q itself if there is none."""
     joints, rest = [], q
     for joint in shapes.system.description.joints:
         count = len(joint.position)

@@ -1,4 +1,4 @@
-"""Motions over time: signals by name in panels by unit, inputs with their limits, a linear model beside, events."""
+"""Motions over time: signals by name in panels by unit, inputs with their limits, a linear model, events."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from fmilin.support.table_repr import Sheet
 if TYPE_CHECKING:
     from fmilin.trimming.uncertainty import Uncertain
 
-MAX_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be looked at
+MAX_COORDINATES = 100  # of larger linear models no eigenvalues are calculated only to be examined
 
 
 def show_linear_model(linear: LinearModel, page: Sheet) -> None:

@@ -21,7 +21,7 @@ MAX_DECIMALS = 300  # powers of ten that a double holds
 
 
 def round_digits(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
-    """Round both parts to ``digits`` significant digits of the modulus: what is noise beside it becomes 0."""
+    """Round both parts to ``digits`` significant digits of the modulus: what is noise next to it becomes 0."""
     size = abs(value)
     if size == 0 or not math.isfinite(size):
         return value
@@ -95,7 +95,7 @@ ROUNDING_FACTOR = 4.0  # times eps and the size of a value: what a sum of values
 
 
 def hide_rounding(values: Mapping[str, float], signals: Signals) -> dict[str, float]:
-    """Return values by name, 0 for those that are rounding beside their nominal value.
+    """Return values by name, 0 for those that are rounding relative to their nominal value.
 
     Without a nominal value the size is the largest of the same unit. Of values that are all tiny none is hidden, except
     below the square of eps, where a difference of two numbers about 1 cannot lie.

@@ -234,7 +234,7 @@ def campbell_figure(chart: FloquetChart) -> Figure:
 
 
 def _is_first_of_pair(chart: FloquetChart, k: int) -> bool:
-    """Whether a mode is drawn: of conjugate ones, whose frequencies and growth are the same, the first."""
+    """Whether a mode is drawn: of conjugate ones, which have the same frequency and growth, the first."""
     rows = [(chart.exponents[:, j].real, chart.frequencies[:, j]) for j in range(k + 1)]
     size = 1e-6 * (1 + np.nanmax(np.abs(rows[k][1]), initial=0.0))
     return not any(

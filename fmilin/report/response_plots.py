@@ -1,4 +1,4 @@
-"""Channels of pictures, measured responses, and steps: linear alone, or beside the nonlinear model."""
+"""Channels of pictures, measured responses, and steps: linear alone, or with the nonlinear model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Channels = tuple[list[int], list[int]]  # positions of inputs, and of outputs
 MAX_CHANNELS = 4  # inputs, and outputs, in one figure where none are named
 GENTLE_STEP_SIZE = 0.1  # how far a step moves the state that moves most, in its size, where no amplitude is given
 MAX_SAMPLES = 5000  # of a sampled model's step
-DELAYED_TEST_FREQUENCIES = np.array([1e-3, 0.3, 1.1, 17.0])  # rad/s, at which a model with delays is looked at
+DELAYED_TEST_FREQUENCIES = np.array([1e-3, 0.3, 1.1, 17.0])  # rad/s, at which a model with delays is examined
 ZERO_RESPONSE = 1e-12  # A transfer function smaller than this part of its terms is zero
 MAX_HORIZON_FACTOR, MIN_HORIZON_FACTOR = 100.0, 4.0  # of a step's horizon, in fastest and in slowest time constants
 
@@ -75,7 +75,7 @@ def create_measurement_figure(
 
 
 def name_magnitude_unit(ratio: str, *, db: bool) -> str:
-    """Return the unit of a magnitude as it is written beside an axis."""
+    """Return the unit of a magnitude as it is written next to an axis."""
     if not db:
         return f"[{ratio}]"
     return "[dB]" if ratio == "1" else f"[dB]\nre {ratio}"
@@ -90,7 +90,7 @@ def step_figure(
     amplitude: float | None = None,
     stop_time: float | None = None,
 ) -> Figure:
-    """Return the deviations of outputs after a step of each input; those of the nonlinear model ``against`` beside it.
+    """Return the deviations of outputs after a step of each input; those of the nonlinear model ``against`` next to it.
 
     Steps are of one unit by default; with a model, which moves on its manifold, such that no state moves far.
     """
@@ -213,7 +213,7 @@ def _horizon(linear: LinearModel) -> float:
 
 
 def _gentle(linear: LinearModel, j: int, horizon: float) -> float:
-    """Return an amplitude whose linear response moves no state by more than a tenth of its size."""
+    """Return an amplitude with a linear response that moves each state by at most a tenth of its size."""
     import control
 
     x0 = np.array([linear.point.states[n] for n in linear.full_states.names])

@@ -66,7 +66,7 @@ def show_point(point: TrimmedPoint, page: Sheet, *, name: str = "") -> None:
 
 
 def show_report(report: TrimReport, page: Sheet) -> None:
-    """Print what there is to say about a point beside its values."""
+    """Print the notes on a point after its values."""
     print_facts(page, (("Found", [report.summary]), *_facts(report)))
     if report.moving:
         rows = (
@@ -219,7 +219,7 @@ MAX_EVENTS = 8
 REASONS = 3  # why points failed
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?")
 ROWS, NAMES = 24, 8  # points and names shown by :func:`show_family`
-MAX_GAIN_COLUMNS = 4  # measurements whose gains :func:`show_filter` has columns for
+MAX_GAIN_COLUMNS = 4  # measurements with a column of gains in :func:`show_filter`
 
 
 def summarize_failures(family: LinearFamily) -> str:

@@ -145,7 +145,7 @@ def read_start(model: Model) -> tuple[StartValue, ...]:
 
 def summary_at_rest(model: Model) -> Summary:
     """Return the summary of an open model of any source; none of its code is run, so it may be closed again."""
-    is_fmu = bool(model.info.fmi_version)  # whose parameters are read from its instance: they are only counted
+    is_fmu = bool(model.info.fmi_version)  # its parameters are read from its instance: they are only counted
     values = () if is_fmu else model.parameters.items()
     described: Mapping[str, Signal] = model.describe_parameters() if isinstance(model, HasParameterSignals) else {}
     return Summary(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MAX_SIGNALS = 24  # longer lists are cut, and say how much was left out
 MAX_FAMILY_NAMES = 8  # names of a result of many models
 DAMPING_DIGITS = 6  # shown of a damping ratio
-MAX_MODES = 4  # beside each parameter, in 80 columns
+MAX_MODES = 4  # for each parameter, in 80 columns
 PARAMETER_EFFECT_TOLERANCE = 1e-9  # of the fastest eigenvalue: what a parameter moves it by below this is nothing
 SHOWN_STEP = 1e-6  # of a size: an equilibrium that is as near needs no word
 
@@ -53,7 +53,7 @@ def print_table(linear: LinearModel, stream: TextIO, *, adjusted: float = 0.0) -
 
 
 def show_linear(linear: LinearModel, page: Sheet, *, adjusted: float | None, modes: bool = True) -> None:
-    """Print the same on a console or page, ``adjusted`` None if nobody knows; without ``modes`` none are computed."""
+    """Print the same on a console or page, ``adjusted`` None if unknown; without ``modes`` none are computed."""
     print_facts(page, list_facts(linear, adjusted))
     modes = modes and not is_sparse(linear)
     if len(linear.states):

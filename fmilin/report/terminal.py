@@ -85,7 +85,7 @@ def _plain_console() -> Console:
 
 
 def format_fact(fact: LabelledFact, width: int) -> Text:
-    """Return a word in bold, and beside it the pieces, broken into lines between them."""
+    """Return a word in bold, and next to it the pieces, broken into lines between them."""
     fact = replace(fact, word=escape_controls(fact.word), pieces=tuple(escape_controls(p, "\n\t") for p in fact.pieces))
     label = f"{fact.word:<{LABEL_WIDTH - 1}} "  # a word as wide as the column keeps a space behind it
     lines = [""]

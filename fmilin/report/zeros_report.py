@@ -1,4 +1,4 @@
-"""Zeros of linear models as tables, in one line, and beside the eigenvalues in a pole-zero map."""
+"""Zeros of linear models as tables, in one line, and with the eigenvalues in a pole-zero map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs as functions of time: constants, functions, or a table between whose rows they run straight."""
+"""Inputs as functions of time: constants, functions, or a table with linear interpolation between its rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class InputTable:
 Inputs = Mapping[str, float | Callable[[float], float]] | InputTable | Course
 """By name: a constant or a function of time each; or a table; or one function for all inputs, in their order.
 
-A function may declare as ``function.knots`` the times at which it jumps, bends or pulses: integrators stop there.
+A function may declare the times of its jumps, kinks and pulses as ``function.knots``: integrators stop there.
 """
 
 

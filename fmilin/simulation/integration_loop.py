@@ -35,7 +35,7 @@ class IntegrationPlan:
     method: Method
     grid: FloatArray  # (K,), times at which samples are wanted, in order; the last one is where the integration ends
     hybrid: Hybrid | None  # the model as far as it has events
-    progress: Callable[[float], None]  # is told the time after each step
+    progress: Callable[[float], None]  # called with the time after each step
     until: Callable[[float, FloatArray], float] | None = None  # positive where a condition holds, which ends the motion
     until_event: bool = False  # whether the first event ends it
     breaks: FloatArray = field(default_factory=lambda: np.empty(0))  # times past which no step goes
@@ -60,7 +60,7 @@ class _Arrival:
 
 
 class MotionIntegration:
-    """One run. While a sample is being looked at, the plant is in the mode and has the inputs of that time."""
+    """One run. While a sample is being examined, the plant is in the mode and has the inputs of that time."""
 
     def __init__(self, plant: Plant, integrated: IntegratedCoordinates, plan: IntegrationPlan) -> None:
         self._plant, self._integrated, self._plan = plant, integrated, plan
@@ -124,7 +124,7 @@ class MotionIntegration:
         return end, why
 
     def _is_break(self, t: float) -> bool:
-        """Whether what acts on the model jumps or bends at a time that is no event."""
+        """Whether what acts on the model has a jump or a kink at a time that is not an event."""
         k = int(np.searchsorted(self._plan.breaks, t))
         return k < len(self._plan.breaks) and self._plan.breaks[k] == t
 

@@ -173,12 +173,12 @@ class Projector:
         return np.asarray(vector - pseudo_inverse(H, RANK) @ (H @ vector))
 
 
-NEARBY_DISTANCE = 1e-3  # how far beside the start the motion is checked, too, in sizes of the states
+NEARBY_DISTANCE = 1e-3  # how far from the start the motion is checked, too, in sizes of the states
 SAMPLES = 3
 
 
 def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
-    """Check that h stays zero along f at the start and beside it, relative to the largest size of its terms there."""
+    """Check that h stays zero along f at the start and next to it, relative to the largest size of its terms there."""
     if not len(plant.invariants):
         return
     drift, size = np.zeros(len(plant.invariants)), np.zeros(len(plant.invariants))

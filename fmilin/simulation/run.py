@@ -72,7 +72,7 @@ def simulate(
     energy : str, optional
         An expression or the name of a variable: recorded along the motion.
     progress : callable, optional
-        Is told the time after each step.
+        Called with the time after each step.
     stop : callable, optional
         Asked after each sample; once it says yes, the motion ends there, with a diagnostic ``interrupted``.
     formulation : Stabilization or str, optional
@@ -205,7 +205,7 @@ def snapshots(
 ) -> Iterator[OperatingPoint]:
     """Yield operating points of one motion, in the order of time: at times, where something comes true, at an event.
 
-    While a point is being looked at, a hybrid model is in its mode of that time: linearize there before asking for the
+    While a point is being examined, a hybrid model is in its mode of that time: linearize there before asking for the
     next one. Raises UsageError, UnknownNameError, ConstraintError or NumericalError as for :func:`simulate`; a
     NumericalError also where ``until`` does not come true in time.
 

@@ -78,7 +78,7 @@ def is_finite(values: FloatArray) -> bool:
     return isfinite(values.dot(values)) or bool(np.isfinite(values).all())
 
 
-FLOAT_SPACING_COUNT = 16.0  # of floats, before a jump, at which the rates of the step that ends there are looked at
+FLOAT_SPACING_COUNT = 16.0  # of floats, before a jump, at which the rates of the step that ends there are examined
 
 
 class Plant:
@@ -93,13 +93,14 @@ class Plant:
         self.invariants = Invariants(self.evaluator, start.inputs, pairs, self.scales)
         self.energy = None if energy is None else Energy(model, energy, start, pairs=pairs, scales=self.scales)
         self.course = course
-        self.trouble: FmilinError | None = None  # of the last visit: a step that ends there is tried again, shorter
+        # of the last evaluation: a step that ends there is tried again, shorter
+        self.trouble: FmilinError | None = None
         self._dynamics = self.evaluator
         self._evaluators = [self.evaluator]
         if self.energy is not None:
             self._evaluators.append(self.energy.evaluator)
         self._inputs: Callable[[float], FloatArray] = course.piece(start.time, start.time)
-        self._latest = np.inf  # the last time at which rates are looked at in this piece
+        self._latest = np.inf  # the last time at which rates are examined in this piece
 
     @property
     def evaluations(self) -> int:

@@ -42,7 +42,7 @@ class Underlying(Stabilization):
 class Projection(Stabilization):
     """Integrate all states; after every accepted step go to the nearest point of the manifold."""
 
-    # whether the energy that :func:`fmilin.simulate` is told to record is an invariant, too. Only for models that lose
+    # whether the energy that :func:`fmilin.simulate` records is an invariant, too. Only for models that lose
     # and gain none
     keeps_energy: bool = False
     tolerance: float = 1e-13  # distance from the manifold, in sizes of the states, that is left alone
@@ -174,7 +174,7 @@ class LocalForm(Stabilization):
     coordinates: str = "partition"  # how coordinates are chosen, at the start and later
     # coordinates to start with, as for :func:`fmilin.linearize`; kept as long as they are good
     independent: Sequence[str] = ()
-    limit: float = 10.0  # condition number of (R; H) above which others are looked for
+    limit: float = 10.0  # condition number of (R; H) above which others are searched for
 
     def __post_init__(self) -> None:
         require_kind(self.coordinates)

@@ -1,7 +1,7 @@
-"""Times at which what acts on a model jumps, bends or pulses, whatever its states are: no step goes past one.
+"""Times of jumps, kinks and pulses of what acts on a model, for all its states: no step goes past one.
 
 A graph tells them exactly (:mod:`fmilin.codegen.time_tape`). Functions of inputs that declare no knots, and
-models that are black boxes, are looked at on many times: what is shorter than their distance cannot be told.
+models that are black boxes, are evaluated at many times: shorter pulses than their distance are not seen.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from fmilin.codegen.time_tape import TimeTape
 
 SAMPLE_COUNT = 2400  # of a black box over the duration of a run
-MAX_STATES = 400  # of a model the graph of which is looked at
+MAX_STATES = 400  # of a model the graph of which is examined
 BISECTION_COUNT = 60  # bisections of a jump
-JUMP_SIZE_FRACTION = 0.2  # of the range of a quantity: a change between two looks
+JUMP_SIZE_FRACTION = 0.2  # of the range of a quantity: a change between two checks
 JUMP_CHANGE_RATIO = 5.0  # so many times larger than the changes before and after it
-SPAN_FACTOR = 1.25  # so much longer than asked for is the span that is looked at: shooting asks for many that are alike
+SPAN_FACTOR = 1.25  # so much longer than asked for is the span that is examined: shooting asks for many that are alike
 LATERAL_DISPLACEMENT_SIZE = 0.1  # of the sizes of the states
 ROUNDING_OF_VALUES = 1e-12  # relative: differences that are none
 
@@ -39,7 +39,7 @@ _looks: WeakKeyDictionary[Model, _Looks] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class TimeBreaks:
-    """Where steps end, and what could not be told of others."""
+    """Where steps end, and what is unknown of others."""
 
     times: FloatArray  # (K,), rising; the first times at which a jump is over
     remarks: tuple[Remark, ...] = ()
@@ -133,7 +133,7 @@ def _get_tape(model: Model) -> TimeTape | None:
 def _look_for_changes(model: Model, start: OperatingPoint, end: float, stop: Callable[[], bool]) -> _Looks:
     """Return where the rates of a black box change suddenly with time, its states held.
 
-    They are held at the start, and a little beside it: what a pulse is multiplied by may be zero at the start.
+    They are held at the start, and a little next to it: what a pulse is multiplied by may be zero at the start.
     """
     earlier_look = _looks.get(model)
     if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:

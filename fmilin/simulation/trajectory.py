@@ -55,7 +55,7 @@ class Statistics:
     """The cost of a simulation."""
 
     steps: int  # accepted steps
-    evaluations: int  # visits to the model
+    evaluations: int  # evaluations of the model
     projections: int  # steps after which the state was moved back onto the manifold
 
 
@@ -118,7 +118,7 @@ class Trajectory(TableRepr):
     ) -> Figure:
         """Return the courses of states, outputs and inputs by name, a panel for each unit, inputs in panels of theirs.
 
-        Without names the outputs (else the states), and all inputs. A ``linear`` model goes beside it from the same
+        Without names the outputs (else the states), and all inputs. A ``linear`` model goes next to it from the same
         start with the same inputs; ``limits`` of signals are drawn as lines. Events are marked.
         """
         ...

@@ -56,7 +56,7 @@ class UnionMember:
         return _look_up(self.name, self.module)
 
     def accepts(self, value: object) -> bool:
-        """Whether a value is of the type; its contents are not looked at."""
+        """Whether a value is of the type; its contents are not examined."""
         predicate = PREDICATES.get(self.name)
         if predicate is not None:
             return predicate(value)
@@ -120,7 +120,7 @@ def _imports_for_type_checkers(module: str) -> Mapping[str, str]:
 
 
 def is_own_class(thing: object) -> bool:
-    """Whether something is a class of fmilin whose instances are compared; of a protocol anything may be one."""
+    """Whether something is a class of fmilin with comparable instances; of a protocol anything may be one."""
     is_class = isinstance(thing, type) and get_origin(thing) is None
     return is_class and thing.__module__.partition(".")[0] == PACKAGE and not getattr(thing, "_is_protocol", False)
 
@@ -171,7 +171,7 @@ def _is_listing(value: object) -> bool:
     """Whether a value can be iterated for its entries. A text or a mapping in place of a list is a mistake."""
     if isinstance(value, str | bytes | Mapping | type):
         return False
-    return isinstance(value, Iterable) or hasattr(value, "__getitem__")  # a matrix of sympy is no Iterable
+    return isinstance(value, Iterable) or hasattr(value, "__getitem__")  # a matrix of sympy is not an Iterable
 
 
 def _is_array(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, temporary ones that say whose they are, and TOML and JSON.
+"""Files that are written completely or not at all, temporary ones with the name of their process, TOML and JSON.
 
 A temporary name holds the machine, its start, and the process with its start: what is left behind the next one removes.
 """
@@ -132,7 +132,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def make_owned_name() -> str:
-    """Return a name that nobody else has and that tells the process that made it."""
+    """Return a unique name that contains the process that made it."""
     machine, boot = _machine()
     pid = os.getpid()
     return f"fmilin-{machine}-{boot}-{pid}-{_read_start(pid) or 0}-{os.urandom(8).hex()}"
@@ -300,7 +300,7 @@ def _target(path: str | Path) -> Path:
 
 
 def _create_temporary(target: Path) -> tuple[int, Path]:
-    """Create an empty file with the permissions that any new file gets, and a name that nobody has."""
+    """Create an empty file with the permissions that any new file gets, and a unique name."""
     temporary = target.with_name(f".{make_owned_name()}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:

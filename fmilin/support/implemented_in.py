@@ -28,7 +28,7 @@ def implemented_in(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator for a declaration with the body ``...``: calls go to the function at ``"module:function"``.
 
-    The implementation takes the arguments of the declaration. Its first argument is the object whose method is called,
+    The implementation takes the arguments of the declaration. Its first argument is the object of the method,
     or ``subject(object)``; a class method (first parameter ``cls``) passes the other arguments only.
     """
     module, _, function = address.partition(":")

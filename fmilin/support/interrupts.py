@@ -56,7 +56,7 @@ def end_on_interrupt() -> None:
 
 @contextmanager
 def requests_raise() -> Iterator[None]:
-    """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt meanwhile, where nobody else has taken care of them."""
+    """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt meanwhile, unless other code handles them."""
 
     def stop(number: int, _: FrameType | None) -> None:
         if number == signal.SIGINT and _EndRequest.shared[:] == b"\1\0":

@@ -1,4 +1,4 @@
-"""Arguments whose type a function does not declare are rejected with a sentence that names the argument.
+"""Arguments of undeclared types are rejected with a sentence that names the argument.
 
 The annotations are the one description: their text is parsed once, and values are compared with it. Names of classes of
 fmilin are looked up in the module of the function; other names accept everything, and functions check such values.
@@ -55,7 +55,7 @@ def _require_each(
 
 
 def _accepts_every(kind: type, annotation: str, module: str) -> bool:
-    """Whether a declaration accepts every value of a type without a look at its contents, as for fmilin's classes."""
+    """Whether a declaration accepts every value of a type without checking its contents, as for fmilin's classes."""
     key = kind, annotation, module
     if key not in _ACCEPTED:
         if len(_ACCEPTED) >= MAX_TYPES:
@@ -74,7 +74,7 @@ def _covers_class(kind: type, member: UnionMember) -> bool:
 
 
 def require_containers(function: Callable[..., object], options: Mapping[str, object]) -> None:
-    """Raise UsageError for arguments by name of other types than a function declares; entries are not looked at."""
+    """Raise UsageError for arguments by name of other types than a function declares; entries are not examined."""
     _require_each(function.__annotations__, function.__module__, options.items(), contents=False)
 
 
@@ -101,7 +101,7 @@ def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
 
 
 def require_field_kinds(instance: object) -> None:
-    """Check the fields of a data class, whose ``__post_init__`` calls this, with :func:`require_kinds`."""
+    """Check the fields of a data class with :func:`require_kinds`; its ``__post_init__`` calls this."""
     _require_fields(instance, contents=True)
 
 

@@ -9,7 +9,7 @@ _EXTEND_PATH = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep)"
 def python_command(*arguments: str) -> list[str]:
     """Return the command of this Python with these arguments.
 
-    ``-P`` keeps the current folder out of the import path: a file ``json.py`` beside a model would run otherwise.
+    ``-P`` keeps the current folder out of the import path: a file ``json.py`` next to a model would run otherwise.
     """
     return [sys.executable, "-P", *arguments]
 

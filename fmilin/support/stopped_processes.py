@@ -1,4 +1,4 @@
-"""Processes that fmilin waits for and that somebody has stopped (SIGSTOP): they would never answer."""
+"""Processes that fmilin waits for and that were stopped (SIGSTOP): they would never answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 PATIENCE_SECONDS = 10.0  # seconds for which a process may be stopped, as by Ctrl-Z, which stops fmilin along with it
-INTERVAL = 1.0  # seconds between two looks, which read the states of all processes of the machine
+INTERVAL = 1.0  # seconds between two checks, which read the states of all processes of the machine
 
 
 class StopWatch:

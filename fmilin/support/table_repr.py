@@ -32,7 +32,7 @@ def as_html(show: Callable[[Sheet], None], more: str = "") -> str:
 
 
 class TableRepr:
-    """A result whose representation is a table, in an interpreter and in a notebook; data classes say ``repr=False``.
+    """A result that is shown as a table, in an interpreter and in a notebook; data classes say ``repr=False``.
 
     A class declares how its table is printed with ``@implemented_in``, so that it loads no report.
     """

@@ -10,7 +10,7 @@ if sys.platform == "win32":
     import _winapi
     import msvcrt
 
-    PERIOD = 0.002  # seconds between looks at anonymous pipes, for which Windows offers no event
+    PERIOD = 0.002  # seconds between checks of anonymous pipes, for which Windows offers no event
 
     def wait_for_readable(descriptors: Sequence[int], seconds: float) -> list[int]:
         """Return the pipes that have something to read or are closed at the other end; none if this takes too long."""

@@ -1,4 +1,4 @@
-"""Mechanisms described by the files beside this one, and a Stewart platform."""
+"""Mechanisms described by the files next to this one, and a Stewart platform."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -58,7 +58,7 @@ def loader(*, at_rest: bool = False) -> Mechanism:
 
     A Z-bar linkage in the manner of Spencer (thesis), section 4.5, with dimensions of its own: a boom on the frame
     of the vehicle, a bucket at its end, a bell crank on the boom, a link from there to the bucket, and two
-    hydraulic cylinders, tube and rod each, for lifting and tilting, whose forces push. Three loops close at the
+    hydraulic cylinders, tube and rod each, for lifting and tilting; their forces push. Three loops close at the
     pins D, G and I. Gravity is -y; ``edge`` is that of the bucket. As in the thesis it starts at rest with the
     cylinders free of force: no equilibrium, and its eigenvalues depend on the coordinates that are kept, the angles
     of boom and bucket or the cylinders (``independent=["lift.q", "tilt.q"]``). ``at_rest`` starts with the forces
@@ -75,9 +75,9 @@ def double_wishbone() -> Mechanism:
     """Return a quarter of a car on a double-wishbone suspension: 17 states, of which 4 are independent.
 
     The sprung mass (330 kg) moves up and down. Two wishbones turn about inclined axes on it, the upright with the
-    wheel (42 kg) hangs on the lower one by a ball and closes loops with the upper one and with a tie rod, whose
+    wheel (42 kg) hangs on the lower one by a ball and closes loops with the upper one and with a tie rod; its
     inner end is held as by a steering rack at rest. A strut stands on the lower wishbone (45 kN/m, 3 kN s/m). The
-    tyre is a spring from the wheel's centre to the road below (200 kN/m). Free lengths are such that the car stands
+    tyre is a spring from the wheel's centre to the ground below (200 kN/m). Free lengths are such that the car stands
     in equilibrium. Gravity is -z; x is forward, y to the left. Loads act upwards, ``strut_force`` pushes;
     ``camber`` and ``toe`` (out) are the sines of the axle's slope and of its component backwards.
 
@@ -130,7 +130,7 @@ def stewart_platform() -> Mechanism:
     bodies = [Body("table", LOAD_MASS, (0, 0, HALF_TABLE), (25.0, 25.0, 45.0))]
     joints = [Joint("table", "free", "ground", "table", position=(0, 0, HEIGHT, 1, 0, 0, 0))]
     loops = []
-    # of the two pairs of heads beside a foot the near one, and in it the near one
+    # of the two pairs of heads next to a foot the near one, and in it the near one
     for i, (foot, head) in enumerate(zip(base_points, [table_points[(k - 1) % 6] for k in range(6)], strict=True), 1):
         axis = np.array([head[0] - foot[0], head[1] - foot[1], HEIGHT])
         length = float(np.linalg.norm(axis))

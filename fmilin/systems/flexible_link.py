@@ -105,7 +105,7 @@ class FlexibleLink:
 
     ``reference`` (size,) is p without deformation. ``pull`` (N) hangs at the end when the link hangs at rest, with
     the axial force N0(s) = pull + mu g (L - s). A ``stiffened`` link has its length as it hangs, with N0 as initial
-    stress: it adds the energy int N0 (u' + w'^2/2) ds, whose second part is the geometric stiffening and
+    stress: it adds the energy int N0 (u' + w'^2/2) ds; its second part is the geometric stiffening and
     ``initial`` (size,) the gradient of the first.
     """
 
@@ -168,7 +168,7 @@ def rotation(theta: float) -> FloatArray:
 
 
 class LinkMotion:
-    """Mass matrix, forces and slopes of one link in q = (R, theta, d), with 3 + 3 (n_p + 1) entries, and patterns."""
+    """Mass matrix, forces and derivatives of one link in q = (R, theta, d), 3 + 3 (n_p + 1) entries, and patterns."""
 
     def __init__(self, link: FlexibleLink) -> None:
         self.link, self.g = link, link.gravity

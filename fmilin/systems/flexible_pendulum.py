@@ -48,7 +48,7 @@ def flexible_double_pendulum(
 
 
 class FlexibleDoublePendulum(NumericEquations):
-    """The equations: two :class:`LinkMotion`, whose rods are equal, and ten constraints."""
+    """The equations: two :class:`LinkMotion` with equal rods, and ten constraints."""
 
     def __init__(
         self, elements: int, *, stiffening: bool = False, angle: float = 0.0, rate: float = 0.0, rod: Rod | None = None
@@ -202,7 +202,7 @@ class FlexibleDoublePendulum(NumericEquations):
         return Output(float((q[size : size + 2] + A @ tip)[axis]), by_q, np.zeros(self.n))
 
     def _energy(self, q: FloatArray, v: FloatArray) -> Output:
-        """Return 1/2 v' M v + V, whose gradient is (1/2 (M v)_q' v - f(q, 0), M v); without inputs it is kept."""
+        """Return 1/2 v' M v + V, with the gradient (1/2 (M v)_q' v - f(q, 0), M v); without inputs it is kept."""
         still = np.zeros(self.n)
         parts = zip(self.links, np.split(q, 2), np.split(v, 2), strict=True)
         value = sum(link.energy(part, half) for link, part, half in parts)

@@ -70,7 +70,7 @@ def five_bar(*, singular: bool = False) -> LagrangeModel:
     theta_i = theta_(i-1) + pi + q_i. The loop closes with sum l_i cos(theta_i) = d and sum l_i sin(theta_i) = 0.
     Links 1 and 4: 1 m, 2 kg, 1 kg m2 about the centre of mass in their middle; links 2 and 3: 1.5 m, 3 kg, 2 kg m2
     (table 3.1); d = 1 m, g = 9.81 m/s2. The inputs are the torques of the supports on links 1 and 4; ``middle`` is
-    the joint of links 2 and 3. It starts at rest, which is no equilibrium, in the symmetric configuration of figure
+    the joint of links 2 and 3. It starts at rest, which is not an equilibrium, in the symmetric configuration of figure
     3.1, q = (2 pi/3, pi/3 + acos(2/3), 2 asin(2/3), pi/3 + acos(2/3)).
 
     ``singular``: start with all links on the x axis, q = (pi, 0, pi, 0), where the constraints depend on each other

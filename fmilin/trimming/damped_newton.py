@@ -193,7 +193,7 @@ DEFLATION_END_DISTANCE = 1e-6  # length of a step at which Newton's method witho
 
 
 def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[FloatArray]) -> FloatArray | None:
-    """Return where Newton's method from z0 (n,) ends beside known ``solutions``; None where it ends at no point.
+    """Return where Newton's method from z0 (n,) ends apart from known ``solutions``; None where it ends at no point.
 
     The residual grows without bounds near a known solution, so that a smaller one does not say that a step helps: every
     step is taken, and no other rule of :func:`fmilin.numerics.newton.find_zeros` holds. Searches follow one after the
@@ -229,7 +229,7 @@ def _slope_of_factor(away: FloatArray, step: FloatArray) -> float:
 
 # From a guess that does not balance to a solution: what holds the guess is taken away step by step.
 #     h(z) = 0,    f(z) - (1 - lambda) f(z0) = 0,    lambda = 0 .. 1,
-# by pseudo-arclength, so that folds are passed: z is balanced at lambda = 0 by forces that nobody applies, gravity and
+# by pseudo-arclength, so that folds are passed: z is balanced at lambda = 0 by fictitious forces, gravity and
 # preload that are held, and by nothing at lambda = 1. Of the rates those are taken that determine the others.
 
 FIRST_STEP_SIZE, MAX_STEP_SIZE, MIN_STEP_SIZE = (
@@ -239,7 +239,7 @@ FIRST_STEP_SIZE, MAX_STEP_SIZE, MIN_STEP_SIZE = (
 )  # lengths of a step, in sizes of the unknowns and of lambda
 MAX_JACOBIANS = 200  # at most, in each direction: then the search is given up
 MAX_CORRECTIONS = 5  # to the path: more mean that the step along it was too long
-PATH_TOLERANCE = 1e-6  # how well the path is kept to, beside its start: the end is corrected anyhow
+PATH_TOLERANCE = 1e-6  # how well the path is kept to, next to its start: the end is corrected anyhow
 MAX_HOMOTOPY_PARAMETER = 10.0  # multiples of what held the guess beyond which the path leads away
 
 
@@ -283,7 +283,7 @@ def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> Float
 
 
 def find_independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> NDArray[np.intp]:
-    """Return the ``constraints`` (m,) that are independent, and then the other rows that are so beside them."""
+    """Return the ``constraints`` (m,) that are independent, and then the other rows that are so next to them."""
     first, remaining = np.flatnonzero(constraints), np.flatnonzero(~constraints)
     independent = first[_find_pivots(start.E[first])]
     span = column_space(start.E[independent].T) if len(independent) else np.zeros((start.E.shape[1], 0))
@@ -320,7 +320,7 @@ def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | N
 
 
 def _compute_tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | None:
-    """Return the direction of the path nearest to another, of length one; None where there is none."""
+    """Return the direction of the path nearest to another, of length one, or None."""
     if not np.isfinite(slope).all():
         return None
     _, sigma, V = decompose_by_singular_values(slope)

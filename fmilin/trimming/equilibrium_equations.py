@@ -36,9 +36,9 @@ from fmilin.trimming.unknowns import (
 )
 
 FOLLOWED_STEPS = 32  # steps in which a steady motion is followed
-STEADY_RATE = 1e-9  # change of a rate along a motion, beside the fastest, that is rounding
+STEADY_RATE = 1e-9  # change of a rate along a motion, relative to the fastest, that is rounding
 MIN_INPUT_EFFECT_RATIO = (
-    1e-3  # change of a rate, beside the largest one that there is, at which the size of an input can be told
+    1e-3  # change of a rate, relative to the largest one that there is, at which the size of an input is known
 )
 LARGER_STEPS = 6  # how often the step of an input is made a thousand times larger until it is seen
 COMPARISON_STEP_SIZE = 1e-5  # how far along a motion exact derivatives are compared, in sizes of the fastest state
@@ -128,7 +128,7 @@ class Equations:
         r = self.compute_values(candidate)
         if not np.isfinite(r).all():
             return
-        # Newtons beside a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
+        # Newtons next to a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
         required_effect = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
         steps = candidate.model.inputs.scales(candidate.inputs)
         first = [self._with_step(candidate, int(i), float(steps[i])) for i in unknowns.inputs]
@@ -260,7 +260,7 @@ class Equations:
         return f, change_of_rates(candidate, f, self.state_scales) if self.moving else None
 
     def follow_fastest_state(self, candidate: Candidate) -> FloatArray | None:
-        """Return the rates when the fastest state has moved by its size, by Runge and Kutta; None where that fails."""
+        """Return the rates when the fastest state has moved by its size, by Runge-Kutta steps; None if that fails."""
         f = self._rates(candidate, 0.0, candidate.states)
         size = float(np.max(np.abs(f) / self.state_scales, initial=0.0))
         if size == 0.0:
@@ -360,7 +360,7 @@ class Equations:
     def first_order_slopes(
         self, candidate: Candidate, dx: FloatArray, du: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-        """Return the slopes of the invariants, rates and outputs along columns, the first ones along the states."""
+        """Return derivatives of the invariants, rates and outputs along columns, the first ones along the states."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         answer = candidate.evaluator.products(t, x, u, dx, du)
         if answer is None:
@@ -377,7 +377,7 @@ class Equations:
         return h, answer.derivatives, answer.outputs
 
     def _change(self, candidate: Candidate, rates: FloatArray, dx: FloatArray, du: FloatArray) -> FloatArray:
-        """Return slopes of d/dt f = f_t + f_x f along columns; how f_x changes is a difference of exact slopes."""
+        """Return derivatives of d/dt f = f_t + f_x f along columns; that of f_x is a difference of exact ones."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         f = self._rates(candidate, 0.0, x)
         s = COMPARISON_STEP_SIZE / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)

@@ -95,7 +95,7 @@ class Solution:
 
     @property
     def is_close(self) -> bool:
-        """Whether there is a solution, and near beside the sizes of the unknowns."""
+        """Whether there is a solution, and it is near, relative to the sizes of the unknowns."""
         return self.certified.is_close(self.sizes)
 
     @property
@@ -194,7 +194,7 @@ def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterat
 def _search_nearby(
     equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
 ) -> Search[tuple[Solution, list[str]]]:
-    """Return the best of searches from points beside the guess."""
+    """Return the best of searches from points next to the guess."""
     unknowns = equations.unknowns
     weights, count = _compute_row_weights(equations, z0), 0
     enough = equations.columns_computed + MAX_COLUMNS
@@ -226,7 +226,7 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     """Whether the model's directional derivatives agree with differences."""
     exact, measured = equations.jacobian(z)[0], equations.jacobian(z, exact=False, quick=True)[0]
     size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
-    # Rows that are rounding beside the others disagree with any measurement.
+    # Rows that are rounding relative to the others disagree with any measurement.
     floor = max(1e-12, ROW_ROUNDING_TOLERANCE * float(np.max(size, initial=0.0)))
     return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 

@@ -46,7 +46,7 @@ def explain_no_solution(equations: Equations, best: Solution, request: TrimReque
     unknowns = equations.unknowns
     candidate = unknowns.at(best.z)
     size = np.abs(best.residual)
-    # A row beside the largest residuals that is ten thousand times smaller does not stand in the way.
+    # A row relative to the largest residuals that is ten thousand times smaller does not stand in the way.
     worth_saying = np.maximum(best.allowed, 1e-4 * float(np.max(size, initial=0.0)))
     order = sorted(np.flatnonzero(size > worth_saying), key=lambda i: -size[i])
     remaining = [(equations.rows[i], float(best.residual[i] * equations.rows[i].size)) for i in order]
@@ -205,7 +205,7 @@ def _compute_unremovable_residual(best: Solution, column: FloatArray) -> float:
 
 
 MAX_NAMES = 8  # targets that are left out in turn
-SLOPE_ROUNDING = 1e-9  # slope of a target, beside its terms, that is rounding
+SLOPE_ROUNDING = 1e-9  # slope of a target, relative to its terms, that is rounding
 FARTHER_START_DISTANCE = 0.05  # sizes of the unknowns
 HALVINGS = 16  # of the way to a target
 EXPLANATION_SECONDS = 4.0  # seconds of computing for what is learnt by leaving out one quantity after the other
@@ -311,12 +311,12 @@ def _drop(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def explain_targets(equations: Equations, without: Solution) -> str:
-    """Return what derivatives say at a solution ``without`` targets: that nothing moves some, or few freedoms many."""
+    """Return what derivatives say at a solution ``without`` targets: nothing moves some, or few move many."""
     count, without_targets = len(equations.targets), equations.with_targets(())
     Z = _open_directions(without_targets, without.z)
     if not Z.shape[1]:
         return " No quantity is free to meet the targets."
-    # By chance the derivatives of targets may depend on each other at one point: look beside it, too.
+    # By chance the derivatives of targets may depend on each other at one point: look next to it, too.
     elsewhere = newton_correct(
         without_targets, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)
     ).z

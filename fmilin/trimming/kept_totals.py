@@ -52,7 +52,7 @@ def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, So
 
 
 def find_totals_of_start(equations: Equations) -> Totals | None:
-    """Return the linear totals that are conserved and involve no fixed state; None where there are none."""
+    """Return the linear totals that are conserved and involve no fixed state, or None."""
     start = equations.unknowns.at(equations.unknowns.z0)
     search = TotalsSearch(
         make_invariants(start, equations.pairs),

@@ -33,11 +33,11 @@ SAME_EQUILIBRIUM_DISTANCE = 1e-6  # distance of two solutions, in sizes, that co
 MAX_LISTED_STATES = 6  # states in a line
 STAYING_WORDS = {True: "stays", False: "unstable", None: "stability not determined"}
 MAX_DEFLATED_SEARCHES = 8  # searches at most for what the starts did not lead to
-SAME_FAMILY_TOLERANCE = 1e-2  # difference of eigenvalues of two members of one family, beside the fastest
+SAME_FAMILY_TOLERANCE = 1e-2  # difference of eigenvalues of two members of one family, relative to the fastest
 
 
 class OperatingPoints(tuple[TrimmedPoint, ...]):
-    """Rests, those at which the motion stays first; ``starts`` (k, N) is where they were looked for.
+    """Rests, those at which the motion stays first; ``starts`` (k, N) is where they were searched for.
 
     ``outside`` are rests at which a table of the model is extrapolated, where there are others inside of the data.
     """

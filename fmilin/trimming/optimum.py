@@ -26,7 +26,7 @@ BINDING_DISTANCE = 1e-6  # distance from a bound, in sizes of what is bounded, a
 PROBE_STEP_SIZE = 1e-4  # step for second derivatives, in sizes of the unknowns
 MAX_POLISHING_STEPS = 30  # Newton steps on the conditions of the optimum, which end before unless it is flat
 LONGEST_STEP = 1.0  # of a polishing step, in sizes of the unknowns
-FLAT_CURVATURE_RATIO = 1e-9  # curvature, beside the largest, along which a preference says nothing
+FLAT_CURVATURE_RATIO = 1e-9  # curvature, relative to the largest, along which a preference says nothing
 FIRST_PART, LEAST_PART = 0.25, 1e-4  # of the way of a bound: the first step, and the least
 PATH_RESIDUAL_TOLERANCE = 1e-8  # residual, in sizes, up to which a point is on that way
 DISPLACEMENT_SIZES = (0.1, 1.0, 3.0)  # of a start from which bounds are not reached, in sizes of the unknowns
@@ -105,7 +105,7 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
 
 
 def _search_interior(problem: Problem, inside: Problem, equations: Equations, z0: FloatArray) -> Optimum | None:
-    """Return the best point inside the bounds near z0 (n,); None where there is none near."""
+    """Return the best point inside the bounds near z0 (n,), or None."""
     try:
         feasible = _minimize(inside, z0)
         if any(abs(b) > BINDING_DISTANCE for b in problem.beyond(feasible)):
@@ -323,7 +323,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
             )
         step = -Z @ (V[:, stiff] @ ((V[:, stiff].T @ (Z.T @ g)) / curvatures[stiff]))
         length = float(np.max(np.abs(step), initial=0.0))
-        if length > LONGEST_STEP:  # far from the best point: it is approached, and the curvature looked at again
+        if length > LONGEST_STEP:  # far from the best point: it is approached, and the curvature examined again
             z = newton_correct(final, z + LONGEST_STEP / length * step, exact=exact).z
             last = step
             continue

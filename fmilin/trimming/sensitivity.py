@@ -5,7 +5,7 @@
 M is A, B, C or D in fixed coordinates. A trimmed point moves as its equations r(z, p) = 0 have it, dz/dp = -J^+ r_p;
 any other one keeps its independent states and its inputs, and closes its loops, dx/dp = -H^+ h_p. The derivative along
 that direction is exact where the parameter is in the graph of the equations; else a difference of fourth order of exact
-M, whose errors are what the same of second order leaves, and rounding.
+M; their errors are those of second order, and rounding.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from fmilin.trimming.unknowns import Candidate
 
 STEP = 2.0**-9  # of differences, in sizes of the parameter
 WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
-BRANCH_RESIDUAL_TOLERANCE = 1e-6  # what may be left of r_p beside it, where a branch goes on
+BRANCH_RESIDUAL_TOLERANCE = 1e-6  # what may be left of r_p next to it, where a branch goes on
 FOLD_SENSITIVITY_THRESHOLD = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
 ONE_SIDED_DIFFERENCE_RATIO = (
     0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one
 )
-EXACT_DERIVATIVE_ERROR = 64 * EPS  # of derivatives through the graph, beside their largest terms
-ROUNDING_ERROR = 8 * EPS  # of entries whose stated error is zero: exact derivatives round as well
+EXACT_DERIVATIVE_ERROR = 64 * EPS  # of derivatives through the graph, relative to their largest terms
+ROUNDING_ERROR = 8 * EPS  # of entries with a stated error of zero: exact derivatives round as well
 
 
 def add_parameter_derivatives(
     model: Model, point: OperatingPoint, linear: LinearModel, request: Request
 ) -> LinearModel:
-    """Return a linear model with its derivatives by the parameters of a request; a remark says if eigenvalues meet."""
+    """Return a linear model with its derivatives by the parameters of a request; a note says if eigenvalues meet."""
     names = request.parameters
     if isinstance(model, Stepped) or linear.sample_time:
         raise UsageError(CONTINUOUS_MODELS_ONLY)
@@ -89,7 +89,7 @@ def make_parameters_adjustable(
 ) -> tuple[Model, OperatingPoint]:
     """Return the model and the point with parameters as inputs if the model can only be differentiated by inputs.
 
-    A model whose equations have all these parameters is returned as it is.
+    A model with equations that have all these parameters is returned as it is.
 
     Raises
     ------
@@ -338,7 +338,7 @@ class _Branch:
 
     @cached_property
     def _exact(self) -> AtPoint | None:
-        """The graph at the point; None where there is none."""
+        """The graph at the point, or None."""
         return None if self.graph is None else self.graph.at(self.point)
 
     @property

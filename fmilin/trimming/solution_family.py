@@ -27,7 +27,7 @@ from fmilin.trimming.equilibrium_solver import Solution, assess_point
 from fmilin.trimming.trim_report import FreeDirection
 from fmilin.trimming.unknowns import Candidate
 
-PROBED_STEP = 1e-4  # how far along a free direction the residual is looked at, in sizes of the unknowns
+PROBED_STEP = 1e-4  # how far along a free direction the residual is examined, in sizes of the unknowns
 
 
 def free_directions(

@@ -31,7 +31,7 @@ from fmilin.trimming.trim_request import TrimRequest
 
 NEWTON_RULES = NewtonRules(iterations=60, trust_radius=0.2, is_compared=False, polishing_steps=1)
 """The trust radius, in sizes of the coordinates: solutions farther away are other equilibria."""
-ACCELERATION_ROUNDING_FACTOR = 4.0  # times what rounding of all terms makes of accelerations, that is no motion
+ACCELERATION_ROUNDING_FACTOR = 4.0  # times what rounding of all terms makes of accelerations, that is not motion
 ROUNDING_STEP_SIZE = 1e-9  # steps, in sizes of the coordinates, that may be rounding
 ROUNDED_STATE_SIZE = 1e-15  # of the size of a state: rounding, shown as 0
 

@@ -123,7 +123,7 @@ SLOW_GROWTH_RATIOS = (
     1e-3,
     1e-6,
     1e-6,
-)  # growth beside the fastest eigenvalue that may be rounding of a multiple zero, in turn
+)  # growth relative to the fastest eigenvalue that may be rounding of a multiple zero, in turn
 PUSH_SIZE = 1e-2  # along what grows, away from an unstable equilibrium
 
 
@@ -136,7 +136,7 @@ class _DampedMotion:
     f: FloatArray
 
     def growth(self, slow: float) -> tuple[float, FloatArray]:
-        """Return the largest real part of an eigenvalue and where that leads (n,); 0 if ``slow`` beside the fastest."""
+        """Return the largest real part of an eigenvalue and where that leads (n,); 0 if ``slow``."""
         w, X = np.linalg.eig(self.V.T @ self.J @ self.V)
         i = int(np.argmax(w.real))
         direction = self.V @ (X[:, i].real if np.abs(X[:, i].real).max() > ARRIVAL_RATE_TOLERANCE else X[:, i].imag)

@@ -34,7 +34,7 @@ def trim(
     """Return an equilibrium, or a steady motion, on the manifold: the one nearest to the guess, with a report on it.
 
     In an equilibrium no state moves. In a steady motion the states listed in ``steady`` may move (at constant
-    rate, or, like the position on a circular road, at a rate that changes with them), every other independent
+    rate, or, like the position on a circular track, at a rate that changes with them), every other independent
     state rests, and stays at rest while they move. Dependent states go where the constraints take them. A state that
     is not listed counts as dependent, if the constraints allow, when the model's author does not recommend it as
     a coordinate and it moves at the guess.
@@ -63,7 +63,7 @@ def trim(
     near : mapping of str to float, optional
         What should come as near to these values as it can: least squares in nominal sizes (else the value, at least 1).
     stable : bool
-        Whether to look for a rest at which the motion stays: by descent, or by the motion with damping added.
+        Whether to search for a rest at which the motion stays: by descent, or by the motion with damping added.
 
     Raises
     ------

@@ -72,14 +72,14 @@ class TrimReport(TableRepr):
     exact: bool  # False when the residual is above 1e-10 and only the model's own noise or rounding explains it
     changes: FloatArray | None = None  # (N,), in a steady motion, the derivatives of the rates at the point
     moving: tuple[str, ...] = ()  # states that move, some of them perhaps only later
-    # those among them whose rate is not constant, because they follow other states that move
+    # those among them with a rate that is not constant, because they follow other states that move
     varying: tuple[str, ...] = ()
     dragged: tuple[str, ...] = ()  # those among them that were not listed: the constraints take them along
     free_directions: tuple[FreeDirection, ...] = ()  # empty when the solution is isolated
     is_nearest: bool = False  # of a family, whether no move along it leads nearer to the states of the guess
     at_bounds: tuple[str, ...] = ()  # quantities that lie on one of their bounds
     search_remarks: tuple[Remark, ...] = ()  # all but what is said of stability
-    instability: Instability | None = None  # None where not looked at
+    instability: Instability | None = None  # None where not examined
     targets: Mapping[str, float] = field(default_factory=dict)  # what came out, where that was asked for
     missed: Mapping[str, float] = field(default_factory=dict)  # by how much it is off what was wished for
     preferred: float | None = None  # the least value of what was to be minimized, or as near as possible
@@ -111,17 +111,17 @@ class TrimReport(TableRepr):
 
     @property
     def stability(self) -> Stability | None:
-        """The verdict on deviations; None where not looked at."""
+        """The verdict on deviations; None where not examined."""
         return None if self.instability is None else self.instability.stability
 
     @property
     def unstable(self) -> int | None:
-        """How many eigenvalues have a positive real part, whatever rounding does; None where not looked at."""
+        """How many eigenvalues have a positive real part, whatever rounding does; None where not examined."""
         return None if self.instability is None else self.instability.count
 
     @property
     def eigenvalues(self) -> NDArray[np.complex128] | None:
-        """Those on the manifold, (P,), in 1/s; None where not looked at."""
+        """Those on the manifold, (P,), in 1/s; None where not examined."""
         return None if self.stability is None else self.stability.eigenvalues
 
     @property
@@ -157,7 +157,7 @@ class TrimReport(TableRepr):
 
     @property
     def stable(self) -> bool | None:
-        """Whether no small deviation grows; None where that cannot be told, or was not looked at."""
+        """Whether no small deviation grows; None where that is undecided or was not examined."""
         return None if self.stability is None else self.stability.stable
 
     @property
@@ -176,7 +176,7 @@ class TrimmedPoint(OperatingPoint):
 
     _attributes = ".states, .inputs, .parameters"
 
-    report: TrimReport  #: rates, free directions, stability: what was found beside the point
+    report: TrimReport  #: rates, free directions, stability: what was found near the point
     request: TrimRequest | None = None  #: what was fixed, free and steady: the point moves with parameters as it has it
 
     @implemented_in("fmilin.report.result_tables:show_point")

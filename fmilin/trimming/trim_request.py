@@ -117,7 +117,7 @@ class PointRequest(Point):
     starts, besides the settings.
     """
 
-    trim: TrimRequest | None = None  # look for an equilibrium or a steady motion
+    trim: TrimRequest | None = None  # search for an equilibrium or a steady motion
 
     def complete(self) -> PointRequest:
         """Return the request with its file read: parameters and time of a saved point stand behind its own."""
@@ -147,7 +147,7 @@ class PointRequest(Point):
         return name in model.parameters or not is_variable(model, name)
 
     def settings_at_loading(self, is_parameter: Callable[[str], bool]) -> dict[str, float]:
-        """Return the settings without what the trim fixes and is no parameter: it may be what comes out."""
+        """Return the settings without what the trim fixes and is not a parameter: it may be what comes out."""
         fixed = self.trim.fixed if self.trim is not None else {}
         return {n: v for n, v in self.settings.items() if n not in fixed or is_parameter(n)}
 
@@ -225,7 +225,7 @@ def is_quantity(model: Model, name: str) -> bool:
 
 
 def find_rate_state(model: Model, name: str) -> str | None:
-    """Return the state whose rate ``name`` is, ``der(STATE)``; None where it is something else."""
+    """Return the state with ``name`` as its rate, ``der(STATE)``; None where it is something else."""
     match = _RATE.fullmatch(name.strip())
     if match is None or not model.states.has(match[1].strip()):
         return None

@@ -101,7 +101,7 @@ def make_point(
     *,
     is_nearest: bool = False,
 ) -> TrimmedPoint:
-    """Return the point at a solution, with its report; what is ``best`` is no member of a family."""
+    """Return the point at a solution, with its report; what is ``best`` is not a member of a family."""
     unknowns = equations.unknowns
     candidate = unknowns.at(solution.z)
     f, changes = equations.describe_motion(candidate)

@@ -1,4 +1,4 @@
-"""Linear models whose parameters lie in a box: a fractional transformation by exact derivatives, and its remainder.
+"""Linear models with parameters in a box: a fractional transformation by exact derivatives, and its remainder.
 
 With p = middle + half d, d in [-1, 1], the affine part [A B; C D](d) = M_0 + sum d_i M_i is exact where the matrices
 are affine in p. M_i = L_i R_i by singular values gives d_i a block of the size of its rank: w_i = d_i z_i with
@@ -108,7 +108,7 @@ class VariedModel:
             raise NumericalError(f"With {where}: {error}", variable=error.variable) from None
 
 
-RANK_TOLERANCE = 1e-9  # of a singular value beside the largest of M_i that counts
+RANK_TOLERANCE = 1e-9  # of a singular value relative to the largest of M_i that counts
 MAX_CORNERS, MIN_INTERIOR_POINTS = (
     64,
     16,
@@ -287,7 +287,7 @@ DIRECTION_COUNT, FACTOR_COUNT, MAX_FACTOR = 256, 60, 100.0  # directions and fac
 class RobustStability:
     """By which factor a box may grow around its middle: stable up to ``at_least``, unstable in it at ``at_most``."""
 
-    at_least: float  # at the frequencies that were looked at
+    at_least: float  # at the frequencies that were examined
     at_most: float  # inf where no direction leads to an unstable model
     frequency: float  # in rad/s, at which ``at_least`` is smallest
     parameters: Mapping[str, float]  # with which the model stands at its limit, at ``at_most``
@@ -296,7 +296,7 @@ class RobustStability:
 def robust_stability(
     nominal: LinearModel, M: LinearModel, k: int, box: Mapping[str, tuple[float, float]], n: int, seed: int
 ) -> RobustStability:
-    """Return both sides for the first k channels of M, with n random directions beside the corners."""
+    """Return both sides for the first k channels of M, with n random directions in addition to the corners."""
     try:
         from slycot import ab13md
     except ImportError:

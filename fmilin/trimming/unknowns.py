@@ -117,7 +117,7 @@ def assemble_guess(
     parameters = {**model.start.parameters, **{n: v for n, v in changed.items() if n in request.fixed}}
     if not guessed_states and not anywhere:
         values = {n: v for n, v in named.items() if n not in changed}
-        point = assemble_point(evaluator, values, time=t)  # refuses start values that are off the manifold
+        point = assemble_point(evaluator, values, time=t)  # rejects start values that are off the manifold
         return Candidate(evaluator, t, point.states, point.inputs, parameters), ()
     x, u = model.start.states.copy(), model.start.inputs.copy()
     for name, value in named.items():
@@ -248,7 +248,7 @@ class Reading:
 
 
 def model_that_shows(model: Model, names: Sequence[str]) -> Model:
-    """Return the model with an interface that has all ``names`` that are no state, input, parameter or rate."""
+    """Return the model with all ``names`` in its interface that are not states, inputs, parameters or rates."""
     missing = [name for name in names if _kind(model, name)[0] == "output" and not model.outputs.has(name)]
     return model.with_interface(outputs=[*model.outputs.names, *missing]) if missing else model
 

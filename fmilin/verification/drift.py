@@ -1,4 +1,4 @@
-"""The motion from a point that is no equilibrium: y0 + f0 t + A f0 t^2/2 + ... against the real one.
+"""The motion from a point that is not an equilibrium: y0 + f0 t + A f0 t^2/2 + ... against the real one.
 
 The undisturbed motion of the reduced model is integrated, with the noise of its rates known.
 """
@@ -78,7 +78,7 @@ class DeviationIntegrator:
 
 
 def _noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
-    """Measure the noise of scaled rates and of outputs on a tiny line beside the point; 0 where it cannot be done."""
+    """Measure the noise of scaled rates and of outputs on a tiny line near the point; 0 where it cannot be done."""
     p, nothing = len(reduced.y0), (np.zeros(len(reduced.y0)), np.zeros(len(reduced.out0)))
     line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
     try:
@@ -92,9 +92,9 @@ def _noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
     return noise[:p] / reduced.y_sizes, noise[p:]
 
 
-SHORT_HORIZON_FRACTION = 2e-4  # of the horizon: where the slopes of the motion are compared
+SHORT_HORIZON_FRACTION = 2e-4  # of the horizon: where the derivatives of the motion are compared
 SHORTENING_FACTOR = 4.0
-"""How much shorter it is made, as long as that brings the slopes together: where A changes fast along the motion."""
+"""How much shorter it is made while that reduces the difference of derivatives: where A changes fast."""
 
 TRIES = 6
 SAMPLES = 201

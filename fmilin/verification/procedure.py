@@ -42,7 +42,7 @@ needs are always made; limits of validity are searched for with the remaining on
 """
 
 CHANNEL_BUDGET_FRACTION, DRIFT_BUDGET_FRACTION = 0.9, 0.7
-"""Part of them for responses to excitations; the motion of a point that is no equilibrium takes its own."""
+"""Part of them for responses to excitations; the motion of a point that is not an equilibrium takes its own."""
 
 PREFERRED_NODE_COUNT, MIN_NODE_COUNT, MAX_NODE_COUNT = 24, 12, 400
 """Intervals between evaluations on the way of a response: wanted at least, put up with, and at most."""
@@ -68,9 +68,9 @@ def verify(
     """Return a comparison of a linear model with the nonlinear one on the manifold, channel by channel.
 
     Channels are an offset of each independent coordinate, a step of each input, sines of each input around the
-    model's own frequencies, the values at the point and, where the point is no equilibrium, the undisturbed motion.
+    model's own frequencies, the values at the point and, where the point is not an equilibrium, the undisturbed motion.
     A channel passes when the deviation from the nonlinear response shrinks with the square of the amplitude (a wrong
-    linear model shrinks with the amplitude itself); then the amplitude is looked for up to which coordinates and
+    linear model shrinks with the amplitude itself); then the amplitude is searched for up to which coordinates and
     outputs stay right, each within 5 % of its own largest response in that channel. Signals that respond with less
     than a hundredth of the largest response, or a thousandth of it at small amplitudes, are compared with that one.
 
@@ -86,14 +86,14 @@ def verify(
         How long responses are followed, in seconds; by default two periods of the slowest mode, fewer where the
         model is unstable or has much faster modes, too.
     progress : callable, optional
-        Is told the fraction done after each channel.
+        Takes the fraction done after each channel.
     stop : callable, optional
         Asked after each channel; once it says yes, the rest is left out, with a diagnostic ``interrupted``.
 
     Raises
     ------
     UsageError
-        When ``linear`` is no linear model of ``model``, or a sampled one, or has too many channels to be integrated.
+        When ``linear`` is not a linear model of ``model``, or a sampled one, or has too many channels to be integrated.
     ConstraintError
         When the point of ``linear`` violates the constraints of ``model``.
     NumericalError
@@ -307,7 +307,7 @@ def _point_channel(reduced: ReducedModel, linear: LinearModel) -> Channel:
     point_outputs = linear.point.outputs
     declared = [point_outputs.get(n, value) for n, value in zip(linear.outputs.names, reduced.out0, strict=True)]
     speed = np.maximum(np.abs(reduced.f0), 1e-3 * reduced.y_sizes)
-    # Modes and other forms of the states count from wherever they like: y0 is no value of the model.
+    # Modes and other forms of the states count from wherever they like: y0 is not a value of the model.
     are_states = all(linear.full_states.has(name) for name in linear.states.names)
     counts = are_states or linear.method.coordinates in ("named", "tangent")
     gaps = counts * np.abs(linear.y0 - reduced.y0), np.abs(linear.f0 - reduced.f0), np.abs(declared - reduced.out0)

@@ -150,7 +150,7 @@ def linear_response(linear: LinearModel, excitation: Excitation, times: FloatArr
 
 
 COMPARISON_POINTS_PER_NODE = 4  # points between two nodes at which responses are compared
-RUNGE_KUTTA_STABILITY_LIMIT = 2.5  # step times the fastest rate up to which Runge and Kutta's formula is stable
+RUNGE_KUTTA_STABILITY_LIMIT = 2.5  # step times the fastest rate up to which the Runge-Kutta formula is stable
 MAX_DEVIATION_RATIO = 3.0  # deviation, relative to the response, beyond which further sweeps lead nowhere
 
 
@@ -214,7 +214,7 @@ class Relaxation:
         du = amplitude * np.array([excitation.input_change(t, nu) for t in nodes]).reshape(len(nodes), nu)
         n = len(r.x0)
         e = np.zeros((len(self.times), p)) if first is None else first[:, :p]
-        curvature = np.zeros((len(nodes), n))  # of x, beside its tangent
+        curvature = np.zeros((len(nodes), n))  # of x, next to its tangent
         if first is not None:
             curvature = (first[:, p : p + n] - e @ linear.T.T)[self._node_samples]
         size = float(np.max(np.abs(L) / r.y_sizes, initial=0.0)) or 1.0
@@ -238,7 +238,7 @@ class Relaxation:
         return Deviation(signals, settled)
 
     def integrate_response(self, excitation: Excitation, amplitude: float) -> FloatArray:
-        """Return the response (nt, P + N + ny) where sweeps would not settle, by Runge and Kutta: fit for a picture."""
+        """Return the response (nt, P + N + ny) where sweeps would not settle, by Runge-Kutta steps: for a picture."""
         r, nodes = self.reduced, self.times[self._node_samples]
         h, nu = float(nodes[1]), len(r.u0)
         if h * float(np.max(np.abs(self.linear.eigenvalues()), initial=0.0)) > RUNGE_KUTTA_STABILITY_LIMIT:

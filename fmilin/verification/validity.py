@@ -110,7 +110,7 @@ class SlopeCheck:
 
 
 def compare_slopes(comparison: ExcitationComparison, natural: float) -> SlopeCheck:
-    """Compare both responses at amplitudes small beside ``natural``, a size of the excited coordinate or input."""
+    """Compare both responses at amplitudes small relative to ``natural``, a size of the excited coordinate or input."""
     effect = comparison.effect
     a = FIRST_DEVIATION_SIZE / effect if effect > 0 else FIRST_DEVIATION_SIZE * natural
     a = float(2.0 ** np.round(np.log2(a)))
@@ -217,7 +217,7 @@ class _ValiditySearch:
 def find_validity(
     comparison: ExcitationComparison, check: SlopeCheck, end: float
 ) -> tuple[Validity, Mapping[float, FloatArray]]:
-    """Return the largest amplitude with a deviation of 5 % or less, and the deviations looked at, by amplitude."""
+    """Return the largest amplitude with a deviation of 5 % or less, and the deviations examined, by amplitude."""
     search = _ValiditySearch(comparison, check, end)
     return _limit(comparison, check, search), search.deviations
 
@@ -264,7 +264,7 @@ def _guess(low: float, low_value: float, high: float, power: float) -> float:
 def compute_trace(
     comparison: ExcitationComparison, amplitude: float, deviations: Mapping[float, FloatArray], *, sweeps: int
 ) -> Trace | None:
-    """Return the strongest response at an amplitude, if any; ``sweeps`` left over look at four times the amplitude."""
+    """Return the strongest response at an amplitude, if any; ``sweeps`` left over examine four times the amplitude."""
     sizes = comparison.sizes
     strengths = np.where(sizes.counts, np.max(np.abs(comparison.linear), axis=0, initial=0.0) / sizes.signals, -1.0)
     if not strengths.size or strengths.max() < 0:

@@ -55,7 +55,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
 
     The importer must be a Python process with fmilin and the model's adapter (PyFMI rejects such FMUs);
     :func:`fmilin.fmi.write.build_fmu` writes a faster FMU without Python of equations in symbols. The file of
-    ``source`` and ``STEM.fmilin.toml`` beside it go in; ``files`` are others that the model reads from its folder.
+    ``source`` and ``STEM.fmilin.toml`` next to it go in; ``files`` are others that the model reads from its folder.
     """
     path = Path(path)
     check_destination(path)

@@ -52,7 +52,7 @@ def test_furuta_lqg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_excavator_schedule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The schedule arrives, a fixed gain stays beside; Octave designs the same gains from the file."""
     found = results("excavator_schedule", tmp_path, monkeypatch)
-    assert found["postures, of them trimmed"] == (56, 56)
+    assert found["configurations, of them trimmed"] == (56, 56)
     assert found["error at the end, scheduled [deg]"] < 0.05
     assert found["error at the end, fixed [deg]"] > 20 * found["error at the end, scheduled [deg]"]
     if shutil.which("octave-cli"):

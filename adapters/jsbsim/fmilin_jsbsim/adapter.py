@@ -15,7 +15,7 @@ _LOOKED_INTO = 65536
 
 
 class JsbsimAdapter(Adapter):
-    """Reads aircraft of JSBSim: files whose root is ``<fdm_config>``, and names of those that the package brings."""
+    """Reads aircraft of JSBSim: files with the root ``<fdm_config>``, and names of those in the package."""
 
     suffixes = (".xml",)
     description = "JSBSim aircraft, by file or by name (jsbsim:c172x)"
@@ -30,7 +30,7 @@ class JsbsimAdapter(Adapter):
         return root is not None and root[1] == "fdm_config"
 
     def file_of(self, name: str) -> Path | None:
-        """Return the file of an aircraft that comes with JSBSim; UnknownNameError where the name is no file, either."""
+        """Return the file of an aircraft that comes with JSBSim; UnknownNameError for an unknown name."""
         from fmilin_jsbsim.simulator import aircraft_files
 
         files = aircraft_files()

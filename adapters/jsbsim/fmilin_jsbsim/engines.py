@@ -20,7 +20,7 @@ RPM, MAP, BLADE, FRICTION = "propeller-rpm", "map-pa", "blade-angle", "friction-
 THROTTLE = "fcs/throttle-pos-norm"
 UNITS = {RPM: ("rpm", "rev/min"), MAP: ("map", "Pa"), BLADE: ("blade", "deg")}
 MOMENT = 1e-5
-"""Length of the step that shows rates, in s: short for the engines, long beside rounding."""
+"""Length of the step that shows rates, in s: short for the engines, long relative to rounding."""
 PULSE = -1e6
 """A friction, in hp, that turns propellers up within microseconds, in which nothing else moves."""
 OPEN = 8e4

@@ -38,8 +38,8 @@ WITH_MEMORY = {"lag_filter", "lead_lag_filter", "second_order_filter", "washout_
 def data_folder() -> Path:
     """Return the folder with JSBSim's aircraft, engines and systems.
 
-    JSBSim looks for it in the environment's own site-packages only. In an environment that takes JSBSim from elsewhere
-    (a .pth file, PYTHONPATH) it raises OSError, although the data lie beside the imported package.
+    JSBSim searches for it in the environment's own site-packages only. In an environment that takes JSBSim from
+    elsewhere (a .pth file, PYTHONPATH) it raises OSError, although the data lie next to the imported package.
     """
     try:
         return Path(jsbsim.get_default_root_dir())
@@ -171,7 +171,7 @@ def on_standard_error() -> Iterator[None]:
 
 @contextmanager
 def with_ideal_actuators(path: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Give a folder with a folder of the aircraft whose actuators follow at once, and in words what they have lost.
+    """Yield a folder with a copy of the aircraft with ideal actuators, and sentences on what these leave out.
 
     A lag, a rate limit, a dead band or a hysteresis lets nothing of a small command through at once. The copy opens no
     sockets and writes no files either.

@@ -63,7 +63,7 @@ def write_parts(value: Value) -> tuple[str, str]:
 
 
 def group(text: str, *, is_atom: bool = False) -> str:
-    """Return a text in parentheses, where an operator beside it needs them."""
+    """Return a text in parentheses, where an operator next to it needs them."""
     return text if is_atom or _is_atom(text) else f"({text})"
 
 

@@ -119,7 +119,7 @@ class Equations(DiscreteWalker):
         return out
 
     def _default(self, variable: Variable, count: int) -> list[float] | None:
-        """Return the numbers of an input's declaration equation, ``input Real u = 2``; None where there is none."""
+        """Return the numbers of an input's declaration equation, ``input Real u = 2``, or None."""
         tree = self.flat["declarations"].get(variable.name, {}).get("binding")
         if tree is None or variable.role != "input":
             return None
@@ -178,7 +178,7 @@ class Equations(DiscreteWalker):
         return [float(self.number(value, freeze=True)) for value in values]
 
     def _listed(self) -> dict[str, float]:
-        """Return the values of all parameters that are no symbols, by name: also of those that nothing needed."""
+        """Return the values of all parameters that are not symbols, by name: also of those that nothing needed."""
         self._listing, values = True, {}
         for variable in self.variables:
             if variable.role != "parameter" or variable.type["scalar"] not in KINDS:

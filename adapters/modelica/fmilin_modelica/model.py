@@ -91,7 +91,7 @@ class ModelicaEngine(DaeEngine):
             self._take(started)
 
     def _begin(self, graph: DaeGraph, *, is_damped: bool = False) -> tuple[Starting, Point]:
-        """Reduce the equations, and look for a consistent start."""
+        """Reduce the equations, and search for a consistent start."""
         super().__init__(graph)
         conditions, names = _conditions(self.equations, self.merged)
         starting = Starting(self, conditions, names, self.equations.free, is_damped=is_damped)
@@ -101,7 +101,7 @@ class ModelicaEngine(DaeEngine):
         """Return a consistent start, from other start values where the given ones lead to none."""
         try:
             return graph, *self._begin(graph)
-        except (NumericalError, ConstraintError, ValueError):  # values that are not numbers are refused by scipy
+        except (NumericalError, ConstraintError, ValueError):  # scipy rejects values that are not numbers
             graph = self._guessed(graph)
         try:
             return graph, *self._begin(graph)
@@ -169,7 +169,7 @@ class ModelicaEngine(DaeEngine):
         """Return the same engine with other values.
 
         Where initial equations determine the start or free parameters, or friction may be stuck, these follow: the
-        start is looked for again.
+        start is searched for again.
         """
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
         has_conditions = bool(_conditions(self.equations, self.merged)[1])
@@ -252,7 +252,7 @@ class ModelicaModel(DaeModel, ReportsStart):
         return (*super().list_point_remarks(point), *([moved_remark(moved)] if moved and is_start else []))
 
     def may_have_point_remarks(self) -> bool:
-        """Return whether starts have moved, or remarks of a DAE are possible."""
+        """Return whether starts have moved, or diagnostics of a DAE are possible."""
         return bool(self.engine.moved) or super().may_have_point_remarks()
 
     @classmethod
@@ -363,9 +363,9 @@ def _signals(entries: Sequence[Entry]) -> Signals:
 
 
 def _start_order(states: Sequence[Entry]) -> list[list[int]]:
-    """Return the states in groups, those whose start values are to be kept first in the first one.
+    """Return the states in groups; the first one has those with start values that are kept first.
 
-    Fixed ones; those whose start values the model itself writes, from outside inwards; those of joints, or all where
+    Fixed ones; those with start values in the model itself, from outside inwards; those of joints, or all where
     the model prefers none; what a library fills in.
     """
 

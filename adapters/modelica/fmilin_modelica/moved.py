@@ -15,7 +15,7 @@ __all__ = ["AS_WRITTEN", "FOLLOWS", "MovedStart", "moved_remark", "moved_starts"
 
 AS_WRITTEN = 1e-6  # in sizes of the value, or of 1: a smaller change is rounding of the solution. Looser hides moves
 FOLLOWS = "follows: no start value is written"
-LISTED = 6  # values in a remark
+LISTED = 6  # values in a diagnostic
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 The Standard Library has a file for each of its 2,500 classes, and the front end takes six seconds to read what it has
 parsed before. Here every name of a file is looked up as Modelica does, in the packages around it and through imports,
-and whatever it may stand for is needed: too many files, never too few. A package whose classes are inherited is needed
-with all of them. Names are not told from those of variables, which may be called like a class. Where something is
+and whatever it may stand for is needed: too many files, never too few. A package with inherited classes is needed
+with all of them. Names of variables, which may be those of a class, are not distinguished. Where something is
 missing after all, the front end says so, and reads the whole libraries.
 """
 

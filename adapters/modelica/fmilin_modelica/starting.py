@@ -20,7 +20,7 @@ from fmilin.signals import FloatArray
 __all__ = ["Starting", "chosen_rows"]
 
 ITERATIONS = 60
-CONSISTENT = 1e-9  # residuals, in sizes of their slopes and of the unknowns
+CONSISTENT = 1e-9  # residuals, in sizes of their derivatives and of the unknowns
 STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
 GROWTH = 4.0  # of the longest step of unknowns, as long as residuals become smaller as the slopes say
@@ -30,9 +30,9 @@ DECREASE = 1e-4  # of the residuals over a whole damped step, at least
 PARAMETER_STEP = 0.5  # of its start value, by which a parameter moves in one step. Looser: solutions without meaning
 RANK = 1e-10  # singular values below this part of the largest count as zero
 SINGULAR_UNKNOWNS = 1e13  # condition number above which equations do not determine the unknowns
-ROUNDED = 1e-13  # of the terms of a sum: what is left below it counts as zero. Looser: slopes are lost
+ROUNDED = 1e-13  # of the terms of a sum: what is left below it counts as zero. Looser: derivatives are lost
 NOISE = 1e-10  # of its size: a velocity below it stands still. Looser: friction is stuck where it slides
-WELL = 0.02  # of a row of the null space: what is left of it beside the rows that were chosen before
+WELL = 0.02  # of a row of the null space: what is left of it besides the rows that were chosen before
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Point:
 
 
 class Starting:
-    """The start of a model whose equations were reduced.
+    """The start of a model with reduced equations.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class Starting:
     def _without_unknowns(self, J: FloatArray) -> FloatArray:
         """Return the derivatives by states and parameters of what holds when the unknowns have followed.
 
-        Unknowns may be larger than states by many powers of ten, currents of diodes beside their voltages: the states
+        Unknowns may be larger than states by many powers of ten, currents of diodes next to their voltages: the states
         would be lost in a null space of both. Where the unknowns are not determined, the derivatives by all.
         """
         n, solved = self.count, self._solved
@@ -257,7 +257,7 @@ class Starting:
         ----------
         order : sequence of sequence of int
             States in groups, those with the most important start values first; the first group is fixed. The nearest
-            point is looked for with the groups held that say something, and the states of the last one, bodies
+            point is searched for with the groups held that say something, and the states of the last one, bodies
             where there are joints, follow.
 
         Raises

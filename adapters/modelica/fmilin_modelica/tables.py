@@ -1,4 +1,4 @@
-"""Tables of the Modelica Standard Library, whose own functions are written in C: interpolated here, as a graph.
+"""Tables of the Modelica Standard Library, interpolated as a graph: the library's own functions are written in C.
 
 Data come with the flattened model. Smoothness: linear segments, Akima's splines (``ContinuousDerivative``), constant
 segments. Beyond the ends: held, continued, or repeated, as the block says.

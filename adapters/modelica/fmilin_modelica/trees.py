@@ -104,7 +104,7 @@ class TreeEvaluator:
         return self._run(function, [self.evaluate(argument) for argument in content["args"]], name)
 
     def _run(self, function: Mapping[str, Any], arguments: Sequence[Value], name: str) -> Value:
-        """Return the first output of a function whose statements are assignments."""
+        """Return the first output of a function that consists of assignments."""
         values: dict[str, Value] = {}
 
         def value_of(wanted: str) -> Value:

@@ -21,7 +21,9 @@ from fmilin_modelica.values import Value, array_of, binary, branch, builtin, is_
 __all__ = ["Scope", "UnsupportedError", "Walker", "index_text"]
 
 QUOTIENT_WIDTH = (
-    6  # numbers that the front end gives to the inner nodes of a div, mod or rem outside of functions, beside its own
+    # numbers that the front end gives to the inner nodes of a div, mod or rem outside of functions, in addition to its
+    # own
+    6
 )
 
 
@@ -192,7 +194,7 @@ class Walker:
         return branch(condition, self.value(parts[1], scope), self._chosen(parts[2:], scope))
 
     def condition(self, value: Value) -> Value:
-        """Return a condition, as a truth where it can be told now."""
+        """Return a condition, as a Boolean where it is known now."""
         return value
 
     def _index(self, number: int, content: Any, scope: Scope | None) -> Value:

@@ -1,4 +1,4 @@
-"""The four-bar linkage in MuJoCo: its own linear model, of soft constraints, beside the ideal one.
+"""The four-bar linkage in MuJoCo: its own linear model, of soft constraints, and the ideal one.
 
 ``python run.py`` writes soft_and_ideal.png into the current folder, or into ``--output FOLDER``.
 """

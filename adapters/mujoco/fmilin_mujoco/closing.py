@@ -107,7 +107,7 @@ def closed_start(model: Any, start: Start, equalities: Sequence[Equality]) -> tu
 
 
 def _to_ground(model: Any, bodies: tuple[int, int]) -> bool:
-    """Whether one of two bodies does not move; a mocap body does, by somebody's hand."""
+    """Whether one of two bodies does not move; a mocap body is moved from outside."""
     return any(model.body_weldid[b] == 0 and model.body_mocapid[model.body_rootid[b]] < 0 for b in bodies)
 
 

@@ -26,7 +26,7 @@ NEAR = 0.01
 WORTH_A_REMARK = 1e-3
 """How far a foot hovers or is pressed in before it is said, in sizes of the model."""
 AT_REST = 1e-6
-"""Speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)."""
+"""Speed of a foot at the point, in m/s or rad/s, relative to that of the fastest joint (or 1)."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ WORTH = 1.3
 MAX_MEASURED = 500
 """States of a model up to which both ways are tried: MuJoCo's loop in C over many bodies is the quicker one."""
 VISITS = 6
-"""Evaluations beside one of all derivatives, as in a checked linear model."""
+"""Evaluations per one of all derivatives, as in a checked linear model."""
 NOTHING = np.empty(0)
 
 
@@ -133,7 +133,7 @@ class MeasuredMechanism(Mechanism):
 
 
 def _seconds(model: NativeModel) -> float:
-    """Return the processor time of all slopes and some visits beside the start; the first of three warms up."""
+    """Return the processor time of all derivatives and some evaluations near the start; the first of three warms up."""
     x, u = model.start.states, model.start.inputs
     taken = []
     for i in range(3):

@@ -205,7 +205,7 @@ def _coupling(model: Any, i: int, name: str, sides: tuple[Factors, ...]) -> Coup
         if joint != first:
             ratios[joint] = -factor / follows[first]
             offset += factor / follows[first] * rest[joint]
-    # P over the leading length, whose part before the joints' own positions is constant.
+    # P over the leading length; the part before the joints' own positions is constant.
     before = -sum(factor * rest[joint] for joint, factor in leads.items())
     one = len(leads) == 1
     shifted = polynomial(np.polynomial.Polynomial([before, *leads.values()] if one else [before, 1.0])).coef

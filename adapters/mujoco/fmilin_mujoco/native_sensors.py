@@ -51,13 +51,13 @@ _OF_ALL = {SENS.mjSENS_E_KINETIC: "kinetic_energy", SENS.mjSENS_E_POTENTIAL: "po
 
 @dataclass(frozen=True)
 class Sensors:
-    """Sensors, and the frames that they need beside the bodies.
+    """Sensors, and the frames that they need in addition to the bodies.
 
     Attributes
     ----------
     sensors : list of Sensor
     bodies : list of Body
-        Without mass, one for each frame whose orientation is measured.
+        Without mass, one for each frame with a measured orientation.
     joints : list of Joint
         Which fix these.
     """

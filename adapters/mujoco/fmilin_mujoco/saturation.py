@@ -54,7 +54,7 @@ def saturation_of(model: Any, data: Any) -> Saturation:
 
 
 def _pushed(model: Any, data: Any) -> list[str]:
-    """Return the actuators and joints whose forces have reached their limits."""
+    """Return the actuators and joints with forces at their limits."""
     saturated = []
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         if _takes_one(model, i):
@@ -121,7 +121,7 @@ def describe_branches(model: Any, muscles: tuple[Muscle, ...]) -> list[str]:
 
 
 def muscles_of(model: Any, data: Any, at: tuple[tuple[int, int], ...]) -> tuple[Muscle, ...]:
-    """Return the muscles among actuators at a limit whose activation stands there, too, and which switch sharply."""
+    """Return the muscles among actuators at a limit with an activation at its limit, too, and a sharp switch."""
     muscles = []
     for i, side in at:
         if model.actuator_dyntype[i] != MUSCLE or model.actuator_dynprm[i, 2] > 0:

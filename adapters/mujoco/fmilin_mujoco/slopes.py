@@ -33,10 +33,10 @@ STENCIL = ((1, 2 / 3, -1 / 6), (2, -1 / 12, 1 / 12))
 """Multiples of a step, with the weights of a difference of fourth order, and of what one of second order leaves out."""
 NEAR = ((1, 1 / 2, 0.0),)
 TINY = 2.0**-22
-"""Step, in rad and m, along which drag shows its slope where it bends at rest: |v| v has none at v = 0."""
+"""Step, in rad and m, along which drag shows its slope at rest: that of |v| v is zero at v = 0."""
 AGREEMENT = 1e-9  # of MuJoCo's inverse dynamics with what its parts say, relative to the largest force
 LEFT_OUT = 16.0  # times what the square tells: a tendon over a short lever leaves out twice as much
-BENT = 1e-9  # difference of two slopes, relative to the drag over the step, that is no rounding
+BENT = 1e-9  # difference of two derivatives, relative to the drag over the step, that is not rounding
 PLAIN_GAINS = {int(mujoco.mjtGain.mjGAIN_FIXED), int(mujoco.mjtGain.mjGAIN_AFFINE)}
 PLAIN_BIASES = {int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)}
 ROUNDING = 4 * float(np.finfo(float).eps)
@@ -49,7 +49,7 @@ OF_DRIVES = {
 }
 """Sensors that MuJoCo's inverse dynamics does not compute anew: of forces of actuators, or of speeds with positions."""
 STEADY = {int(getattr(mujoco.mjtDyn, f"mjDYN_{k}")) for k in ("NONE", "INTEGRATOR", "FILTER", "FILTEREXACT", "MUSCLE")}
-"""Activations whose rates depend on nothing but themselves and controls."""
+"""Activations with rates that depend on themselves and controls only."""
 
 Move = Callable[[int, float], None]
 Stencil = Sequence[tuple[int, float, float]]
@@ -125,7 +125,8 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
     if m:
         J[: nv + m, : 2 * nv] = slopes_of_loops(model, data, held)
     size = min(1.0, float(model.stat.extent))
-    turn = TURN / 4 if mujoco.mjtSensor.mjSENS_RANGEFINDER in model.sensor_type else TURN  # far away they bend sharply
+    # far away their curvature is large
+    turn = TURN / 4 if mujoco.mjtSensor.mjSENS_RANGEFINDER in model.sensor_type else TURN
     steps = np.where(model.jnt_type[model.dof_jntid] == mujoco.mjtJoint.mjJNT_SLIDE, turn * size, turn)
     stencil = NEAR if _is_polynomial(model) else STENCIL
     step = 0.5 if stencil is NEAR and not _is_limited(model) else TURN
@@ -155,7 +156,7 @@ def slopes_at(model: Any, data: Any, held: Held, factors: NullSpaceFactors) -> P
 
 
 def slopes_of_loops(model: Any, data: Any, held: Held) -> FloatArray:
-    """Return the slopes of G' lambda and of G a + (dG/dt) v along freedoms and speeds, shape (nv + m, 2 nv).
+    """Return the derivatives of G' lambda and G a + (dG/dt) v by positions and speeds, shape (nv + m, 2 nv).
 
     In X_j, the change along freedom j: X_j (dG/dt) v is that of C = X (G v) along v, but for how axes turn each other.
     """
@@ -189,7 +190,7 @@ class Clamps(NamedTuple):
 
 
 def clamps_at(model: Any, data: Any) -> Clamps:
-    """Return the limits that are not reached, and the plain actuators whose force has reached its limit."""
+    """Return the limits that are not reached, and the plain actuators with a force at its limit."""
     forces, constant = [], []
     for i in np.flatnonzero(model.actuator_forcelimited).tolist():
         out = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
@@ -257,7 +258,7 @@ class _Differences:
         return all(bool((np.abs(a - b) <= allowed).all()) for a, b, allowed in pairs)
 
     def slopes(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
-        """Return slopes along moves by both weights, (2, nv + ns + na, k): by positions (0), speeds (1), others (2)."""
+        """Return derivatives along moves by both weights, (2, nv + ns + na, k): of positions, speeds, others."""
         model, held = self._model, self._held
         slopes = np.zeros((2, model.nv + len(held.sensors) + model.na, len(steps)))
         if stage < 2 and self._inverts:

@@ -1,4 +1,4 @@
-"""MuJoCo's own linear model, of its soft constraints, to set beside the ideal one."""
+"""MuJoCo's own linear model, of its soft constraints, for comparison with the ideal one."""
 
 from __future__ import annotations
 

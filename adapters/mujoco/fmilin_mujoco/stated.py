@@ -15,7 +15,7 @@ __all__ = ["EngineSlopes", "MujocoModel"]
 
 
 class EngineSlopes(PointDerivatives):
-    """Slopes at a point whose columns of positions, the first ones, have ``errors`` in rates and outputs, (N + ny,)."""
+    """Derivatives at a point; their first columns, of positions, have ``errors`` in rates and outputs, (N + ny,)."""
 
     def __init__(
         self, values: Evaluation, slopes: Evaluation, errors: FloatArray, positions: int, *, smooth: bool = False

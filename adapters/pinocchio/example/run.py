@@ -1,4 +1,4 @@
-"""A four-bar linkage from a URDF file: Pinocchio's derivatives and fmilin's own, over the posture.
+"""A four-bar linkage from a URDF file: Pinocchio's derivatives and fmilin's own, over the configuration.
 
 ``python run.py`` writes two_engines.png into the current folder, or into ``--output FOLDER``.
 """
@@ -34,7 +34,7 @@ for angle in angles:
         square[name].append(-linear.A[1, 0])
         A.append(linear.A)
     worst = max(worst, float(np.max(np.abs(A[0] - A[1])) / np.max(np.abs(A[1]))))
-print(f"largest relative difference of A over {len(angles)} postures: {worst:.1e}")
+print(f"largest relative difference of A over {len(angles)} configurations: {worst:.1e}")
 hanging = fl.linearize(pinocchio, fl.operating_point(pinocchio, {"phi.q": -np.pi / 2}))
 print(f"hanging: {hanging.eigenvalues()[1].imag:.12f} rad/s; closed form {np.sqrt(2 * 9.81 / (5 / 3)):.12f} rad/s")
 
@@ -44,7 +44,7 @@ FigureCanvasAgg(figure)
 figure.subplots_adjust(left=0.09, right=0.97, bottom=0.13, top=0.8)
 figure.text(0.02, 0.93, "One linkage, two engines", fontsize=15, fontweight="bold", va="center")
 figure.text(
-    0.02, 0.865, "Stiffness of a four-bar linkage against its own weight, per inertia, over its posture",
+    0.02, 0.865, "Stiffness of a four-bar linkage against its own weight, per inertia, over its configuration",
     fontsize=10.5, color=QUIET, va="center",
 )  # fmt: skip
 axes = figure.subplots()

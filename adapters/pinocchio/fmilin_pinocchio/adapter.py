@@ -1,4 +1,4 @@
-"""URDF files by Pinocchio's own reader, with the loops that ``ROBOT.fmilin.toml`` beside them closes."""
+"""URDF files by Pinocchio's own reader, with the loops that ``ROBOT.fmilin.toml`` next to them closes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Loops of Pinocchio models: a body is cut in two halves, and welded together again.
 
 A loop through a pin becomes a joint of the tree with one half of the body behind it, and a 6D constraint that welds
-the halves. The motion is that of the loop. 6D constraints are those whose derivatives are sound; those of 3D ones
+the halves. The motion is that of the loop. 6D constraints are those with sound derivatives; those of 3D ones
 between two moving joints are wrong in Pinocchio 4.1.
 """
 

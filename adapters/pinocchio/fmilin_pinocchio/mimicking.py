@@ -33,7 +33,7 @@ class Mimic:
 
 
 def mimics_in(path: Path, robot: Any) -> tuple[tuple[Mimic, ...], tuple[str, ...]]:
-    """Return who follows whom in a URDF file, and what is to be diagnostics; fixed joints follow nobody.
+    """Return which joint follows which in a URDF file, and diagnostics; fixed joints follow none.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class Joint:
 
     @property
     def unit(self) -> list[str]:
-        """Names of the positions whose squares add up to one."""
+        """Names of the positions with squares that add up to one."""
         return [self.position(p) for p, unit in _POSITIONS[self.kind] if unit == "1"]
 
     def position(self, part: str) -> str:

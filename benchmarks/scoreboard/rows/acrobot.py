@@ -79,5 +79,5 @@ ROW = Row(
     answer=gain,
     doors={"TOML": toml(TOML), "FMU": fmu_of_toml(TOML), "MJCF": mjcf(MJCF)},
     peers={"Drake": "drake_acrobot"},
-    remark="The sign is Drake's, whose D is -K.",
+    remark="The sign is Drake's: D is -K there.",
 )

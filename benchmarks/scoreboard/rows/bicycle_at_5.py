@@ -15,7 +15,7 @@ PAGE = "https://doi.org/10.1098/rspa.2007.1857"
 
 
 def mechanism(speed: float) -> str:
-    """Return the bicycle as four bodies, three hinges and two wheels on the road; x forwards, z down."""
+    """Return the bicycle as four bodies, three hinges and two wheels on the ground; x forwards, z down."""
     p = BENCHMARK
     return f"""
 name = "bicycle"

@@ -16,5 +16,5 @@ ROW = Row(
     published="3.4310j",
     answer=lambda model: frequency(model, 0, UCS(alpha=1e6, xi=1.0, omega=10.0)),
     doors={"native": native(lambda: four_bar(singular=True))},
-    left_out=1e-7,  # entries of alpha omega^2 = 1e8 stand beside it: 1e8 roundings of 2e-16 are 2e-8
+    left_out=1e-7,  # entries of alpha omega^2 = 1e8 stand next to it: 1e8 roundings of 2e-16 are 2e-8
 )

@@ -1,4 +1,4 @@
-"""The upper edge of the band of Mathieu's equation whose lower one is ``mathieu_a0``."""
+"""The upper edge of the band of Mathieu's equation; ``mathieu_a0`` is the lower one."""
 
 from __future__ import annotations
 

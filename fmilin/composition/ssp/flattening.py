@@ -69,7 +69,7 @@ class Flat:
         return unit_of(node) if node[0] in self.placed else ""
 
     def list_held_nodes(self, path: str) -> list[Node]:
-        """Return the connectors of a component that are fed something that is no real number."""
+        """Return the connectors of a component that are fed something that is not a real number."""
         return [node for node in self.held_drivers if node[0] == path]
 
     def trace_held_value(self, node: Node) -> tuple[Node, list[tuple[Node, SspConnection, str]]]:

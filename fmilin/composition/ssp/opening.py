@@ -41,7 +41,7 @@ def _circle(files: Sequence[str]) -> str:
 
 @dataclass
 class SspFile:
-    """An SSP archive, or an SSD file with what it needs beside it; nothing of it is executed here."""
+    """An SSP archive, or an SSD file with what it needs next to it; nothing of it is executed here."""
 
     path: Path
     options: FmuOptions | None = None  # how much may be unpacked
@@ -58,7 +58,7 @@ class SspFile:
         return None if self.path.suffix.lower() == ".ssd" else _Archive(self.path, self.options)
 
     def read(self, member: str) -> bytes | None:
-        """Return the content of a file of the system; None where there is none."""
+        """Return the content of a file of the system, or None."""
         if (inside := self._inside(member)) is not None:
             return inside[0].read(inside[1])
         if self.archive is not None:
@@ -211,7 +211,7 @@ def open_ssp(
 
     Inputs and outputs are the outermost system's connectors; without any, all free inputs and all outputs. Every FMU is
     used through model exchange where it has that, whatever ``implementation`` says: the equations are the same. Of
-    ``settings``, states and inputs are left to the operating point, and so are ``targets`` that are no parameters.
+    ``settings``, states and inputs are left to the operating point, and so are ``targets`` that are not parameters.
     """
     file = SspFile(path, options)
     flat = file.flat
@@ -250,7 +250,7 @@ def open_ssp(
 
 
 def _discrete_numbers(flat: Flat, file: SspFile, options: FmuOptions | None) -> set[Node]:
-    """Return the real numbers that components hold between events: no slopes lead through them, as for an FMU alone."""
+    """Return the real numbers that components hold between events: derivatives do not lead through them."""
     discrete_nodes: set[Node] = set()
     for path, placed in flat.placed.items():
         with in_member(path):

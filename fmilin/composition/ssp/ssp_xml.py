@@ -79,7 +79,7 @@ class SspReader:
         return Affine(), {}
 
     def find_typed_element(self, element: Any, namespaces: tuple[str, ...]) -> Any:
-        """Return the child that says a connector's, entry's or parameter's type; None where there is none."""
+        """Return the child that says a connector's, entry's or parameter's type, or None."""
         kinds = {*_NUMBERS, *INTEGERS, "Boolean", "String", "Enumeration", "Binary", "Clock"}
         for child in element:
             if isinstance(child.tag, str) and child.tag.startswith(namespaces) and local_name(child) in kinds:

@@ -1,4 +1,4 @@
-"""From a flat system and its open members to what :func:`fmilin.connect` would be told."""
+"""From a flat system and its open members to the arguments of :func:`fmilin.connect`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -142,7 +142,7 @@ _UNREADABLE = {"String", "Binary", "Clock"}
 
 
 def in_order(flat: Flat) -> list[str]:
-    """Return the paths of all components, those first whose values others are held at; as in the file otherwise."""
+    """Return the paths of all components, first those with values at which others are held; else as in the file."""
     before: dict[str, set[str]] = {path: set() for path in flat.placed}
     for path, needed in before.items():
         for node in flat.list_held_nodes(path):

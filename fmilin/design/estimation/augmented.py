@@ -260,7 +260,7 @@ class _AugmentedEngine(NativeEngine[SelectedRows]):
 
     @cached_property
     def _with_moved_parameters(self) -> Model:
-        """The model whose inputs are its own and the parameters, with all that is available as outputs."""
+        """The model with its own inputs and the parameters as inputs, and all available quantities as outputs."""
         inputs = [*self.model.inputs.names, *self.choose_coordinates] if self.choose_coordinates else None
         return self.model.with_interface(inputs, [*self.model.constraints.observed, *self.outputs])
 

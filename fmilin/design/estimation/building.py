@@ -33,9 +33,7 @@ from fmilin.signals import FloatArray, RealArrayLike, as_numbers
 from fmilin.support.deprecation import rename_keywords
 from fmilin.support.kinds import kinds_checked
 
-MAX_SUBSTEP_FRACTION = (
-    0.1  # of the fastest mode's time, and of the motion: how long a step of Runge and Kutta's method is
-)
+MAX_SUBSTEP_FRACTION = 0.1  # of the fastest mode's time, and of the motion: how long a Runge-Kutta step is
 MAX_SUBSTEPS = 1000
 STEP_HALVING_TOLERANCE = 1e-6  # how much halving the steps may change a sample, in sizes of the states
 
@@ -61,7 +59,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     hold_noise: bool = False,
     wrapped_outputs: Wrapped = None,
 ) -> Estimator:
-    """Return a filter on a nonlinear model, whose estimates lie on the manifold of its constraints.
+    """Return a filter on a nonlinear model, with estimates on the manifold of its constraints.
 
     Raises UsageError or UnknownNameError when a name is unknown, noise is not positive, a sample is too long for the
     model's fastest mode, or white noise reaches a measured output at once; ConstraintError or NumericalError when the
@@ -90,10 +88,10 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         Variances of states, each a guess by itself, which the manifold joins; or the matrix of the coordinates
         (``kf.states``). Without it, the steady covariance at the point, where there is one.
     augment : sequence of str
-        Parameters of the model, and ``OUTPUT.bias`` of measured outputs, to be estimated beside the states. Their
+        Parameters of the model, and ``OUTPUT.bias`` of measured outputs, to be estimated next to the states. Their
         process noise, by the same names, is that of a random walk; without any they are constants.
     limits : mapping of str to (float, float), optional
-        Of outputs: a measurement at or beyond one is no number: the sensor is at its end.
+        Of outputs: a measurement at or beyond one is not a number: the sensor is at its end.
     lag : int
         How many samples late a measurement may come, for :meth:`Estimator.late`.
     horizon : int
@@ -203,7 +201,7 @@ def _with_held_noise(model: Model, directions: FloatArray) -> tuple[Model, Float
 
 
 def _require_rates(model: Model) -> tuple[Remark, ...]:
-    """Reject a model whose motion a filter cannot follow; say what it leaves out."""
+    """Reject a model with a motion that a filter cannot follow; return notes on what the filter leaves out."""
     if model.constraints.prescribing:
         names = ", ".join(model.inputs.names[i] for i in model.constraints.prescribing)
         raise UsageError(

@@ -49,7 +49,7 @@ class RowTerms:
     def _usual_sizes(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the largest norm of each row at the point and at points and inputs near it; 0 where all is rounding.
 
-        A hidden row may vanish at rest: speeds and inputs are varied, too. Points beside the manifold serve as well.
+        A hidden row may vanish at rest: speeds and inputs are varied, too. Points next to the manifold serve as well.
         """
         random = np.random.default_rng(4)
         scales, largest = self._invariants.scales, np.zeros(len(self._invariants))

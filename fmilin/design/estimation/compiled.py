@@ -31,7 +31,7 @@ from fmilin.models.batch_graph import batch_graph
 from fmilin.signals import FloatArray
 
 SECONDS_OF_SAMPLE = 4e-4  # of the slower filter, at least: a sample of an EKF of two coordinates
-SECONDS_OF_CHECK = 0.03  # to print the code of a small filter, and to look for it in the cache of libraries
+SECONDS_OF_CHECK = 0.03  # to print the code of a small filter, and to search for it in the cache of libraries
 RUNTIME_INSTRUCTION_COUNT = 1500  # what the hand-written part of the code takes a compiler, in instructions
 MAX_STACK = 512 * 1024  # bytes: half of what the smallest main thread has (Windows)
 MAX_LOADED_LIBRARIES = 64  # libraries that are remembered

@@ -137,7 +137,7 @@ def tuned_noise(
 ) -> dict[str, float]:
     """Return the noise, variances and spectral densities by any names, that makes recorded data most likely.
 
-    The likelihood is that of the innovations; Nelder and Mead's simplex goes over the logarithms. Raises UsageError
+    The likelihood is that of the innovations; the Nelder-Mead method varies the logarithms. Raises UsageError
     when a guess is not positive.
 
     Parameters

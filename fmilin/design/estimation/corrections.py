@@ -240,7 +240,7 @@ class MovingHorizon(Filter):
         """Forget the window."""
         self._window: deque[_MeasuredSample] = deque()
         self._arrival: Belief | None = None
-        self._arrival_chart: CoordinateSplit | None = None  # whose coordinates the arrival's covariance is of
+        self._arrival_chart: CoordinateSplit | None = None  # with the coordinates of the arrival's covariance
 
     def copy_state(self) -> Filter:
         """Return the filter with the window of now."""

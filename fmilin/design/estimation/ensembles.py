@@ -21,7 +21,7 @@ from fmilin.signals import FloatArray, wrap_differences
 MEMBER_COUNT = 500
 SEED = 1994
 MIN_EFFECTIVE_FRACTION = 0.5  # of the particles: below, those of small weight are replaced
-MIN_SIZE = 1e-300  # whose logarithm is finite
+MIN_SIZE = 1e-300  # with a finite logarithm
 
 
 class MemberFilter(Filter):

@@ -36,10 +36,10 @@ KINDS: Mapping[str, Callable[[], Filter]] = {
     "particle": ParticleFilter,
 }
 """Kinds of filters, and "mhe"."""
-MEMORY = 10_000  # samples whose innovations are remembered
+MEMORY = 10_000  # samples with remembered innovations
 LOG_TWO_PI = math.log(2 * math.pi)
 RECENT_SAMPLE_COUNT = 50  # measurements by which a filter is judged
-DIVERGENCE_PROBABILITY = 1e-9  # of a filter whose noise is what it was told: to be called diverging
+DIVERGENCE_PROBABILITY = 1e-9  # of a filter with the declared noise: to be called diverging
 
 Inputs = Sequence[float] | FloatArray | Mapping[str, float] | None
 Measurements = Sequence[float | None] | FloatArray | Mapping[str, float | None] | None
@@ -150,7 +150,7 @@ class Estimator(TableRepr):
 
     @property
     def states(self) -> Signals:
-        """The independent coordinates, whose errors :attr:`covariance` is about; P of the states."""
+        """The independent coordinates: :attr:`covariance` is that of their errors; P of the states."""
         return self.model.states.select(self.kept)
 
     @property
@@ -244,7 +244,7 @@ class Estimator(TableRepr):
         u : sequence or mapping of str to float, optional
             The inputs that were held over the sample, which ends with ``y``; those not named stay.
         y : sequence or mapping of str to float, optional
-            Measured outputs; None where one has not come, or instead of all. A NaN is skipped and told.
+            Measured outputs; None for a missing one, or instead of all. A NaN is skipped with a warning.
         """
         inputs, measured = self._inputs(u), self._read_measurements(y)
         sample = Passed(self._at, self.motion.chart, inputs, measured, self.method.copy_state())
@@ -324,7 +324,7 @@ class Estimator(TableRepr):
     def save(
         self, path: str | Path, *, precision: Literal["double", "single"] = "double", fmi: Literal["2.0", "3.0"] = "2.0"
     ) -> None:
-        """Write a filter on a model of equations, not an mhe, to ``path``: .c, whose stem names its struct, or .fmu.
+        """Write a filter on a model of equations, not an mhe, to ``path``: .c (its stem names the struct) or .fmu.
 
         Numbers are of the ``precision`` ``"double"`` or, in C, ``"single"``. ``in`` holds the inputs over the sample
         that ends, then what is measured (NAN where it has not come); ``out`` the states, the normalized innovation

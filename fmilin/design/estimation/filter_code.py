@@ -78,7 +78,7 @@ class _CodePart:
     name: str
     functions: list[str] = field(default_factory=list)
     instructions: int = 0
-    entries: int = 0  # slopes that are not zero
+    entries: int = 0  # derivatives that are not zero
     room: int = 0  # numbers on the stack
 
 
@@ -299,7 +299,7 @@ def _print_copy_loop(count: int, first: int, values: str) -> str:
 
 
 def _functions(printed: Statements, first: int) -> list[str]:
-    """Return C functions of the file, what several of them need behind the other numbers of their room."""
+    """Return C functions of the file; their common work arrays lie behind the other numbers."""
     texts = (f.replace("PIECE @", "static void @").replace("ALL(", "(") for f in printed.functions())
     return [re.sub(r"stored\[(\d+)\]", lambda m: f"m[{first + int(m[1])}]", text) for text in texts]
 

@@ -35,9 +35,9 @@ from fmilin.errors import NumericalError
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray
 
-TERMS = 4  # powers of A in the integral of the noise: as exact as Runge and Kutta's method
+TERMS = 4  # powers of A in the integral of the noise: as exact as the Runge-Kutta method
 MAX_DEPENDENT_SLOPE = (
-    4.0  # slopes of dependent states, in sizes of the states, above which other coordinates are looked for
+    4.0  # derivatives of dependent states, in sizes of the states, above which other coordinates are searched for
 )
 ITERATIONS = 12  # Newton's steps back to the manifold
 QUADRATIC_STEP_SIZE = 1e-9  # a step of Newton's method, in sizes of the states, after which the next would be rounding

@@ -94,7 +94,7 @@ class GraphEvaluator:
 class SourceEvaluator:
     """By the model itself: its exact products where it has them, central differences where not.
 
-    Of a model whose batches are quick, an FMU above all, a point or all points of a batch are one question, with the
+    Of a model with quick batches, an FMU above all, a point or all points of a batch are one request, with the
     derivatives along all states and inputs: a message to another process takes longer than a column of derivatives.
     """
 
@@ -248,7 +248,7 @@ class SourceEvaluator:
         at: tuple[FloatArray, FloatArray],
         along: tuple[FloatArray, FloatArray],
     ) -> tuple[FloatArray | None, FloatArray]:
-        """Return slopes along columns, those that are not given measured, and the values where any are, else None."""
+        """Return derivatives along columns, measured where not given, and the values where measured, else None."""
         if exact_values is None:
             return self._measure(function, at, along)
         columns = np.flatnonzero(~np.isfinite(exact_values).all(axis=0))
@@ -286,6 +286,6 @@ ManifoldEvaluator = GraphEvaluator | SourceEvaluator
 
 
 def make_evaluator(model: Model, invariants: Invariants, turns: FloatArray) -> ManifoldEvaluator:
-    """Return the quickest visits that there are for a model; ``turns`` of its outputs, 0 for those that do not wrap."""
+    """Return the quickest evaluator of a model; ``turns`` of its outputs, 0 for those that do not wrap."""
     graph, N, nu = batch_graph(model, ()), len(model.states), len(model.inputs)
     return SourceEvaluator(model, invariants, turns) if graph is None else GraphEvaluator(graph, N, nu)

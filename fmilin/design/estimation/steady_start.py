@@ -26,7 +26,7 @@ def steady_factor(
 ) -> FloatArray:
     """Return the factor of the steady covariance at the point, after a measurement; ``noise``: h, directions, held.
 
-    Raises NumericalError when there is none: the mode that has none is named.
+    Raises NumericalError if there is none: the mode that has none is named.
     """
     sample_time, directions, holds_noise = noise
     t, x, u = point.time, point.states, point.inputs

@@ -196,7 +196,7 @@ if hasattr(os, "register_at_fork"):
 def _create_shared_file(size: int) -> int:
     """Return the descriptor of a file without a name.
 
-    On Linux nobody can change its size: reading where it has been cut off would end this process.
+    On Linux its size is sealed: reading beyond a truncated end would end this process.
     """
     if sys.platform != "linux" or not hasattr(os, "memfd_create"):
         with tempfile.TemporaryFile() as file:

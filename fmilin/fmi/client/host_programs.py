@@ -93,7 +93,7 @@ class Instruction:
     ) -> None:
         self.name = name or operation.name
         self.operation = operation
-        self.operands = operands  # whose memory the call uses
+        self.operands = operands  # the memory that the call uses
         numbers = [number for operand in operands for number in arena.locate(operand)]
         numbers += [0] * (3 * OPERAND_COUNT - len(numbers))
         self.record = INSTRUCTION.pack(operation, kind, immediate, *numbers)

@@ -1,4 +1,4 @@
-"""Runs the host for Windows in wine, for FMUs whose only binaries are for Windows.
+"""Runs the host for Windows in wine, for FMUs with binaries for Windows only.
 
 Wine runs in the sandbox of the host for this system: its root of its own, without the user's files and without network.
 Its prefix is made anew for each process, and consists of links to the libraries of wine's installation: no services
@@ -160,7 +160,7 @@ def describe_wine() -> str:
 
 
 def without_sandbox(source: str) -> ModelError:
-    """Return the error for a system whose sandbox has no root of its own, in which alone wine is run."""
+    """Return the error for a system with a sandbox that has no root of its own: wine needs one."""
     return ModelError(
         f"'{source}' has binaries for Windows only. Through wine these could read all your files, since this system "
         "does not allow a root and a network of its own for them (user namespaces, /proc in them). Allow user "

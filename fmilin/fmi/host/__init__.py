@@ -1,1 +1,1 @@
-"""The FMU host: a C program in whose process the code of one FMU runs; ``protocol.h`` says how it is spoken to."""
+"""The FMU host: a C program that runs the code of one FMU in its process; ``protocol.h`` has the protocol."""

@@ -1,4 +1,4 @@
-"""The host program: the one that FMILIN_HOST names, the one of the wheel, or one compiled from the sources beside."""
+"""The host program: the one that FMILIN_HOST names, the one of the wheel, or one compiled from the sources."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden")
 BUILD_NOTE = "fmilin-host.txt"
-"""Beside the program in a wheel: by which compiler it was made."""
+"""In a wheel, the file next to the program: by which compiler it was made."""
 
 
 def program_name(system: str) -> str:

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 HOST_DIES_WITH_PARENT = sys.platform in ("linux", "win32")
-"""Whether the system ends the host with the process that was started; elsewhere that one ends it when it is told to."""
+"""Whether the system ends the host with the started process; elsewhere that process ends it on a message."""
 
 _TERMINATION_TIME = 5.0  # seconds in which it has done so
 

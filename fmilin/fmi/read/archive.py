@@ -148,7 +148,7 @@ class FmuFile:
         return {name: turn for name, turn in turns.items() if 0 < turn < float("inf")}
 
     def read(self, member: str) -> bytes | None:
-        """Return the content of one member, or None when there is none of that name."""
+        """Return the content of one member, or or None of that name."""
         info = self.by_path.get(member)
         if info is None:
             return None
@@ -320,7 +320,7 @@ def read_otherwise(ours: ModelDescription, folder: Path) -> Iterator[str]:
     if theirs.guid != ours.token:
         yield f"FMPy reads the identity {theirs.guid!r}, fmilin {ours.token!r}."
     if ours.fmi_version.startswith("1"):
-        return  # whose states are in no description, and whose aliases are variables of their own
+        return  # its states are in no description, and its aliases are variables of their own
     for kind, mine, other in (
         ("states", ours.states, [unknown.variable.derivative for unknown in theirs.derivatives]),
         ("inputs", ours.variables.with_causality("input"), _of(theirs, "input")),

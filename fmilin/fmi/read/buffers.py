@@ -67,7 +67,7 @@ class PointRows:
         self.first: FloatArray = self.all[0]
 
     def groups(self, variables: Iterable[Variable], layout: ScalarLayout, begin: int) -> tuple[Group, ...]:
-        """Return groups for ``variables``, whose numbers stand in order from ``begin`` on; types share a call."""
+        """Return groups for ``variables``; their numbers stand in order from ``begin`` on; types share a call."""
         groups: list[Group] = []
         for _, members in groupby(variables, key=lambda v: v.type):
             block = list(members)

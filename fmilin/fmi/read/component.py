@@ -97,7 +97,7 @@ class LoadedCode:
         self, path: Path, standard: FmiStandard, sink: LogSink, arena: Arena, folder: Path, machine: Machine
     ) -> None:
         self.arena = arena
-        self.health = 0  # the worst status that was no warning: from 3 on only freeing is allowed, from 4 on nothing
+        self.health = 0  # the worst status that was not a warning: from 3 on only freeing is allowed, from 4 on nothing
         self.has_instance = False
         self.instances = 0  # that this process has had
         self.is_copied = False  # whether copies of the next process may be made
@@ -185,7 +185,7 @@ class LoadedCode:
         return NumericalError(str(error)) if no_solution else error
 
     def first_bad(self, calls: Calls, count: int = 1) -> Failure | None:
-        """Make calls, ``count`` times, up to the first whose status is worse than a warning; return which it was."""
+        """Make calls, ``count`` times, up to the first with a status worse than a warning; return which it was."""
         if self._recorded_calls is not None:
             self._recorded_calls += calls.instructions if isinstance(calls, Program) else calls
             return None
@@ -269,7 +269,7 @@ class LoadedCode:
     @property
     def is_usable(self) -> bool:
         """Whether there is an instance that may still be asked."""
-        host = self._host  # asked at every visit
+        host = self._host  # called at every evaluation
         return self.health < _ERROR_STATUS and self.has_instance and host is not None and host.is_alive
 
     @property

@@ -41,7 +41,7 @@ class Variable(NamedTuple):
     initial: str = ""
     unit: str = ""
     nominal: float | None = None  # positive and finite, or None
-    start: str = ""  # as written; empty when there is none
+    start: str = ""  # as written; empty if there is none
     description: str = ""
     derivative_of: int | None = None  # the state, by index in FMI 2.0, by value reference in FMI 3.0
     dimensions: tuple[Dimension, ...] = ()
@@ -145,7 +145,7 @@ class ModelDescription:
     model_identifier: str  # the name of the library
     capabilities: Mapping[str, str]  # attributes of the interface's element
     directional_derivatives: bool  # whether the FMU advertises them
-    start_time: float  # of the default experiment, in seconds; 0 when there is none
+    start_time: float  # of the default experiment, in seconds; 0 if there is none
     variables: Variables
     derivatives: tuple[Unknown, ...]  # in the order of the states
     states: tuple[Variable, ...]  # the state of each derivative

@@ -18,7 +18,7 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.signals import FloatArray
 
-_UNDEFINED_VALUE_REFERENCE = 2**32 - 1  # fmiUndefinedValueReference: a state that is no variable
+_UNDEFINED_VALUE_REFERENCE = 2**32 - 1  # fmiUndefinedValueReference: a state that is not a variable
 
 
 class Version1(Instance):

@@ -10,7 +10,7 @@ from fmilin.fmi.read.description import FLOATS, Unknown, Variable, Variables
 
 SCALAR_TYPES = ("Real", "Integer", "Boolean", "String", "Enumeration")  # in a ScalarVariable of FMI 1.0 and 2.0
 MAX_VALUE_REFERENCE = 2**32 - 1  # value references are unsigned numbers of 32 bits in all versions
-MAX_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes room at every call
+MAX_EVENT_INDICATORS = 1_000_000  # no model has as many; each takes memory at every call
 
 _OF_PARAMETERS = {"parameter": "exact", "structuralParameter": "exact", "calculatedParameter": "calculated",
                   "local": "calculated"}  # fmt: skip

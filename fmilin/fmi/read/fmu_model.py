@@ -187,7 +187,7 @@ class FmuModel(
         return None if self._tuned else declared_structure(self._session.layout, outputs, self._input_positions)
 
     def _make_buffers(self, *, most: int) -> Buffers:
-        """Return room for the numbers of up to ``most`` points."""
+        """Return memory for the numbers of up to ``most`` points."""
         return Buffers(self._session.layout, self._session.arena, *self._further, self._tuned, most=most)
 
     @property
@@ -254,7 +254,7 @@ class FmuModel(
         return self._read_answers(answers)
 
     def _read_answers(self, answers: FloatArray) -> Evaluation:
-        """Return rates, outputs and residuals at many points, whose numbers stand as in the buffers."""
+        """Return rates, outputs and residuals at many points, given in the layout of the buffers."""
         n, k = self._buffers.n, self._buffers.k
         rates = answers[:, 1 + n + k : 1 + 2 * n + k]
         outputs = answers.take(self._output_positions, axis=1) * self._output_signs
@@ -478,7 +478,7 @@ class FmuModel(
         return self._session.remembers_mode
 
     def discrete_states(self) -> Mapping[str, str]:
-        """Return discrete-time variables and inputs that are no numbers, as they are in the present mode."""
+        """Return discrete-time variables and inputs that are not numbers, as they are in the present mode."""
         if self._closed:
             return {}
         if self._discrete is None:

@@ -1,6 +1,6 @@
 """Tables inside an FMU that say between which ends they have data: those of the Modelica FmiStandard Library do.
 
-``Modelica.Blocks.Tables`` declare ``u_min`` and ``u_max`` beside their input ``u`` (``u1`` and ``u2`` of two of them).
+``Modelica.Blocks.Tables`` declare ``u_min`` and ``u_max`` next to their input ``u`` (``u1`` and ``u2`` of two of them).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
 _MAX_ITERATIONS = 100
-_GUARD_SIZE = 1024  # numbers kept free behind a buffer whose size the FMU might not respect
+_GUARD_SIZE = 1024  # numbers kept free behind a buffer, in case the FMU does not respect its size
 _STATUS_CATEGORIES = ("logStatusWarning", "logStatusDiscard", "logStatusError", "logStatusFatal")
 
 
@@ -182,7 +182,7 @@ class Instance(VariableAccess):
     def visit_points(
         self, buffers: Buffers, count: int, extent: str = "everything", prepared: Program | None = None
     ) -> Failure | None:
-        """Visit the points of the first rows for what is wanted, as at one; return where that failed.
+        """Evaluate the requested quantities at the points of the first rows; return where that failed.
 
         A program that is prepared makes the calls of an evaluation, and further ones.
         """
@@ -201,11 +201,11 @@ class Instance(VariableAccess):
         return failure
 
     def stands_at(self, buffers: Buffers) -> bool:
-        """Return whether the last visit was to the point of the buffers, and nothing has moved the instance since."""
+        """Return whether the last evaluation was at the point of the buffers, and the instance has not moved since."""
         return (buffers.time, buffers.u.tobytes()) == self._standing and buffers.x.tobytes() == self._states
 
     def forget_point(self) -> None:
-        """Set time and inputs at the next visit even when they are the same: something else may have moved them."""
+        """Set time and inputs at the next evaluation even if they are the same: something else may have moved them."""
         self._standing = None
 
     def prepare(self, buffers: Buffers, then: Sequence[Instruction]) -> Visit:
@@ -381,7 +381,7 @@ class Instance(VariableAccess):
 
     def _refused_number(self) -> int | None:
         """Return the number of states that the code has, where it is not the declared one, by asking for them."""
-        # Code that checks the number refuses a wrong one; other code writes beyond it, into room kept free for that.
+        # Code that checks the number rejects a wrong one; other code writes beyond it, into memory kept free for that.
         declared = self._number_of_states
         buffer = self.arena.copy(np.full(declared + _GUARD_SIZE, np.nan))
 
@@ -399,7 +399,7 @@ class Instance(VariableAccess):
                 return number
         if declared:
             raise failure
-        return None  # a model without states that refuses to be asked for them: nothing is missing
+        return None  # a model without states that rejects the query for them: nothing is missing
 
     def _quieten(self) -> None:
         """Keep only warnings and errors: a message per evaluation would cost more than the evaluation."""
@@ -410,7 +410,7 @@ class Instance(VariableAccess):
             self._set_logging([], on=False)
             if categories:
                 self._set_logging(categories, on=True)
-        except ModelError as error:  # a talkative FMU is no failure
+        except ModelError as error:  # a talkative FMU is not a failure
             if self.component.is_lost:
                 raise
             self.component.health = 0

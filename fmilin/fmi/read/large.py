@@ -99,7 +99,7 @@ class Scanned(Variables):
         return self._containing(re.compile(rb'causality(?!="(?:' + alternatives + rb')")'))
 
     def _containing(self, pattern: re.Pattern[bytes]) -> Iterator[Variable]:
-        """Yield the variables in whose elements there is a match."""
+        """Yield the variables with a match in their elements."""
         matches = pattern.finditer(self._xml, self._begin, self._end)
         return self._read_from(dict.fromkeys(self._number_at(match.start()) for match in matches))
 
@@ -127,7 +127,7 @@ class Scanned(Variables):
         return [v for v in self._read_from(numbers) if v.reference == reference]  # a dimension's is another's
 
     def named(self, name: str) -> Variable | None:
-        """Return the variable, or the one with an alias, of this name; None when there is none."""
+        """Return the variable, or the one with an alias, of this name, or None."""
         from html import escape
 
         plain = escape(name, quote=False)

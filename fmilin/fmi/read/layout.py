@@ -95,7 +95,7 @@ class ScalarLayout:
         if not shape:
             yield ScalarVariable(variable, 0, variable.name)
             return
-        self.size(variable)  # refuses what nobody could hold
+        self.size(variable)  # rejects sizes that do not fit into memory
         for offset, index in enumerate(np.ndindex(*shape)):
             yield ScalarVariable(variable, offset, f"{variable.name}{_brackets(index)}")
 
@@ -165,7 +165,7 @@ class ScalarLayout:
         return tuple(f"{n}{_brackets(np.unravel_index(scalar.offset, shape))}" for n in names)
 
     def start(self, scalar: ScalarVariable) -> float:
-        """Return the start value of the description; 0 when there is none."""
+        """Return the start value of the description; 0 if there is none."""
         items = scalar.variable.start.split()
         if not items:
             return 0.0
@@ -254,7 +254,7 @@ def _declared_sizes(description: ModelDescription) -> dict[int, int]:
     if not references:
         return {}
     sizes: dict[int, int] = {}
-    # Against the standard, another kind of variable may hold one; it is looked for only when needed.
+    # Against the standard, another kind of variable may hold one; it is searched for only when needed.
     for candidates in (description.variables.with_causality("structuralParameter"), description.variables):
         if len(sizes) < len(references):
             for v in candidates:

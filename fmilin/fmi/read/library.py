@@ -71,7 +71,7 @@ def _has_library(fmu: FmuFile, description: ModelDescription, machine: Machine, 
 
 
 def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) -> tuple[Machine, bool]:
-    """Return the machine whose library is loaded, and whether the sources have to be compiled, and may be.
+    """Return the machine of the library to load, and whether the sources have to be compiled, and may be.
 
     That is this machine, if the FMU has a library for it; else, on Linux, Windows under wine.
 

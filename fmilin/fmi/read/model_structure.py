@@ -212,7 +212,7 @@ def read_structure1(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
 
 
 def with_states(description: ModelDescription, references: Sequence[int]) -> ModelDescription:
-    """Return the description with the states whose references the code tells; one without a variable stays unnamed."""
+    """Return the description with the states that the code reports; one without a variable stays unnamed."""
     by_reference: dict[int, Variable] = {}
     for v in description.variables:
         if v.is_float:
@@ -227,7 +227,7 @@ def with_states(description: ModelDescription, references: Sequence[int]) -> Mod
 
 
 def _unnamed(index: int, taken: Container[str] = ()) -> Variable:
-    # Value references are not negative: these are nobody's.
+    # Value references are not negative: these belong to no variable.
     name = f"x[{index + 1}]"
     name = f"state[{index + 1}]" if name in taken else name
     return Variable(name=name, reference=-2 * (index + 1), type="Real", initial="calculated")

@@ -137,7 +137,7 @@ class Together:
 
 
 def _cheapest(pattern: Mask) -> tuple[list[list[int]], list[int]]:
-    """Return groups of columns, and the rows beside them: no row, the full ones, or all, whichever needs fewest."""
+    """Return groups of columns, and their rows: no row, the full ones, or all, whichever needs fewest."""
     counts = pattern.sum(axis=1)
     full = np.flatnonzero(counts > FULL_ROW_COUNT + 2 * np.median(counts)).tolist()
     sparse = pattern.copy()
@@ -201,7 +201,7 @@ class Sensitivities:
                 self._J[row] = np.nan
         self._moves = False
         self._in_order = False  # whether the rows of J are the unknowns, one by one
-        self._in_one_go: Visit | None = None  # all columns between two looks at states and inputs, once these stay
+        self._in_one_go: Visit | None = None  # all columns between two checks of states and inputs, once these stay
         self._shares_calls = False  # whether columns are asked for in groups there
         self._many: _ColumnsAtPoints | None = None
         self._after = Buffers(session.layout, session.arena, most=len(buffers.rows))
@@ -352,7 +352,7 @@ class Sensitivities:
             self._J[self._rows] = self._answers.T[self._take]
 
     def _filled_in_one_go(self) -> bool:
-        """Ask for all columns together with the visit; False where something is not as it was, to begin carefully."""
+        """Request all columns in the evaluation's message; False where something has changed, to begin carefully."""
         if self._is_known():
             return True
         session, (before, after) = self._session, self._states_and_inputs
@@ -442,7 +442,7 @@ class Sensitivities:
         instance = self._session.instance
         instance.sink.forget()
         instance.forget_point()
-        # States and inputs are looked at once, at the end; if they ever moved, all is asked again, with a look each.
+        # States and inputs are examined once, at the end; if they ever moved, all is asked again, with a look each.
         if self._moves:
             return all(self._make_calls(self._columns[column]) and self._restore() for column in columns)
         if not self._make_calls([call for column in columns for call in self._columns[column]]):

@@ -102,7 +102,7 @@ class Session:
             raise
 
     def visit(self, buffers: Buffers, extent: str = "everything", prepared: Visit | None = None) -> None:
-        """Evaluate at the point of the buffers, whose states are afterwards those that the model really holds."""
+        """Evaluate at the point of the buffers, and store the states that the model really holds there."""
         states, at_start = buffers.x.tobytes(), not (self.left_start or self.tuning.changed or prepared)
         if at_start and self._refusals:
             self._repeat_refusal(_request(buffers, buffers.values, extent))

@@ -239,7 +239,8 @@ class SparseSensitivities:
         from scipy import sparse
 
         calls, buffers = self._calls, self._buffers
-        count, one = len(calls.rows), len(calls.rows) + 1  # numbers are counted from 1: a stored 0 would be no entry
+        # numbers are counted from 1: a stored 0 would not be an entry
+        count, one = len(calls.rows), len(calls.rows) + 1
         numbers = np.arange(1, count + 1)
         entries = sparse.csr_array((numbers, (calls.rows, calls.columns)), shape=declared.pattern.shape)
         width, n = declared.pattern.shape[1], buffers.n

@@ -16,7 +16,7 @@ from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.settings import Assignment
 from fmilin.signals import FloatArray
 
-_NO_STEP_IS_TAKEN_BACK = 1  # told otherwise, some FMUs save and go back at every step
+_NO_STEP_IS_TAKEN_BACK = 1  # with the other value, some FMUs save and go back at every step
 _COPY_NUMBER = -1
 _SAVED_STATES = 64  # that a host keeps at a time
 MAX_STEPS = 256  # in one message

@@ -43,7 +43,7 @@ def cadence_of(description: ModelDescription) -> Cadence:
 
 
 def base_period(periods: list[float]) -> float | None:
-    """Return the least common multiple of periods, in seconds; None when there is none below 1000 of the largest."""
+    """Return the least common multiple of periods, in seconds, or None below 1000 of the largest."""
     if not periods:
         return None
     for k in range(1, 1001):
@@ -71,7 +71,7 @@ _EXCURSION_SIZE = 1e-4  # how far states are moved to see whether they can be, i
 
 
 class SteppedFmu(FmuModel, Stepped):
-    """A view of a co-simulation FMU, whose derivatives are had where it stands, if its states can be set there."""
+    """A view of a co-simulation FMU with derivatives at its communication point, if its states can be set there."""
 
     views_are_stable = False  # each stands at steps of its own
     session_class = SteppedSession
@@ -292,7 +292,7 @@ class SteppedFmu(FmuModel, Stepped):
 
     @property
     def solver_tolerance(self) -> float | None:
-        """The relative tolerance that the solver inside was asked for; None where nobody can ask."""
+        """The relative tolerance of the solver inside; None where it cannot be set."""
         fixed = self.description.fmi_version.startswith("1")
         return None if fixed else self._session.stepped.tolerance
 

@@ -65,7 +65,7 @@ class SteppedSession(Session):
         self._run_start: RunStart | None = None  # None: what the FMU offers
         self._refused_saving: ModelError | None = None
         self.restores_twice = False  # after one step, before a run: some FMUs restore everything but inputs
-        self.sets_by_start = False  # states as start values of a fresh instance: it refuses them later
+        self.sets_by_start = False  # states as start values of a fresh instance: it rejects them later
         self.refuses_points = False  # steps of several points in one message have failed
         self.repetition = ""  # what it took to make equal runs give equal answers
         self.steps = 0
@@ -125,7 +125,7 @@ class SteppedSession(Session):
         return self._fresh_with(self, "settings", settings)
 
     def come_back(self) -> SteppedInstance:
-        """Return the instance, standing at the anchor, as nobody had ever stepped it further."""
+        """Return the instance at the anchor, as if it had never taken a step beyond."""
         instance = self.stepped
         if not self._away:
             return instance
@@ -193,7 +193,7 @@ class SteppedSession(Session):
         description = self.layout.description
         self.sets_by_start = not self._legs and all(v.is_settable for v in description.states)
         if self.sets_by_start:
-            # A state that was refused between two steps may be taken as a start value: ask again.
+            # A state that was rejected between two steps may be accepted as a start value: try again.
             self._refusals.clear()
         return self.sets_by_start
 
@@ -201,7 +201,7 @@ class SteppedSession(Session):
         """Set states between two steps again, beginning at the model's own start values."""
         self.sets_by_start = False
         self._refusals.clear()
-        # The instance began with the states of the last attempt: the next visit needs a fresh one.
+        # The instance began with the states of the last attempt: the next evaluation needs a fresh one.
         self._forget_saved()
         self._away = True
 
@@ -319,7 +319,7 @@ class SteppedSession(Session):
             return
         if instance.time != self.start_time:
             buffers.x[:] = target
-            return  # the visit will say that they cannot be set
+            return  # the evaluation reports that they cannot be set
         states: dict[Variable, list[float]] = {}
         for scalar, value in zip(self.layout.states, target.tolist(), strict=True):
             states.setdefault(scalar.variable, []).append(value)

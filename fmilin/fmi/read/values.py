@@ -58,7 +58,7 @@ _UNREADABLE = frozenset({"Clock", "Binary"})
 
 
 class DiscreteValues:
-    """Discrete-time variables of a running FMU that are no inputs of the linear model."""
+    """Discrete-time variables of a running FMU that are not inputs of the linear model."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -123,7 +123,7 @@ class ConstraintResiduals:
         return self._constraints.residuals(*self._split(self._buffers.values))
 
     def of_points(self, points: FloatArray) -> FloatArray:
-        """Return g at many points, whose numbers (k, size) stand as in the buffers, shape (k, m)."""
+        """Return g at many points, given as numbers (k, size) in the layout of the buffers, shape (k, m)."""
         if not self._constraints.rows:
             return np.empty((len(points), 0))
         if self._variables is not None:

@@ -123,7 +123,7 @@ class _FmuNames:
         self.inputs = [self.take(name, "input") for name in linear.inputs.names]
         self.time = self.take("time", "fmilin")
         copied = _rates_among_outputs(linear)
-        # Names of outputs come before those of derivatives, which nobody chose.
+        # Names of outputs, which the user chose, come before those of derivatives.
         used_names = {variables.legal_name(name) for name in (*linear.outputs.names, *linear.full_states.names)}
         self.rates: list[str] = []
         for i, name in enumerate(self.states if not linear.sample_time > 0 else ()):
@@ -138,7 +138,7 @@ class _FmuNames:
 
 
 def _rates_among_outputs(linear: LinearModel) -> dict[int, int]:
-    """Return the states whose derivatives are outputs under their own names, with the numbers of the outputs."""
+    """Return the states with derivatives that are outputs under their own names, with the numbers of the outputs."""
     if linear.sample_time > 0:
         return {}
     rates = {}
@@ -184,7 +184,7 @@ class _OrderedVariables:
         return len(self.variables) - 1
 
     def mark_as_output(self, reference: int, output: Signal) -> None:
-        """Make a state or derivative an output; what only the output tells about itself is told."""
+        """Make a state or derivative an output; attributes that only the output has are kept."""
         v = self.variables[reference]
         self.variables[reference] = replace(
             v,
@@ -224,7 +224,7 @@ class LinearFmu:
     name: str = "plant"  # of the model in the FMU
     fmi_version: str = "2.0"
     deviation: bool = False  # signals in deviations from the operating point instead of absolute values
-    embedded: bool = False  # the numbers stand in the library, which is compiled for them, and in no file beside it
+    embedded: bool = False  # the numbers stand in the library, which is compiled for them, and in no file next to it
     platforms: tuple[str, ...] = ()  # ``"linux64"``, ``"win64"``, ``"darwin64"`` and so on; this machine by default
 
 

@@ -60,7 +60,7 @@ def archive_bytes(content: Mapping[str, bytes], *, packed: Collection[str] = ())
         for name, data in content.items():
             entry = zipfile.ZipInfo(name, FIRST_ZIP_TIME)
             entry.compress_type = zipfile.ZIP_STORED if name in packed else zipfile.ZIP_DEFLATED
-            entry.create_system = 3  # Unix, whose permissions follow
+            entry.create_system = 3  # Unix: its permissions follow
             entry.external_attr = (0o100755 if name.startswith("binaries/") else 0o100644) << 16
             archive.writestr(entry, data, compresslevel=6 if len(data) < MAX_SLOWLY_COMPRESSED_BYTES else 1)
     return buffer.getvalue()
@@ -76,7 +76,7 @@ def compute_token(parts: Iterable[bytes]) -> str:
 
 
 def to_identifier(name: str) -> str:
-    """Return a C identifier that looks like ``name``."""
+    """Return a C identifier that resembles ``name``."""
     text = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "model"
     return f"model_{text}" if text[0].isdigit() else text
 

@@ -35,7 +35,7 @@ class FmuVariable:
     description: str = ""
     nominal: float | None = None
     start: float | None = None
-    derivative_of: int | None = None  # the value reference of the state whose derivative this is
+    derivative_of: int | None = None  # the value reference of the state of which this is the derivative
     is_state: bool = False
     is_discrete: bool = False  # whether it changes at samples only
 
@@ -68,7 +68,7 @@ def format_description(description: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredConstraint:
-    """A constraint whose residual is a variable of the FMU."""
+    """A constraint with a residual that is a variable of the FMU."""
 
     variable: str
     level: str

@@ -25,7 +25,7 @@ from fmilin.tolerances import CANCELLATION_TOLERANCE, EPS
 MAX_DENSE_SIZE = 60  # problems of fewer coordinates are solved whole
 
 DISTANCE = 0.013
-"""The shift lies this fraction beside the frequency: exactly on an eigenvalue nothing could be factorized."""
+"""The shift lies this fraction off the frequency: exactly on an eigenvalue nothing could be factorized."""
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -67,7 +67,7 @@ def quadratic(problem: QuadraticProblem, around: Around) -> Solutions:
 
 
 def _find_reachable_basis(problem: QuadraticProblem, around: Around) -> FloatArray:
-    """Return an orthonormal basis of what the inverse of the bordered matrix reaches: few freedoms, all of them."""
+    """Return an orthonormal basis of the range of the inverse of the bordered matrix: all of the few dimensions."""
     size = problem.M.shape[0]
     free = size - problem.border
     right = problem.M @ np.random.default_rng(2017).standard_normal((size, free + 2))

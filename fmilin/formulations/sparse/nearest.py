@@ -124,7 +124,7 @@ def _remarks(form: ConstrainedForm, values: ComplexArray, is_true: NDArray[np.bo
 
 
 def _warn_swamped(form: ConstrainedForm, options: UCS, spectrum: Spectrum) -> tuple[Remark, ...]:
-    """Remark on a penalty beside which double precision loses the inertia, or too many digits of the eigenvalues."""
+    """Warn of a penalty at which double precision loses the inertia, or too many digits of the eigenvalues."""
     weight = abs(form.Phi_q.T @ form.Phi_q).max() * options.alpha / abs(form.M).max() if form.m else 0.0
     sizes = np.abs(spectrum.eigenvalues)
     relative = (spectrum.errors / np.where(sizes > 0, sizes, 1.0))[np.asarray(spectrum.is_true, dtype=bool)]

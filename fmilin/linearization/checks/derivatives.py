@@ -139,7 +139,7 @@ class ModelRepeatsItself(LinearizationCheck):
         return (Remark("memory", text),)
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
-        """Look whether a model that only answers says the same after all other evaluations."""
+        """Check whether a model that only answers says the same after all other evaluations."""
         if at.reference.has_exact_procedure or has_graph(at.reference.model):
             return None  # equations, not a black box
         tangents, pairs = at.tangents, at.reference.facts.pairs or {}

@@ -14,7 +14,7 @@ from fmilin.linearization.linearization_context import AssembledPoint, Linearize
 from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.model.capabilities import can_be_described
 
-MAX_POINTS = 8  # of a batch, each of which is looked at for combinations of states that nothing changes
+MAX_POINTS = 8  # of a batch, each of which is examined for combinations of states that nothing changes
 
 
 class DescriptorSystemAgrees(LinearizationCheck):
@@ -38,7 +38,7 @@ class DescriptorSystemAgrees(LinearizationCheck):
 
 
 class StatesAreIndependent(ResultCheck):
-    """Constraints that nobody declared show as combinations of the states that nothing can change."""
+    """Undeclared constraints show as combinations of the states that nothing can change."""
 
     verifies = "Without constraints, every combination of the states can change, to first order."
     needs = "Evaluations at random points if A, B and f0 lack full rank; once a model, these also look for loops."
@@ -57,7 +57,7 @@ class StatesAreIndependent(ResultCheck):
         return replace(facts, free_speeds=at.dependence.free_speeds)
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
-        """Look at the points of a small batch, as of single calls: what nobody declared shows at the reference, too."""
+        """Check the points of a small batch, as of single calls: undeclared constraints show at the reference, too."""
         model, models = at.reference.model, at.models
         if len(model.constraints) or len(at) > MAX_POINTS:
             return None

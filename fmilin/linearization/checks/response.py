@@ -64,7 +64,7 @@ def require_no_dead_zones(model: Model, point: OperatingPoint) -> None:
 
 
 def _list_unmoved(model: Model, point: OperatingPoint, sizes: FloatArray, inputs: Sequence[int]) -> list[int]:
-    """Return the inputs that move nothing when they are pushed a little; not those whose pushes the model rejects."""
+    """Return the inputs that move nothing when they change a little; not those with changes that the model rejects."""
     here, *pushed = _evaluate_pushed(model, point, _list_pushes(inputs, sizes, SMALL_PUSH_SIZES))
     count = 2 * len(SMALL_PUSH_SIZES)
     unmoved = []
@@ -126,7 +126,7 @@ def _evaluate_pushed(model: Model, point: OperatingPoint, pushes: Sequence[tuple
 
 
 def _has_moved(here: _Pushed, pushed: _Pushed) -> bool:
-    """Whether rates or outputs are no longer those at the point, to the last bit."""
+    """Whether rates or outputs differ from those at the point, in any bit."""
     at_point, evaluation = here.evaluation, pushed.evaluation
     same = np.array_equal(at_point.derivatives, evaluation.derivatives, equal_nan=True)
     return not (same and np.array_equal(at_point.outputs, evaluation.outputs, equal_nan=True))
@@ -135,7 +135,7 @@ def _has_moved(here: _Pushed, pushed: _Pushed) -> bool:
 def find_connected_points(models: LinearArrays, path: Sequence[tuple[str, int, int]]) -> Mask:
     """Return where inputs reach outputs by entries larger than their errors, or there are none, shape (k,).
 
-    ``path`` leads from an input to an output at another point, and is looked at first; empty without either.
+    ``path`` leads from an input to an output at another point, and is examined first; empty without either.
     """
     connected = np.ones(len(models), dtype=bool)
     for name, i, j in path:

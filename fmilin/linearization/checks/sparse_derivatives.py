@@ -28,7 +28,7 @@ def require_agreement(at: SparseLinearizedPoint) -> None:
         moved = np.concatenate((x, u)) + sign * STEP * direction
         W, r = equations.matrix(t, moved[: 2 * n], moved[2 * n :])
         residuals.append(r - W @ w)
-        # the values beside the point hold the rounding of their terms, over the step
+        # the values near the point hold the rounding of their terms, over the step
         rounding = 1e2 * EPS / STEP * float(np.max(abs(W) @ np.abs(w), initial=0.0))
     exact, (ahead, behind) = equations.slopes(t, x, u, w) @ direction, residuals
     largest = float(np.max(np.abs(exact), initial=0.0))

@@ -1,4 +1,4 @@
-"""Diagnostics on the points of a batch: numbers until a point is looked at, texts then.
+"""Diagnostics on the points of a batch: numbers until a point is examined, texts then.
 
 A sentence on a point takes longer to write than its linear model takes to compute, and most are never read.
 """

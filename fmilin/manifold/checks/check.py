@@ -1,6 +1,6 @@
 """The base classes of checks, and how checks are run.
 
-A check looks at what was computed and says what a user should know, or raises an error. It computes no linear model,
+A check examines what was computed and says what a user should know, or raises an error. It computes no linear model,
 and no check depends on another one: they may run in any order.
 """
 
@@ -43,7 +43,7 @@ class Check(ABC, Generic[P_contra, B_contra]):
     examines: ClassVar[type[ExaminedPoint]]  # what has to be computed before the check has a meaning
 
     def has_meaning(self, at: ExaminedPoint) -> bool:
-        """Whether all that the check looks at was computed at a point."""
+        """Whether all that the check examines was computed at a point."""
         return isinstance(at, self.examines)
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Check(ABC, Generic[P_contra, B_contra]):
         """
 
     def describe_batch(self, at: B_contra, is_doubtful: Mask) -> PointRemarks | None:
-        """Return the diagnostics of the points of a batch that are not in doubt; None if there are none."""
+        """Return the diagnostics of the points of a batch that are not in doubt, or None."""
         return None
 
 
@@ -100,7 +100,7 @@ class CheckResults:
 def run_checks(at: ExaminedPoint, checks: Iterable[Check[AnyPoint, AnyBatch]]) -> CheckResults:
     """Return what those of some checks show that have a meaning at a point. They run in the order in which they come.
 
-    That makes no difference to the result: each looks at what was computed, and none at what another has shown.
+    That makes no difference to the result: each examines what was computed, and none at what another has shown.
     """
     diagnostics: dict[object, Sequence[Remark]] = {}
     errors: dict[object, FmilinError] = {}

@@ -95,7 +95,7 @@ class RankIsClear(ManifoldCheck):
         return ()
 
     def find_doubt(self, at: BatchInCoordinates) -> Mask | None:
-        """Look whether constraints that depend on others at the reference are independent of them here."""
+        """Check whether constraints that depend on others at the reference are independent of them here."""
         tangents, geometry = at.tangents, at.geometry
         redundant = sorted(set(range(tangents.gradient.shape[1])).difference(geometry.rows))
         if not redundant:

@@ -68,7 +68,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A coefficient that looks like what is left where larger numbers cancel, but is a number as it stands."""
+    """A coefficient that seems to be what is left where larger numbers cancel, but is a number as it stands."""
 
     row: int
     column: int  # of (unknowns, states)
@@ -201,7 +201,7 @@ class Coefficients:
         self._watched |= {node.__hash__(): node for node in placed.elements()}
 
     def watch(self) -> Watched:
-        """Return what the structure depends on, to be looked at when parameters change."""
+        """Return what the structure depends on, to be examined when parameters change."""
         nodes = list(self._watched.values())
         function = ca.Function("watched", [self._graph.p], [ca.vertcat(ca.SX(0, 1), *nodes)])
         return Watched(function, self._graph.values[self._changeable_parameters.numel() :])
@@ -264,14 +264,14 @@ def find_jumping(expression: SX, variables: SX) -> set[int]:
 
 
 FEW_BITS = 12  # of the mantissa of a number that is left where larger ones cancel: it is a small multiple of their ulp
-CANCELLATION_ROUNDING_FACTOR = 64.0  # eps, beside the largest coefficient: what cancellation leaves
+CANCELLATION_ROUNDING_FACTOR = 64.0  # eps, relative to the largest coefficient: what cancellation leaves
 WRITTEN_ROUNDING_FACTOR = (
     2.0  # eps: a number below it that is written in an equation counts as left, whatever its mantissa is
 )
 
 
 def is_left_by_cancellation(value: float, largest: float, *, is_written: bool) -> bool:
-    """Whether a coefficient beside a ``largest`` one looks like what is left where computed numbers cancel.
+    """Whether a coefficient next to a ``largest`` one seems to be what is left where computed numbers cancel.
 
     Mixing equations in floating-point numbers leaves entries such as 2^-54, which are small multiples of a unit in the
     last place; a capacitance of 1e-18 F is not such a number.

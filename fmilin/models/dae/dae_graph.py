@@ -21,7 +21,7 @@ SX = Any  # casadi.SX: casadi ships no types
 class DaeGraph:
     """F(t, x', x, z, u, p) = 0 in nodes of a CasADi graph, N + nz equations of any index.
 
-    Every vector is a column of distinct ``casadi.SX`` symbols, in the order of its signals, whose names are distinct
+    Every vector is a column of distinct ``casadi.SX`` symbols, in the order of its signals; their names are distinct
     among all of them; signals carry units, nominal values, start values and descriptions.
     """
 
@@ -42,9 +42,9 @@ class DaeGraph:
     #: outputs without being listed here
     output_signals: Signals = field(default_factory=Signals)
     equations: Sequence[str] = ()  #: a name for each residual, for messages (``"crane.mo:12: m*der(v) = f"``)
-    fixed: Sequence[str] = ()  #: states whose start values are to stay when the others are made consistent
+    fixed: Sequence[str] = ()  #: states with start values that stay when the others are made consistent
     preferred: Sequence[str] = ()  #: states wished as independent coordinates, the most wanted first, where regular
-    notes: Sequence[str] = ()  #: what a user should know, as remarks of every linear model
+    notes: Sequence[str] = ()  #: what a user should know, as diagnostics of every linear model
     description: str = ""  #: of the model
     ranges: Sequence[tuple[TableRange, SX]] = ()  #: of inputs of tables, and expressions of these over all symbols
 

@@ -201,7 +201,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
         return (*remarks, *find_extrapolated(pairs))
 
     def may_have_point_remarks(self) -> bool:
-        """Return whether there are tables, or remarks of a native model."""
+        """Return whether there are tables, or diagnostics of a native model."""
         return bool(self.engine.graph.ranges) or super().may_have_point_remarks()
 
     def with_start(self, values: Mapping[str, float]) -> Self:
@@ -240,13 +240,13 @@ class SymbolicDerivatives:
 
     @classmethod
     def of(cls, graph: DaeGraph, outputs: Sequence[str]) -> SymbolicDerivatives:
-        """Return those of a graph, whose outputs are all in it."""
+        """Return those of a graph that contains all outputs."""
         symbols = _list_named_quantities(graph)
         selected_outputs = ca.vertcat(ca.SX(0, 1), *(symbols[name] for name in outputs))
         by_u: Any = ca.jacobian(graph.residuals, graph.u)
         blocks = [by_u, *(ca.jacobian(selected_outputs, s) for s in (graph.dx, graph.x, graph.z, graph.u))]
         arguments = [graph.time, graph.x, graph.u, graph.dx, graph.z]
-        lifted, _, constants = lift_graph(graph)  # in which coefficients that are rounding can be told
+        lifted, _, constants = lift_graph(graph)  # in which coefficients that are rounding are recognized
         slopes = ca.sparsify(ca.jacobian(lifted.residuals, ca.vertcat(graph.dx, graph.x, graph.z)))
         return cls(
             by_u=ca.Function("written", [*arguments, graph.p], blocks),

@@ -24,12 +24,12 @@ from fmilin.models.dae.semi_explicit import (
 )
 from fmilin.signals import FloatArray
 
-DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, beside a point at which derivatives are not defined
+DISTANCES = (1e-3, 1e-1, 0.7)  # sizes of the variables, near a point at which derivatives are not defined
 ROUNDS = 8  # one for each index above that of the structure
 # After so many rounds without gain a graph of so many instructions is not differentiated again: it grows by 2.4 in
 # each, and what is redundant stays so.
 MAX_ROUNDS, LARGE_SIZE = 4, 80_000
-DISPLACEMENT_SIZE = 1e-2  # sizes of the states: how far from the start the rank is looked at
+DISPLACEMENT_SIZE = 1e-2  # sizes of the states: how far from the start the rank is examined
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _jacobian(
 def _finite_jacobian(
     numbers: Rows, at: ConsistentPoint, equations: Sequence[str], unknowns: Sequence[str]
 ) -> FloatArray:
-    """Return dr/dw at a point, or beside it where it is not defined there, as that of sqrt at 0."""
+    """Return dr/dw at a point, or next to it where it is not defined there, as that of sqrt at 0."""
     rng = np.random.default_rng(18)
     J: FloatArray = np.zeros((0, 0))
     for distance in (0.0, *DISTANCES):
@@ -159,7 +159,7 @@ def _differentiate_dependent_rows(
 
 
 def _independent(A: FloatArray, zero: float) -> list[int]:
-    """Return columns that span the same as all of a matrix, whose other diagonal entries of R are ``zero``."""
+    """Return columns that span the same as all of a matrix; the other diagonal entries of R are ``zero``."""
     if not A.size:
         return []
     _, R, pivots = linalg.qr(A, mode="economic", pivoting=True)

@@ -140,7 +140,7 @@ class Reduced:
     """A DAE after index reduction: the equations to solve, and the retained signals."""
 
     form: SemiExplicit
-    u: SX  # inputs, derivatives of inputs that nobody declared at the end
+    u: SX  # inputs, with undeclared derivatives of inputs at the end
     inputs: Signals
     motion: JetDerivatives
     keys: list[Unknown]  # the unknowns
@@ -206,7 +206,7 @@ def reduce_graph(graph: DaeGraph) -> Reduced:
 def _reduce_with_suspects(graph: DaeGraph, parameter_count: int) -> Reduced:
     """Return the reduction; NumericalError where it depends on a coefficient that may be rounding.
 
-    A number such as 2^-54 beside others of size 1 is what mixing equations in floating-point numbers leaves for zero.
+    A number such as 2^-54 next to others of size 1 is what mixing equations in floating-point numbers leaves for zero.
     """
     form = semi_explicit(graph, parameter_count=parameter_count)
     if not form.suspects:

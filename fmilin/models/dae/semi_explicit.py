@@ -186,7 +186,7 @@ class _Peeling:
             self.F[k] = self._without_zeros(equation, columns, states, self._graph.equation_names[k])
             gradient = ca.jacobian(self.F[k], _column(self._v[c] for c in columns))
             entries = gradient.sparsity().get_triplet()[1]
-            # An unknown that cancelled is no part of the equation: it could seem to depend on what this one defines.
+            # An unknown that cancelled is not part of the equation: it could seem to depend on what this one defines.
             cancelled = set(columns) - {columns[c] for c in entries}
             self._all[k] = (self._all[k] | self._all[i]) - {j} - cancelled
             for c in self._open[k]:
@@ -198,7 +198,7 @@ class _Peeling:
         return self._assign(i, j) | other_equations
 
     def _without_zeros(self, equation: SX, columns: Sequence[int], states: Sequence[int], name: str) -> SX:
-        """Return an equation without unknowns and states whose coefficients cancelled when an alias came in."""
+        """Return an equation without unknowns and states with coefficients that cancelled when an alias came in."""
         graph = self._graph
         variables = _column([*(self._v[c] for c in columns), *(graph.x[k] for k in states)])
         names = [*(graph.unknown_names[c] for c in columns), *(graph.states.names[k] for k in states)]
@@ -279,7 +279,7 @@ class JetDerivatives:
         return sorted(self._positions[s.__hash__()] for s in ca.symvar(column) if s.__hash__() in self._positions)
 
     def inputs(self) -> tuple[SX, Signals]:
-        """Return the inputs, and behind them derivatives that nobody declared and that were needed."""
+        """Return the inputs, followed by undeclared derivatives that were needed."""
         return ca.vertcat(ca.SX(0, 1), *self._inputs), Signals(self._signals)
 
     def drop(self, idle: Sequence[int]) -> None:

@@ -56,7 +56,7 @@ class Expansion:
 
 
 class KaneFunctions:
-    """The functions of a form, of one graph; their ``arguments`` are points (t, q, u, r, p) or stacks of them."""
+    """The functions of a form, of one graph; their ``arguments`` are points (t, q, u, r, p) or batches of them."""
 
     def __init__(self, form: KaneForm, numerics: Numerics) -> None:
         self.form, self.numerics, self._graph = form, numerics, Graph()
@@ -172,7 +172,7 @@ def check_constraints(functions: KaneFunctions, system: SymbolicSystem) -> None:
 
 
 def _points(functions: KaneFunctions, system: SymbolicSystem) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield consistent points beside the start, with q'."""
+    """Yield consistent points near the start, with q'."""
     random = np.random.default_rng(2014)
     x0, r0 = system.state_signals.starts, system.input_signals.starts
     scales = system.state_signals.scales(x0)

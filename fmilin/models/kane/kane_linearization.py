@@ -1,4 +1,4 @@
-"""The linearization procedure of Peterson et al., in their letters; all matrices of numbers are stacks over k points.
+"""The linearization procedure of Peterson et al., in their letters; all matrices of numbers are batches over k points.
 
     M~ (dq'; du') = A~ (dq; du) + B~ dr,   dq = C_0 dq_i,   du = C_1 dq + C_2 du_i
     A' = M~^-1 [(A~_q + A~_u C_1) C_0, A~_u C_2],   B' = M~^-1 B~,   A = P'^T A',   B = P'^T B'

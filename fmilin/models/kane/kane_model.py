@@ -63,7 +63,7 @@ class KaneNumeric(SystemFunctions):
 
 
 class KaneEngine(SystemEngine):
-    """Kane's equations: their form as functions, shared by all choices of inputs and outputs, beside W w = r."""
+    """Kane's equations: their form as functions, shared by all choices of inputs and outputs, and W w = r."""
 
     evaluation_seconds = 1e-4
     has_all_derivatives = True
@@ -116,7 +116,7 @@ _KINKED = (
 def are_smooth(expressions: tuple[Any, ...]) -> bool:
     """Whether no function in sympy expressions has a kink: no absolute values, signs or case distinctions."""
     stack, visited = list(expressions), set()
-    while stack:  # what expressions share is looked at once
+    while stack:  # what expressions share is examined once
         e = stack.pop()
         if isinstance(e, _KINKED):
             return False
@@ -227,7 +227,7 @@ class KaneModel(SymbolicModel):
             As for the class, with functions of time or their names. The independent states of a ``KanesMethod`` are
             recommended unless ``labels`` says otherwise.
         reactions : sequence
-            The unknown forces of the auxiliary equations, where they cannot be told from inputs.
+            The unknown forces of the auxiliary equations, where they look like inputs.
         """
         from fmilin.models.kane.conversion import read_sympy_equations
 

@@ -97,7 +97,7 @@ def _change_part(part: Any, fields: tuple[str, ...], values: Mapping[str, float]
     return replace(part, **changes) if changes else part
 
 
-At = tuple[tuple[str, str], ...]  # actuators whose control stands at a limit, and which
+At = tuple[tuple[str, str], ...]  # actuators with a control at a limit, and which
 
 
 def at_limits(system: System, state: State) -> tuple[At, tuple[str, ...]]:
@@ -146,7 +146,7 @@ def _open(limits: tuple[float, float], side: str) -> tuple[float, float]:
 
 
 STANDSTILL_SPEED_TOLERANCE = (
-    1e-6  # speed of a foot at the point, in m/s or rad/s, beside that of the fastest joint (or 1)
+    1e-6  # speed of a foot at the point, in m/s or rad/s, relative to that of the fastest joint (or 1)
 )
 
 
@@ -169,7 +169,7 @@ class Stance:
     """The contact of feet with the ground."""
 
     feet: Mapping[str, Standing]  # by the names of the feet
-    # what a user should know of the mechanism that stands there, instead of the remarks on it before
+    # what a user should know of the mechanism that stands there, instead of the diagnostics on it before
     remarks: tuple[str, ...]
 
 

@@ -4,7 +4,7 @@ A row r acts with the wrench s_r W_r on a link b, and with the opposite one on a
 and G_r = W_r' (J_b - J_a) its row of Spencer's G = A J (A.9), virtual links eliminated by global transformations
 (A.3.3). The rate of W' (V_b - V_a) is W' (Vdot_b - Vdot_a) + Wdot' (V_b - V_a). Wrenches act along a line through the
 point p, (p x l, l), l a direction of a link or the vector between two points; or they are couples (m, 0), m a
-direction, or the product e_b x e_a of two, whose work keeps the angle between them.
+direction, or the product e_b x e_a of two, which keeps the angle between them.
 
 A row's wrench W is made of two markers, each a point or a direction z of a link. The gradients f by z and f' by z' of
 W' X + Wdot' Y, for screws X and Y, act on the link as forces would: its derivative along theta_j, j above the link, is

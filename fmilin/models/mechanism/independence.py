@@ -23,7 +23,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 VANISHING_ROW_TOLERANCE = 1e-11  # rows of G smaller than this at every configuration tried are zero by construction
-NEARBY_DISTANCE = 0.05  # how far the freedoms are moved, in rad or m, to look at configurations near the given one
+# how far the degrees of freedom are moved, in rad or m, to examine configurations near the given one
+NEARBY_DISTANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Independence:
     vanishing: tuple[tuple[str, int], ...]
     position: Ints  # independent constraints on positions
     all: Ints  # independent constraints on velocities, those of ``position`` first
-    undetermined: frozenset[tuple[str, int]]  # constraints whose reactions a rigid model does not know
+    undetermined: frozenset[tuple[str, int]]  # constraints with reactions that a rigid model does not determine
 
 
 def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
@@ -63,7 +64,7 @@ def close_loops(system: System, q: Floats, *, iterations: int = 60) -> Floats:
 
 
 def normalize_quaternions(system: System, q: Floats) -> Floats:
-    """Return coordinates whose quaternions have unit length."""
+    """Return coordinates with quaternions of unit length."""
     q = np.array(q, dtype=np.float64)
     e = q[..., system.tree.ball_coordinates]
     q[..., system.tree.ball_coordinates] = e / np.sqrt((e * e).sum(axis=-1, keepdims=True))
@@ -84,7 +85,7 @@ def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def analyze_independence(system: System, q: Floats) -> Independence:
-    """Decide at the configuration nearest to q that closes the loops, and at others beside it."""
+    """Decide at the configuration nearest to q that closes the loops, and at others next to it."""
     m, m_q = len(system.loop_constraints), system.m_q
     if not m:
         none = np.empty(0, dtype=np.intp)
@@ -186,7 +187,7 @@ def require_mass(system: System, independence: Independence, q: Floats) -> None:
 def _decompose_inertia(M: Floats, G: Floats) -> tuple[Floats, Floats]:
     """Return the masses (p,) of motions (n, p) that G (m, n) allows, in rising order, by M (n, n).
 
-    Freedoms that neither inertia nor a constraint joins are decomposed apart: a scene of 500 free bodies has 3300.
+    Motions that neither inertia nor a constraint joins are decomposed apart: a scene of 500 free bodies has 3300.
     """
     shares = csr_array(G != 0).astype(np.int32)
     parts, labels = csgraph.connected_components(csr_array(M != 0) + shares.T @ shares, directed=False)
@@ -244,7 +245,7 @@ def list_remarks(system: System, independence: Independence) -> tuple[str, ...]:
 
 
 MAX_DRIVE_CONDITION_NUMBER = 100.0  # condition number up to which the drives are preferred to what pivoting would find
-PASSIVE_JOINT_WEIGHT = 1e-3  # how much a joint without a drive counts beside one with a drive
+PASSIVE_JOINT_WEIGHT = 1e-3  # how much a joint without a drive counts relative to one with a drive
 
 
 def choose_preferred_states(system: System, independence: Independence, q: NDArray[np.float64]) -> tuple[str, ...]:

@@ -223,7 +223,7 @@ class LocalFormMatrices:
 
 
 class MechanismDerivatives(ExactSlopes):
-    """The recursion at a point and some bits beside it; ``gradient`` is that of all residuals, shape (m, N)."""
+    """The recursion at a point and some bits next to it; ``gradient`` is that of all residuals, shape (m, N)."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class MechanismDerivatives(ExactSlopes):
         return Tangent(T[0][:, order], by_inputs, rates[0][:, columns], outputs[0][:, columns])
 
     def rounding(self, independent: Sequence[int]) -> Array | None:
-        """Return how much the derivatives differ some bits beside the point."""
+        """Return how much the derivatives differ some bits near the point."""
         (*both, _), _, columns = self._along(tuple(independent))
         if self.points == 1 or not self.smooth:
             return None

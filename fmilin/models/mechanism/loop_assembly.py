@@ -75,7 +75,7 @@ class Closing:
 
     @cached_property
     def stated(self) -> NDArray[np.bool_]:
-        """Which velocities somebody gave, shape (n,)."""
+        """Which velocities were given, shape (n,)."""
         given_speeds = self.description.given_speeds
         return np.array([name in given_speeds for name in self.system.tree.state_names[1]], dtype=bool)
 
@@ -128,7 +128,7 @@ class Closing:
         return tuple(Gap(name, d, float(np.pi) if name in over else a) for name, (d, a) in sizes.items())
 
     def find_reversed_loops(self, q: Floats) -> tuple[str, ...]:
-        """Return the loops whose axes are opposite to each other: perpendicular to all that they should be."""
+        """Return the loops with axes opposite to each other: perpendicular to all that they should be."""
         X = np.asarray(positions(self.system.tree, q))
         loops = self.system.description.loops
         return tuple(own_name(loop.name) for loop in loops if any(a @ b < 0 for a, b in self._axes(loop, X)))

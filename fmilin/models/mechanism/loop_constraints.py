@@ -3,7 +3,7 @@
 A loop is cut (Spencer (thesis), A.2.1) and written without the coordinates of virtual links (A.3.3): points that
 coincide along directions, and axes that stay perpendicular; the Jacobian is that of (A.12) up to a regular factor. A
 helical loop keeps its virtual link, because several turns of the screw are several positions. A coupling of joints may
-be no straight line, q = Q(s), s the leader's coordinate:
+be not a straight line, q = Q(s), s the leader's coordinate:
 
     g = q - Q(s),   G v = v - Q' s',   Gdot v = -Q'' s'^2.
 """
@@ -48,7 +48,7 @@ class LoopConstraint:
     index: int  # which of its constraints, from 1
     row: tuple[str, int]  # the row, as :class:`RowCollector` named it
     level: Literal["position", "velocity"] = "position"
-    base: int = 0  # of a line: the point whose distance along the direction is measured
+    base: int = 0  # of a line: the distance of this point along the direction is measured
     constant: float = 0.0  # subtracted from the value
     # of a coupling: joints and the factors of their coordinates; the leader last
     terms: tuple[tuple[str, float], ...] = ()

@@ -95,7 +95,7 @@ class Markers:
         self._directions: dict[tuple[int, tuple[float, ...]], int] = {}
         # of each wheel its centre, its axle, the normal of its plane, the radii of wheel and tube
         self._wheels: list[tuple[int, int, Vector, float, float]] = []
-        self.links: set[int] = set()  # whose motion is wanted without any marker
+        self.links: set[int] = set()  # with a requested motion and without any marker
 
     def point(self, body: str, position: tuple[float, ...]) -> int:
         """Return the number of a point of a body."""
@@ -114,7 +114,7 @@ class Markers:
         return -len(self._wheels)
 
     def build(self, more: set[int]) -> FixedMarkers:
-        """Return the markers as arrays; the motion of the links ``more`` is needed beside that of the markers' own."""
+        """Return the markers as arrays; the motion of the links ``more`` is needed, too."""
         centers, axles, normals, *radii = list(zip(*self._wheels, strict=True)) or [()] * 5
         rims = Rims(
             np.array(centers, dtype=np.intp),
@@ -155,7 +155,7 @@ class FixedMarkers:
 
     def __init__(self, tree: Tree, more: Iterable[int], points: Fixed, directions: Fixed, rims: Rims) -> None:
         self.tree = tree
-        self.rims = rims  # of wheels, whose contact points come after the points
+        self.rims = rims  # of wheels; their contact points come after the points
         # links that carry markers; ``point_links`` and ``direction_links`` count in them
         links = sorted({*more, *(link for link, _ in points), *(link for link, _ in directions)})
         self.links = np.array(links, dtype=np.intp)

@@ -82,7 +82,7 @@ class MechanismDescription(TableRepr):
     tendons: Sequence[mechanism_elements.Tendon] = ()
     bushings: Sequence[mechanism_elements.Bushing] = ()
     moved: Sequence[Moved] = ()  # start values that are not those that were given
-    followed: Mapping[str, float] = field(default_factory=dict)  # velocities that nobody gave, as the loops ask for
+    followed: Mapping[str, float] = field(default_factory=dict)  # velocities that were not given, as the loops require
     ordered_joints: tuple[Joint, ...] = field(default=(), init=False, repr=False)
     """The joints, each after the joint of its parent."""
 
@@ -91,7 +91,7 @@ class MechanismDescription(TableRepr):
 
     @property
     def given_speeds(self) -> frozenset[str]:
-        """Names of the velocities that somebody gave: what follows from others is none of them."""
+        """Names of the given velocities: those that follow from others are not among them."""
         return frozenset(
             name
             for joint in self.joints
@@ -191,7 +191,7 @@ def _check_references(d: MechanismDescription) -> list[str]:
 
 
 def _check_sensor(s: mechanism_elements.Sensor, d: MechanismDescription, joints: dict[str, Joint]) -> list[str]:
-    """Return what is wrong with what a sensor looks at."""
+    """Return what is wrong with what a sensor measures."""
     actuators = _names(i for i in d.inputs if isinstance(i, Actuator))
     if s.quantity.startswith("joint_"):
         return _coordinate(s, s.of, s.coordinate, joints)

@@ -171,7 +171,7 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
 
     def held(self, feet: Sequence[Foot], t: float, x: FloatArray, u: FloatArray) -> Self:
         """Return the mechanism with feet held where they are at a point, which becomes its start."""
-        # The system's own description has virtual links beside what was described.
+        # The system's own description has virtual links in addition to the described ones.
         system = System(self.description)
         q, v, a = system.parts(x)
         stance = None if self.ground is None else self.ground(feet, x, u)

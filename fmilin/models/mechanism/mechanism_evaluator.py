@@ -332,7 +332,7 @@ def _unknowns(system: System, independence: Independence, states: Signals) -> li
 
 
 def _solution(system: System, independence: Independence, state: State, w: Any) -> ForwardDynamics:
-    """Return a solution whose accelerations and multipliers are symbols."""
+    """Return a solution with accelerations and multipliers as symbols."""
     used = independence.all
     n = system.tree.n
     multipliers = np.zeros(len(system.loop_constraints), dtype=object)

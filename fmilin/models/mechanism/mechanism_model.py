@@ -120,7 +120,7 @@ class Mechanism(NativeModel, HasGivenStates):
     kept all the same when others are declared. The positions of joints are a first guess where loops are open:
     :func:`assemble` closes them.
 
-    Beside sensors, states, inputs and ``der(state)`` there are as outputs ``BODY.x .. BODY.z``, ``BODY.vx ..``,
+    In addition to sensors, states, inputs and ``der(state)`` there are as outputs ``BODY.x .. BODY.z``, ``BODY.vx ..``,
     ``BODY.ax ..`` of the origin of every body's frame; ``SPRING.length``; for loops, wheels and skates
     ``LOOP.gap[1]``, ``LOOP.slip[1]`` and ``LOOP.reaction[1]``, ...; and ``kinetic_energy``, ``potential_energy``,
     ``energy``. Masses, springs, lengths and gravity are ``parameters``; after a change of them loops may be open at
@@ -157,7 +157,7 @@ class Mechanism(NativeModel, HasGivenStates):
         floating_base: bool = False,
         fixed_joints: Sequence[str] = (),
     ) -> Self:
-        """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` beside it, adds.
+        """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` next to it, adds.
 
         ``floating_base`` lets the root link move freely, by a joint of that name; ``fixed_joints`` stay at zero.
         """
@@ -213,7 +213,7 @@ class Mechanism(NativeModel, HasGivenStates):
         return slopes
 
     def _here_and_nearby(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a point and some bits beside it, which cost hardly more than the point."""
+        """Return a point and some bits next to it, which cost hardly more than the point."""
         bits = move_some_bits(x, self.states.scales(x)) - x
         return np.stack((x, x + bits, x - bits)), np.stack((u, u, u))
 

@@ -28,7 +28,7 @@ from fmilin.models.native_engine import Quantity
 ORIENTATION = "orientation of "
 IN_BODY = ("accelerometer", "gyroscope", "velocimeter")
 CONTACT_INDICES_AND_SIGNS = ((1, -1), (2, -1), (3, -1), (5, 1), (4, -1), (6, -1))
-"""Constraints of a fixed loop whose multipliers are force and torque on its second body, and their signs."""
+"""Constraints of a fixed loop with multipliers that are force and torque on its second body, and their signs."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class OutputColumns:
 
 
 def locate_multiplier(sensor: Sensor) -> tuple[int, int]:
-    """Return the number of the constraint, from 1, whose multiplier a ``reaction`` or ``contact`` is, and its sign."""
+    """Return the number of the constraint, from 1, of a ``reaction`` or ``contact`` as its multiplier, and the sign."""
     if sensor.quantity == "contact" and sensor.coordinate < len(CONTACT_INDICES_AND_SIGNS):
         return CONTACT_INDICES_AND_SIGNS[sensor.coordinate]
     return sensor.coordinate + 1, 1
@@ -247,7 +247,7 @@ class Outputs:
         self._add_entry(i, "multiplier", keys.index((sensor.of, index)))
 
     def _add_of_joint(self, i: int, sensor: Sensor) -> None:
-        """Add a position, speed or acceleration of a joint that is no state or rate itself, but a multiple of it."""
+        """Add a position, speed or acceleration of a joint that is not a state or rate itself, but a multiple of it."""
         source = state_or_rate(sensor, self.system.tree)
         if source is None:
             raise ModelError(
@@ -266,7 +266,7 @@ class Outputs:
 
     @cached_property
     def _sensed(self) -> tuple[FixedMarkers, list[int], list[int]]:
-        """Return the markers that sensors look at, and which points and directions of all they are."""
+        """Return the markers that sensors measure, and which points and directions of all they are."""
         points = sorted({number for _, kind, number, _ in self._dots if kind in "pvaf"})
         turning = {number for _, kind, number, _ in self._dots if kind == "e"}
         directions = sorted(turning | {axis for _, _, _, axis in self._dots})

@@ -24,7 +24,7 @@ from fmilin.tolerances import SYMMETRY_TOLERANCE
 Vector = tuple[float, float, float]
 Numbers = Sequence[float] | NDArray[Any]
 
-ORTHONORMALITY_TOLERANCE = 1e-9  # A matrix that misses R' R = 1 by more is no rotation
+ORTHONORMALITY_TOLERANCE = 1e-9  # A matrix that misses R' R = 1 by more is not a rotation
 
 
 @dataclass(frozen=True)

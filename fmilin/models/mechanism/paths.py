@@ -36,7 +36,7 @@ class PathMotion:
     inverse: Array  # (..., k), 1 / |d| of the rows that are rods, 1 for others
     rod_rate: Array  # (..., k), W' (V_b - V_a) of the rows
     sizes: Array  # of shape (..., k)
-    joints: Array  # (..., n), forces on freedoms
+    joints: Array  # (..., n), forces on degrees of freedom
     driven: Array  # (..., n), of these what actuators do
     inside: Array  # (..., n), 0 where the force of the actuators on a freedom is at its limit
     by_L: Array  # (..., p), derivatives of F
@@ -53,7 +53,7 @@ class PathColumns:
     rate_q: Array  # (..., p, n), dL'/dtheta
     F: Partials  # of the forces
     s: Partials  # of the sizes of the k rows
-    joints: Partials  # of the forces on freedoms
+    joints: Partials  # of the forces on degrees of freedom
     driven: Partials  # of these what actuators do
 
 
@@ -184,7 +184,7 @@ class FixedPaths:
         return PathMotion(L, L_rate, F, inverse, rate, sizes, joints, driven, inside, by_L, by_rate, by_u)
 
     def _of_rows(self, now: MarkerMotion, wrenches: RowMotion, V: Array, rows: FixedRows) -> tuple[Array, Array, Array]:
-        """Return 1/|d| (1 for rows that are no rods), |d| (their value for these), W' (V_b - V_a), each (..., k)."""
+        """Return 1/|d| (1 for rows that are not rods), |d| (their value for these), W' (V_b - V_a), each (..., k)."""
         rate = (wrenches.W[..., self.rows, :] * rows.relative(V, self.rows)).sum(axis=-1)
         path_forces = np.zeros(len(self.rows)) if self.values is None else self.values(now)
         if not self.is_rod.any():

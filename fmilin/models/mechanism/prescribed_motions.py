@@ -1,4 +1,4 @@
-"""Prescribed motions: joints that go where inputs say, a road under a wheel, a shaker, a driven crank.
+"""Prescribed motions: joints that follow inputs, a moving ground under a wheel, a shaker, a driven crank.
 
 Position, velocity and acceleration of such a joint are inputs, and it has no states. The equations are affine in its
 driving force: with v_j' = alpha + beta f, f = beta^-1 (a - alpha) and df = beta^-1 (da - d alpha - d(beta) f).
@@ -113,7 +113,7 @@ class MovedEngine(NativeEngine[MovedQuantities]):
         )
         self._solve_driving_forces(
             self._plain, 0.0, self.states.starts, self.inputs.starts
-        )  # refuses what cannot be driven
+        )  # rejects joints that cannot be driven
 
     def _list_moving_constraints(self) -> tuple[Constraint, ...]:
         """Return the constraints, named after the motions that move the manifold where they drive a part of a loop."""

@@ -1,6 +1,6 @@
 """Everything that may be asked for as an output of a mechanism, by name; energies and orientations as numbers.
 
-Orientations are unit quaternions whose signs are continuous: that of a link is its parent's times its joint's, and no
+Orientations are unit quaternions with continuous signs: that of a link is its parent's times its joint's, and no
 branch is taken on the way. A displacement theta_j turns everything beyond it with the angular part w_j of its screw:
 de/dtheta_j = (0, w_j) o e / 2.
 """
@@ -113,7 +113,7 @@ def _of(sensor: Sensor, system: System | None = None) -> Quantity:
 
 
 def state_or_rate(sensor: Sensor, tree: Tree) -> tuple[str, int] | None:
-    """Return which state or rate the sensor of a joint looks at; None for forces and for angles that balls lack."""
+    """Return which state or rate the sensor of a joint measures; None for forces and for angles that balls lack."""
     speed = tree.speeds_of[sensor.of][sensor.coordinate]
     if sensor.quantity == "joint_velocity":
         return "state", tree.n_q + speed

@@ -13,7 +13,7 @@ screw S_j (identity A.1); with P the parent of the link that j moves first, for 
     dV_i/dtheta_j = ad_(S_j) V_i + psi_j,                        dV_i/dv_j = S_j,
     dVdot_i/dtheta_j = ad_(S_j) Vdot_i + ad_(psi_j) V_i + phi_j,  dVdot_i/dv_j = ad_(S_j) V_i + psi_j + Sdot_j,
 
-for balls, too, whose speeds are not the rates of coordinates. The backward recursion is a sum over subtrees, with
+for balls, too: their speeds are not the rates of coordinates. The backward recursion is a sum over subtrees, with
 M_ij = S_i' I_j^c S_j for j beyond i, and the recursions of 4.3 for d tau/dq and d tau/dv sum up to
 
     d tau_i/d theta_j = S_i' (I^c phi_j + B^c psi_j),   less S_i' ad_(S_j)^* F_j for j beyond i,

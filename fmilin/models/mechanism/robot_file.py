@@ -1,4 +1,4 @@
-"""Robots of description files (URDF, SDFormat) as mechanisms, with what a TOML file beside them adds."""
+"""Robots of description files (URDF, SDFormat) as mechanisms, with what a TOML file next to them adds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,8 +19,8 @@ from fmilin.models.mechanism.urdf_elements import Inertial, UrdfLink
 from fmilin.support.files import is_file
 from fmilin.tolerances import NEGATIVE_INERTIA
 
-MAX_LISTED_NAMES = 8  # so many names are listed in a remark
-MAX_JOINTS = 1000  # twice as many states, whose eigenvalues take a quarter of a minute
+MAX_LISTED_NAMES = 8  # so many names are listed in a diagnostic
+MAX_JOINTS = 1000  # twice as many states; their eigenvalues take a quarter of a minute
 FLOATING = "floating_base"  # name of the joint of a base that floats
 
 
@@ -80,7 +80,7 @@ class Robot:
 
 
 def find_additions(path: Path) -> Path | None:
-    """Return the file ``STEM.fmilin.toml`` beside a robot's file, if there is one."""
+    """Return the file ``STEM.fmilin.toml`` next to a robot's file, if there is one."""
     additions = path.with_name(f"{path.stem}.fmilin.toml")
     return additions if is_file(additions) else None
 
@@ -126,7 +126,7 @@ def find_unused_name(name: str, used: Sequence[str]) -> str:
 
 
 def find_least_moment(links: Sequence[UrdfLink]) -> float:
-    """Return the moment of inertia of which smaller ones are rejected, in kg m2: negligible beside the largest."""
+    """Return the moment of inertia of which smaller ones are rejected, in kg m2: negligible relative to the largest."""
     return -NEGATIVE_INERTIA * max((_moments(link.inertial)[2] for link in links if link.inertial), default=0.0)
 
 

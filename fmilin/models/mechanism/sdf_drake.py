@@ -25,7 +25,7 @@ def read_drake_mimic(element: Any, path: Path) -> SdfMimic:
 
 
 def read_planar_joint(element: Any, path: Path) -> SdfJoint:
-    """Return a joint whose child moves along x and y of its parent frame and turns about z, with three dampers."""
+    """Return a joint along x and y of its parent frame and about z, with three dampers."""
     line, name = find_line(element, path), read_name(element, path)
     if element.get("type") != "planar":
         raise line.wrong(f"the joint '{name}' is of the type '{element.get('type')}', which only Drake reads")

@@ -12,7 +12,7 @@ from fmilin.errors import ModelError, join_first
 from fmilin.models.mechanism.part import ORIGIN, Placement, Vector
 from fmilin.models.mechanism.urdf_elements import Inertial
 
-MAX_LISTED_NAMES = 8  # so many names are listed in a remark
+MAX_LISTED_NAMES = 8  # so many names are listed in a diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class SdfNotes:
     plugins: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # what is known and could matter
     without_inertial: list[str] = field(default_factory=list)  # links
-    locked: list[str] = field(default_factory=list)  # joints whose limits leave no motion
+    locked: list[str] = field(default_factory=list)  # joints with limits that leave no motion
 
     def sentences(self) -> list[str]:
         """Return the diagnostics, one of each kind."""

@@ -50,7 +50,7 @@ def read_sdf_description(
 ) -> tuple[MechanismDescription, SourceLines]:
     """Read a mechanism from an SDFormat file, with ``parts`` that a TOML file adds, and where it describes them.
 
-    The ground is the world. The first link of a model that is no joint's child, and that no joint connects with the
+    The ground is the world. The first link of a model that is not a joint's child, and that no joint connects with the
     world, is on a free joint ``floating_base``; ``fixed_joints`` fixes it where it stands, and other joints at zero.
     A link that is the child of two joints closes a loop. Inputs and outputs are as for URDF.
     """

@@ -1,4 +1,4 @@
-"""Where the models are that an SDFormat file includes: beside it, or in the folders of SDF_PATH and of Gazebo."""
+"""Where the models are that an SDFormat file includes: next to it, or in the folders of SDF_PATH and of Gazebo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def find_included_file(uri: str, line: SdfLine) -> Path:
 
 
 def _list_candidates(name: str, folder: Path) -> Iterator[Path]:
-    """Yield where a model may be: in the folders of the environment, then beside the file and beside its folder."""
+    """Yield where a model may be: in the folders of the environment, then next to the file and next to its folder."""
     for variable in SEARCH_PATHS:
         for text in os.environ.get(variable, "").split(os.pathsep):
             if text:

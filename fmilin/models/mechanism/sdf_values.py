@@ -29,7 +29,7 @@ def read_name(element: Any, path: Path) -> str:
 
 
 def find_only(element: Any, tag: str, path: Path) -> Any:
-    """Return the child with a tag; None where there is none, or no element."""
+    """Return the child with a tag, or None, or no element."""
     children = [] if element is None else [child for child in element if get_tag(child) == tag]
     if len(children) > 1:
         raise find_line(children[1], path).wrong(f"<{element.tag}> has <{tag}> twice")

@@ -15,7 +15,7 @@ from typing import Any
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, join_first
 from fmilin.support.files import read_file
 
-LARGEST_NUMBER = 1e100  # in any unit of a mechanism; products of a few larger ones are no numbers any more
+LARGEST_NUMBER = 1e100  # in any unit of a mechanism; products of a few larger ones are not numbers any more
 
 _QUOTED = re.compile(r"'([^']+)'")
 
@@ -94,7 +94,7 @@ class Lines:
 def find_lines(text: str) -> Lines:
     r"""Return where every key of a valid TOML text stands; of anything else, what could be understood."""
     scanner = _Scanner(text)
-    with contextlib.suppress(ValueError, IndexError, RecursionError):  # a line helps, its absence is no error
+    with contextlib.suppress(ValueError, IndexError, RecursionError):  # a line helps, its absence is not an error
         scanner.document()
     return Lines(scanner.lines)
 
@@ -232,7 +232,7 @@ def read_repaired_root(path: Path) -> tuple[Any, tuple[str, ...]]:
 
 
 def _move_declaration_first(content: bytes, mended: list[str]) -> bytes:
-    """Return a file whose XML declaration is its beginning and of version 1.0; lines keep their numbers."""
+    """Return a file that begins with an XML declaration of version 1.0; lines keep their numbers."""
     declaration = _DECLARATION.search(content[:_MAX_HEADER_BYTES])
     if declaration is None:
         return content

@@ -26,7 +26,7 @@ class SpanningTree:
 
 
 def find_spanning_tree(ground: str, links: Sequence[str], edges: Sequence[GraphEdge]) -> SpanningTree:
-    """Return the tree of the least weights (Prim), from the ground and then from the first link that is no child.
+    """Return the tree of the least weights (Prim), from the ground and then from the first link that is not a child.
 
     Of equal weights an edge from the parent to the child precedes one that is reversed, and the first the later ones.
     """

@@ -1,4 +1,4 @@
-"""Start values that were given: velocities are held, and what closing the loops had to move is told."""
+"""Given start values: velocities are held, and values that closing the loops had to move are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 START_VALUE_TOLERANCE = (
     1e-3  # change of a start value, in rad, sizes of the mechanism, or of the fastest: less is its rounding
 )
-MAX_LISTED_CHANGES = 6  # start values that a remark names
+MAX_LISTED_CHANGES = 6  # start values that a diagnostic names
 
 
 def velocities(motions: Motions, free: Floats) -> tuple[Floats, tuple[str, ...]]:
@@ -58,7 +58,7 @@ class Motions:
     scales: Floats  # (n,), sizes of displacements
     G: Floats  # shape (m, n)
     given_speeds: Floats  # (n,)
-    stated: NDArray[np.bool_]  # (n,), which of them somebody gave: the others follow
+    stated: NDArray[np.bool_]  # (n,), which of them were given: the others follow
 
     def nearest(self, free: Floats) -> Floats:
         """Return velocities on which the loops stay closed, the ``free`` ones (n,) as little changed as can be.
@@ -98,7 +98,7 @@ class Motions:
         return spins
 
     def find_opened_loops(self, v: Floats) -> tuple[str, ...]:
-        """Return the loops that velocities (n,) open, by more than rounding beside these and the given ones."""
+        """Return the loops that velocities (n,) open, by more than rounding relative to these and the given ones."""
         wrong = np.abs(self.G @ v) > LOOP_CLOSURE_TOLERANCE * (
             np.abs(self.G) @ np.maximum(np.abs(v), np.abs(self.given_speeds))
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 
-LENGTHS = {"x", "y", "z", "stroke"}  # coordinates that are no angles, but in prismatic joints
+LENGTHS = {"x", "y", "z", "stroke"}  # coordinates that are not angles, but in prismatic joints
 PLACEMENTS = ("placement", "child_placement", "first_placement", "second_placement")
 DEGREE = pi / 180
 
@@ -174,7 +174,7 @@ def _explain_validation_error(
 
 
 def _owner(table: dict[str, Any], path: KeyPath) -> str:
-    """Say whose key it is: "in the joint 'swing', "."""
+    """Return the owner of the key: "in the joint 'swing', "."""
     if len(path) < 2 or not isinstance(path[1], int):
         return ""
     entry = table[str(path[0])][path[1]]
@@ -225,7 +225,7 @@ def _keys(path: KeyPath) -> list[str]:
 
 
 def _check_sizes(content: dict[str, Any], source: SourceLines, lines: Lines) -> None:
-    """Reject numbers whose squares, or sums with others, are no numbers; infinite ones are what a part rejects."""
+    """Reject numbers with squares, or sums with others, that overflow; a part rejects infinite ones."""
     for kind, value in content.items():
         for i, entry in enumerate(value if isinstance(value, list) else [value]):
             if large := [number for number in _numbers(entry) if LARGEST_NUMBER < abs(number) < math.inf]:

@@ -268,7 +268,7 @@ class Tree:
         self.balls = np.array(balls, dtype=np.intp)  # (nb,), links on balls
         self.ball_speeds = _indices([links[i].speeds for i in balls], 3)
         self.ball_coordinates = _indices([links[i].coordinates for i in balls], 4)
-        # freedoms on screws, and their position coordinates
+        # degrees of freedom on screws, and their position coordinates
         self.screw_speeds = np.array([links[i].speeds[0] for i in screws], dtype=np.intp)
         self.screw_coordinates = self.coordinate[screws]
         # (n,), position coordinate of each freedom; any for balls

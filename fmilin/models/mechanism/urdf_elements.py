@@ -170,7 +170,7 @@ def _check(element: Any, where: str, unknown: dict[str, str]) -> None:
     if attributes is None:
         return
     for name in element.attrib:
-        if name not in attributes and not name.startswith("{"):  # other namespaces are nobody's business here
+        if name not in attributes and not name.startswith("{"):  # other namespaces have no meaning here
             near = nearest_names(name, attributes, 1)
             _note(unknown, f"the attribute '{name}' of <{element.tag}>", element, near)
     for child in element:

@@ -1,4 +1,4 @@
-"""Mechanisms from URDF files, which describe trees; a TOML file beside them closes loops and adds what URDF lacks."""
+"""Mechanisms from URDF files, which describe trees; a TOML file next to them closes loops and adds what URDF lacks."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -83,7 +83,7 @@ def read_urdf_description(
 
 
 def _root(tree: UrdfTree, source: SourceLines) -> UrdfLink:
-    """Return the one link that is no joint's child."""
+    """Return the one link that is not a joint's child."""
     if not tree.links:
         raise source.wrong(None, "there is no <link> in it")
     links = {link.name for link in tree.links}

@@ -42,7 +42,7 @@ class Pattern:
         return self.rows.size
 
     def sparse(self, values: FloatArray) -> Any:
-        """Return the matrix as a scipy.sparse CSC array; places whose value is zero are kept."""
+        """Return the matrix as a scipy.sparse CSC array; entries with the value zero are kept."""
         from scipy.sparse import csc_array
 
         return csc_array((self._sum_duplicates(values), self._indices, self._starts), shape=self.shape)

@@ -92,7 +92,7 @@ def column_groups(pattern: Pattern) -> list[list[int]]:
 
 
 def group_greedily(rows_of_columns: list[list[int]], order: list[int], row_count: int) -> list[list[int]]:
-    """Return groups of columns with disjoint rows: each goes to the first in which there is room, in this order."""
+    """Return groups of columns with disjoint rows: each goes to the first group in which it fits, in this order."""
     groups: list[list[int]] = []
     taken = [0] * row_count  # the groups that contain a column of each row, as bits
     for j in order:

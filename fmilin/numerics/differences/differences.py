@@ -47,7 +47,7 @@ __all__ = ["Differences", "EventCrossingError", "Slopes", "Surroundings", "jacob
 COLUMNS_ANNOUNCED = 64  # at once: their values are held in memory, and of an FMU they are one message
 FEW_COLUMNS_FRACTION = (
     1 / 8
-)  # part of the columns that may not be as curved as a smooth function, by chance: these are looked at alone
+)  # part of the columns that may not be as curved as a smooth function, by chance: these are examined alone
 
 
 def slopes(  # noqa: PLR0917 - functions of one measurement
@@ -94,7 +94,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     error = _errors(columns, base, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
     result = Slopes(J, error, np.where(small, 0.0, jump), bend)
     if around is not None and is_compared:
-        with np.errstate(all="ignore"):  # some steps are long: what is no number there is left out
+        with np.errstate(all="ignore"):  # some steps are long: what is not a number there is left out
             around, close = with_rounding(around, J, scales, terms, noise), None
             lengths = np.minimum(scales, [c.h / start for c in columns])
             straight = sum(not c.curved for c in columns)
@@ -162,7 +162,7 @@ def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surrou
 
 
 def _list_nearby_steps(options: Differences) -> list[float]:
-    """Return the displacements, in sizes of the variables, at which the noise is measured beside the point."""
+    """Return the displacements, in sizes of the variables, at which the noise is measured near the point."""
     spacing = -NOISE_SPACING_SIZE if options.side == "left" else NOISE_SPACING_SIZE
     return [s * spacing for s in range(1, POINTS)]
 
@@ -219,7 +219,7 @@ def find_jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: F
 SUSPECT_GROWTH_EXPONENT = 4.0  # power of the step, growth beyond which asks for a sweep
 STEEP_GROWTH_EXPONENT = 8.0  # the same that no polynomial of use has
 DOMAIN_STEP_RATIO = 2.0**-10  # part of a size beyond which values are missing by chance, and below which by the size
-FAR_STEP_SIZE = 2.0**-3  # in the new sizes, as far as the point's surroundings were looked at in the old ones
+FAR_STEP_SIZE = 2.0**-3  # in the new sizes, as far as the point's surroundings were examined in the old ones
 
 
 def natural_lengths(setting: DifferenceSetting, columns: Sequence[Column], around: Surroundings) -> FloatArray | None:

@@ -52,7 +52,7 @@ class Surroundings:
     repeat_error: FloatArray
     # each (r,), F far away along :func:`direction_of`, by the step in sizes of the variables, where it can be evaluated
     far_values: Mapping[float, FloatArray]
-    # () -> (r,), by how much F at the point lags behind visits beside it; asked for where something is suspicious
+    # () -> (r,), by how much F at the point lags behind evaluations near it; requested where a result is suspicious
     lag: Callable[[], FloatArray] | None = None
 
     @property
@@ -70,7 +70,7 @@ class Surroundings:
 def with_rounding(
     around: Surroundings, J: FloatArray, scales: FloatArray, terms: Terms | None, noise: FloatArray
 ) -> Surroundings:
-    """Count as repeat error, too, what is left of rows whose terms all cancel."""
+    """Count as repeat error, too, what is left of rows with terms that all cancel."""
     if terms is None:
         return around
     slope = (np.abs(J) * scales).max(axis=1)
@@ -167,7 +167,7 @@ def _pairs(around: Surroundings, d: FloatArray, base: FloatArray) -> dict[float,
 
 
 def _ripple(gaps: Mapping[float, FloatArray], allowed: Mapping[float, FloatArray], nothing: FloatArray) -> FloatArray:
-    """Return by how much (r,) slopes may differ where smaller steps contradict: as is seen, and as rounding hides."""
+    """Return by how much (r,) derivatives may differ where smaller steps contradict: visible and hidden by rounding."""
     ripple = nothing
     for step in sorted((step for step in gaps if step < FINE_STEP_SIZE), reverse=True):
         ripple = np.where(gaps[step] > allowed[step], np.maximum(ripple, gaps[step]), ripple)
@@ -177,7 +177,7 @@ def _ripple(gaps: Mapping[float, FloatArray], allowed: Mapping[float, FloatArray
 
 @dataclass(frozen=True, slots=True)
 class _Wide:
-    """The h^2 term of central differences along the direction, in slopes over steps squared, and its error, (r,)."""
+    """The h^2 term of central differences along the direction, per step squared, and its error, (r,)."""
 
     term: FloatArray
     unsure: FloatArray
@@ -285,7 +285,7 @@ def correct_by_sweeps(
             columns.update(range(len(scales)))
     for j in sorted(columns):
         _sweep_column(setting, j, slopes, around, terms)
-    # Errors are relative to rows, whose sizes may be clear only now; and what is of little use deserves a second try.
+    # Errors are relative to rows, with sizes that may be known only now; and inaccurate columns deserve a second try.
     sizes = np.max(np.abs(slopes.J) * scales, axis=1, keepdims=True)
     floor = 0.0 if terms is None else INDISTINCT_ROW_ERROR * terms(sizes[:, 0])[:, None]
     unclear = (
@@ -308,7 +308,7 @@ def _rough(measured: list[Column], slopes: Slopes, scales: FloatArray) -> set[in
 
 
 def _narrow(setting: DifferenceSetting, lengths: FloatArray, slopes: Slopes, noise: FloatArray) -> list[int]:
-    """Return the columns whose derivatives do not hold over :data:`NARROW_RANGE_SIZE` of the variables' sizes."""
+    """Return the columns with derivatives that do not hold over :data:`NARROW_RANGE_SIZE` of the variables' sizes."""
     narrow = []
     for j in np.flatnonzero(lengths < STRAIGHT_PART * NARROW_RANGE_SIZE * setting.scales).tolist():
         h, slope = NARROW_RANGE_SIZE * setting.scales[j], slopes.J[:, j]

@@ -2,7 +2,7 @@
 
 Most rows of a large model are smooth: their plateau is the step of least error, nothing nearer to the point contradicts
 it, and no jump, stair or kink shows at any step. All that is tested for the rows together. Where a test leaves a doubt
-the row is looked at alone.
+the row is examined alone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def plateau_slopes(
 
 
 def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) -> tuple[PlateauRows, Mask]:
-    """Return the derivatives of smooth rows, and which rows may be none: those have to be looked at alone."""
+    """Return the derivatives of smooth rows, and which rows may be none: those have to be examined alone."""
     h, a, b, base = sweep.h[:, None], sweep.ahead, sweep.behind, sweep.base
     ulp = 0.5 * np.spacing(np.maximum(np.maximum(np.abs(a), np.abs(b)), np.abs(base))) + noise
     D = (a - b) / (2 * h)
@@ -112,7 +112,7 @@ def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) 
 
 
 def _may_have_stairs(remainder: FloatArray, unseen: FloatArray, chosen: NDArray[np.intp]) -> Mask:
-    """Whether what is left of F beyond the plateau grows as neither h^3 nor drag: a jump would be looked for."""
+    """Whether what is left of F beyond the plateau grows as neither h^3 nor drag: a jump would be searched for."""
     size = np.abs(remainder)
     growths = size[:-1] / np.maximum(size[1:], 1e-300)
     is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG_GROWTH_TOLERANCE

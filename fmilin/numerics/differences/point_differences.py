@@ -69,7 +69,7 @@ class PointDifferences:
     base: FloatArray  # (k, r)
     J: FloatArray  # (k, r, c)
     error: FloatArray  # (k, r, c), estimated absolute errors
-    is_doubtful: Mask  # (k,), where more has to be looked at
+    is_doubtful: Mask  # (k,), where more has to be examined
 
 
 @dataclass(frozen=True, eq=False)

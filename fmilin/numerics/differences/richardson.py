@@ -184,7 +184,7 @@ def with_weights(setting: DifferenceSetting, columns: Sequence[Column], terms: T
 
 
 def is_rounding(slope: FloatArray, terms: FloatArray, noise: FloatArray) -> NDArray[np.bool_]:
-    """Whether rows' largest scaled slopes are what rounding leaves of their terms: they are noise themselves, then."""
+    """Whether rows' largest scaled derivatives are what rounding leaves of their terms: they are noise then."""
     return (slope < ROUNDING_TOLERANCE * terms) & (slope < SMOOTH_NOISE_FACTOR * noise)
 
 

@@ -12,9 +12,9 @@ from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 
 S = TypeVar("S")
-MAX_VALUE = 1e300  # of a value beside the point
+MAX_VALUE = 1e300  # of a value near the point
 POINTS = 8  # values along the line, equally spaced and very close together
-_NOISE_AGREEMENT_FACTOR = 4.0  # three orders whose estimates lie within this factor of each other show the noise
+_NOISE_AGREEMENT_FACTOR = 4.0  # three orders with estimates within this factor of each other show the noise
 
 
 def noise_from_table(values: FloatArray) -> FloatArray:
@@ -48,7 +48,7 @@ def noise_level(function: Callable[[FloatArray], FloatArray], x: FloatArray, sca
 
 
 def finite_values(function: Callable[[S], FloatArray], *points: S) -> list[FloatArray] | None:
-    """Return F at points; None where it cannot be evaluated at one of them, or is no number."""
+    """Return F at points; None where it cannot be evaluated at one of them, or is not a number."""
     try:
         values = [function(point) for point in points]
     except (ModelError, NumericalError):
@@ -73,7 +73,7 @@ CONSTANT_KINK_TOLERANCE = (
 CONSTANT_JUMP_TOLERANCE = 1e-3  # changes of F that stay the same to this part are a jump's: noise does so less often
 RUN_STEPS = 4  # steps over which they must
 AT_POINT_STEP_SIZE = 2.0**-49  # in sizes of the variable: a jump as close as that counts as being at the point
-MIN_STAIRS_COUNT = 4.0  # jumps of one height that are no accident
+MIN_STAIRS_COUNT = 4.0  # jumps of one height that are not accident
 JUMP_SIZE_FRACTION = (
     0.02  # of what F changes by from one step to the next, that it changes by within 2^-14 of it: a jump
 )
@@ -146,8 +146,8 @@ def find_stairs(
         return float(line(s)[row] - line(-s)[row]) / 2 - s * slope
 
     growths = np.abs(remainder[:-1]) / np.maximum(np.abs(remainder[1:]), 1e-300)
-    # A remainder that grows as |s| s over two steps in a row is drag of a body at rest, not a stair: to look for a jump
-    # costs 28 evaluations for each step, row and column.
+    # A remainder that grows as |s| s over two steps in a row is drag of a body at rest, not a stair: to search for a
+    # jump costs 28 evaluations for each step, row and column.
     is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG_GROWTH_TOLERANCE
     first, begin, change = 0.0, 0, 0.0
     for k in range(min(chosen, len(h) - 2), -1, -1):
@@ -165,7 +165,7 @@ def find_stairs(
 
 
 def _jump(function: Callable[[float], float], interval: tuple[float, float], ends: tuple[float, float]) -> float:
-    """Return the height of the jump in an interval, by bisection from the values at its ends; 0 when there is none."""
+    """Return the height of the jump in an interval, by bisection from the values at its ends; 0 if there is none."""
     (low, high), (at_low, at_high) = interval, ends
     largest = max(abs(at_high), abs(at_low))
     for _ in range(HALVINGS):

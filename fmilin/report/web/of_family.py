@@ -16,7 +16,7 @@ from fmilin.report.web.blocks import Block, Section, note_omitted, number, pictu
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.tables import Cell
 
-MAX_POINTS = 2000  # that are looked at for participation and channels, evenly chosen; those of the eigenvalues are all
+MAX_POINTS = 2000  # that are examined for participation and channels, evenly chosen; those of the eigenvalues are all
 MAX_MODES = 200
 MAX_TABLE_POINTS = 20_000  # points in a table
 
