@@ -145,7 +145,7 @@ def convert_object(source: object, label: str) -> object:
     Raises
     ------
     UsageError
-        When the object is of an engine whose adapter is not installed.
+        When the object is of an engine without an installed adapter.
     """
     name = f"{type(source).__module__.partition('.')[0]}.{type(source).__name__}"
     from importlib.metadata import entry_points

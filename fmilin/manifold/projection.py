@@ -212,7 +212,7 @@ def _damped(
         # A residual that is rounding already need not fall.
         if np.isfinite(norm) and (norm < before or norm < 1e-12):
             return candidate, value
-    # Steps from beside a stationary point are so long that not even 2^-11 of one helps. The whole step leads elsewhere,
+    # Steps from near a stationary point are so long that not even 2^-11 of one helps. The whole step leads elsewhere,
     # from where the next ones may arrive: otherwise one of forty random starts of a slider-crank is lost.
     value = _values(invariants, t, x + step)
     return (x + step, value) if np.isfinite(value).all() else None

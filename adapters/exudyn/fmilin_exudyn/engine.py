@@ -34,7 +34,7 @@ PROBE_DISPLACEMENT = 0.1
 PROBES = 3
 LATER = 0.37
 JACOBIAN_TOLERANCE = 1e-12
-"""Difference of Exudyn's Jacobian from that of the rates, beside the largest entry, up to which it is read."""
+"""Difference of Exudyn's Jacobian from that of the rates, relative to the largest entry, up to which it is read."""
 
 
 class ExudynEngine(Engine):
