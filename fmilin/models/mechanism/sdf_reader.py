@@ -20,6 +20,7 @@ from fmilin.models.mechanism.sdf_elements import (
     SdfPointPair,
 )
 from fmilin.models.mechanism.sdf_include import find_included_file
+from fmilin.models.mechanism.sdf_inertia import read_automatic_inertial
 from fmilin.models.mechanism.sdf_merge import list_merged_parts
 from fmilin.models.mechanism.sdf_values import (
     ORIGIN_POSE,
@@ -252,15 +253,15 @@ class SdfReader:
             name,
             line,
             read_pose(element, path),
-            None if inertial is None else self._inertial(inertial, path),
+            None if inertial is None else self._inertial(element, inertial, path),
             gravity is None or read_truth(gravity, path),
         )
 
-    def _inertial(self, element: Any, path: Path) -> Inertial:
+    def _inertial(self, link: Any, element: Any, path: Path) -> Inertial:
         self._check(element, path)
         line = find_line(element, path)
         if element.get("auto", "false").strip().lower() in ("true", "1"):
-            raise line.wrong("<inertial auto='true'> is not read: write out the mass and the inertia")
+            return read_automatic_inertial(link, element, path)
         added = find_only(element, "fluid_added_mass", path)
         if added is not None and any(read_number(part, path) for part in added):
             raise line.wrong("<fluid_added_mass> is not read: leave it out, or add it to the mass and the inertia")

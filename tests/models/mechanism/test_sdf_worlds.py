@@ -206,7 +206,7 @@ def test_friction_and_locked_joints_are_said(tmp_path: Path) -> None:
             "line 4: the joint 'j' of the type 'universal' has no <axis2>",
         ),
         ("<frame name='f'><pose relative_to='f'/></frame>" + joint("j", "ball", "world", "f"), "is relative to itself"),
-        ("<link name='b'><inertial auto='true'/></link>", "line 4: <inertial auto='true'> is not read"),
+        ("<link name='b'><inertial auto='true'/></link>", "line 4: <inertial auto='true'> needs a <collision>"),
         ("<link name='b'><kinematic>true</kinematic></link>", "line 4: the link 'b' is kinematic"),
         ("<link name='b'><pose>1 2 3</pose></link>", "line 4: <pose> holds six numbers, x y z roll pitch yaw, not 3"),
         ("<link name='b'><pose>1 2 x 0 0 0</pose></link>", "line 4: <pose> is not a number: 'x'"),
