@@ -25,7 +25,7 @@ from fmilin.models.mechanism.sdf_values import (
 from fmilin.models.mechanism.urdf_elements import Inertial
 from fmilin.signals import FloatArray
 
-WATER_DENSITY = 1000.0
+DENSITY_DEFAULT = 1000.0
 """In kg/m3: the default of the format."""
 SHAPES = "box, capsule, cone, cylinder, ellipsoid and sphere"
 
@@ -47,7 +47,7 @@ def read_automatic_inertial(link: Any, inertial: Any, path: Path) -> Inertial:
         When there is no collision, or a shape such as a mesh has no closed form.
     """
     line = find_line(inertial, path)
-    default = read_child_number(inertial, "density", path, WATER_DENSITY)
+    default = read_child_number(inertial, "density", path, DENSITY_DEFAULT)
     mass, first, second = 0.0, np.zeros(3), np.zeros((3, 3))
     for collision in link:
         if get_tag(collision) != "collision":
