@@ -24,6 +24,7 @@ from fmilin.linear_model.modes import lyapunov
 from fmilin.numerics.feedback import StateSpace
 from fmilin.reduction.transformation import is_at_rest, new_states, sizes, transform
 from fmilin.signals import FloatArray
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.tolerances import ROUNDING_TOLERANCE
 
 _WIDTH = 1e-3  # relative distance between what was seen and what is certain
@@ -38,6 +39,8 @@ class Peak:
     attained: float  # found at ``frequency``
     bound: float  # no frequency of the range has more
     frequency: float  # in rad/s
+
+    seen = DeprecatedAlias("attained")
 
 
 def peak_gain(system: StateSpace, low: float = 0.0, high: float = float("inf")) -> Peak:

@@ -46,6 +46,7 @@ ALIASES: dict[tuple[str, str], tuple[Callable[[], object], Callable[[], object]]
         lambda: modal_analysis(cart()).shown,
         lambda: modal_analysis(cart()).output_norms,
     ),
+    ("reduction.Peak.seen", "attained"): (lambda: fl.reduction.Peak(2.0, 2.1, 1.0).seen, lambda: 2.0),
     ("CoupledMode.seen", "apparent"): (lambda: CoupledMode(-1, 0.9, -1.05, resolved=True).seen, lambda: -1.05),
     ("formulations.Motion", "ConstraintMotion"): (
         lambda: fl.formulations.Motion,
