@@ -75,7 +75,10 @@ from fmilin.systems import four_bar_form
         (lambda: find_lines("[[body]]\nmass = 1").find(("body", 0, "inertia")), 1),
         (lambda: [short(v) for v in (0.0, -0.0, 1 / 3, -9.81, 1e-20)], ["0", "0", "0.333333", "-9.81", "1e-20"]),
         (lambda: listed("family"), ".nc .mat .npz .json .m"),
-        (lambda: listed("linear model"), ".mat .npz .json .fmu .m .c .mo .tex .txt, dslin.mat (Dymola)"),
+        (
+            lambda: listed("linear model"),
+            ".mat .npz .json .fmu .m .c .mo .tex .txt, _simulink.m (Simulink), dslin.mat (Dymola)",
+        ),
         (lambda: round_digits(-1e-17 + 2.147676638502278j), 2.1476766j),
         (lambda: [rough(x) for x in (0.03158, 97.66, 103.0, 1.2e-7)], ["0.032", "98", "100", "1.2e-07"]),
         (lambda: value_with_unit(1.5, "m"), "1.5 m"),

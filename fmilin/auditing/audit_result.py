@@ -59,7 +59,7 @@ class Audit(TableRepr):
 
     @implemented_in("fmilin.auditing.audit_table:save_audit")
     def save(self, path: str | Path) -> None:
-        """Write the table as one HTML file. Raises UsageError for another suffix."""
+        """Write the table to ``path`` as one HTML file. Raises UsageError for another suffix."""
         ...
 
     @property

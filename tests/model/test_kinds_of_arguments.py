@@ -88,6 +88,7 @@ NOT_TRIED = {
     ("sweep", "progress"),
     ("sweep", "scheduler"),  # connects to a cluster
     ("Limits", "caged"),  # is deprecated
+    ("Stepping", "way"),  # is deprecated
 }
 
 

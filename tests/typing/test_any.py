@@ -11,6 +11,8 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.AuditRow.to_dict": "return",
         "fmilin.Discovery.document": "return",
         "fmilin.Verification.to_document": "return",
+        "fmilin.design.LqgDesign.to_document": "return",
+        "fmilin.design.LqgVerification.to_document": "return",
     },
     "fields of a record, which are of all kinds": {
         "fmilin.DelayedLinearModel.with_fields": "changes",

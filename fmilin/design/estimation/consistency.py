@@ -71,7 +71,7 @@ class Filtered(TableRepr):
 
     @implemented_in("fmilin.report.web.of_results:save_filtered")
     def save(self, path: str | Path) -> None:
-        """Write a report as one HTML file: the table and the figure. Raises UsageError for another suffix."""
+        """Write the table and the figure to ``path`` as one HTML file. Raises UsageError for another suffix."""
         ...
 
     @implemented_in("fmilin.report.designs:create_filter_figure")
