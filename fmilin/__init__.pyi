@@ -64,6 +64,8 @@ from .options import Linearization as Linearization
 from .options import Stepping as Stepping
 from .periodic.chart import FloquetChart as FloquetChart
 from .periodic.chart import floquet_chart as floquet_chart
+from .periodic.delayed_floquet import DelayedFloquet as DelayedFloquet
+from .periodic.delayed_floquet import delayed_floquet as delayed_floquet
 from .periodic.floquet import Floquet as Floquet
 from .periodic.orbit import PeriodicOrbit as PeriodicOrbit
 from .periodic.periodic_linearization import linearize_periodic as linearize_periodic

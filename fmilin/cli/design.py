@@ -148,8 +148,8 @@ class DesignOptions:
     examples=[
         "fmilin design four_bar.fmu --lqg --state-weight phi=100,w=1 --input-weight torque=1 --process torque=0.1 "
         "--measured phi=1e-6 --sample-time 0.01 -o controller.c",
-        "fmilin design plant.mat --lqg --state-weight x=10 --input-weight F=1 --process F=0.1 --measured y=1e-4 "
-        "--sample-time 0.02 --track y --limit F=-5:5 -o controller.fmu -o report.html",
+        "fmilin design plant.mat --lqg --state-weight phi=10 --input-weight torque=1 --process torque=0.1 "
+        "--measured phi=1e-4 --sample-time 0.02 --track phi --limit torque=-5:5 -o controller.fmu -o report.html",
     ],
 )
 @MODEL

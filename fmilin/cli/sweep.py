@@ -102,7 +102,7 @@ class Delivery:
     cls=Command,
     examples=[
         "fmilin sweep four_bar.fmu --vary phi=0.5:2.5:5 --trim --free torque -o family.json",
-        "fmilin sweep loop.ssp --delay plant.u=0.01:0.1:20",
+        "fmilin sweep loop.py:loop --delay plant.u=0.01:0.1:20",
     ],
 )
 @MODEL

@@ -11,7 +11,8 @@ from fmilin.errors import UsageError, cut_list
 from fmilin.linear_model.model import DEFAULT_EIGENVALUE_COUNT, DelayedLinearModel, LinearModel
 from fmilin.linear_model.modes import cluster_modes
 from fmilin.numerics.delay_loops import list_loop_parts
-from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
+from fmilin.periodic.delayed_floquet import DelayedFloquet
+from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks, print_rows
 from fmilin.report.figures import COLORS, create_titled_figure, plain
 from fmilin.report.linear_pictures import rays
 from fmilin.report.numbers import shorten_name
@@ -92,3 +93,30 @@ def draw_eigenvalues(linear: LinearModel, naive: LinearModel | None = None) -> F
     axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
+
+
+def show_delayed_floquet(result: DelayedFloquet, page: Sheet) -> None:
+    """Print the multipliers of a period, stability, and the largest by the second way."""
+    print_fact(page, "Motion", [f"equilibrium of {shorten_name(result.name)}", f"period {result.period:.12g} s"])
+    delays = [f"{shorten_name(name)} by {seconds:g} s" for name, seconds in result.delays.items()]
+    print_fact(page, "Delays", cut_list(delays, MAX_DELAY_NAMES))
+    verdicts = {
+        True: "stable: every multiplier is inside the unit circle",
+        False: "unstable: a multiplier is outside the unit circle",
+        None: "undecided: a multiplier is on the unit circle, to its error",
+    }
+    print_fact(page, "Stability", [verdicts[result.stable]])
+    second = result.semi_discretized
+    if np.isfinite(second):
+        how = f"{second.real:.7g}{second.imag:+.5g}i for the first, to {result.semi_error:.1e}"
+        print_fact(page, "Second way", ["semi-discretization", how])
+    page.print()
+    rows = []
+    for mu, error, exponent in zip(result.multipliers, result.errors, result.exponents, strict=True):
+        if mu.imag < 0:
+            continue  # its conjugate has a line
+        pair = f" ± {mu.imag:.7g} i" if mu.imag > 0 else ""
+        rows.append((f"{mu.real:.9g}{pair}", f"{abs(mu):.9g}", f"{error:.1e}", f"{exponent.real:.6g}"))
+    print_rows(page, ("Multiplier", "Modulus", "Error", "Growth [1/s]"), rows, columns="lrrr")
+    page.print()
+    print_remarks(page, result.remarks)

@@ -26,6 +26,13 @@ from fmilin.models import OdeModel
 rate = {"level": "opening*pressure - level"}  # a closed pump: no pressure
 valve = OdeModel("tank", rate, inputs=["opening"], parameters={"pressure": 0.0}, outputs={"level": "level"})
 """,
+    "loop.py": """
+import fmilin as fl
+from fmilin.models import OdeModel
+plant = OdeModel("plant", {"x": "-x + u"}, inputs=["u"], outputs={"y": "x"})
+law = OdeModel("law", {"z": "10*(e - z)"}, inputs=["e"], outputs={"u": "-2*z"})
+loop = fl.connect({"plant": plant, "law": law}, [("law.u", "plant.u"), ("plant.y", "law.e")])
+""",
     "mathieu.py": """
 from fmilin.models import OdeModel
 model = OdeModel("Mathieu", {"x": "v", "v": "-(a - 2*q*cos(2*time))*x"}, parameters={"a": 0.5, "q": 0.1})

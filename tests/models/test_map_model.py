@@ -136,7 +136,6 @@ def test_what_needs_rates_in_time_rejects_maps() -> None:
     model = henon()
     for call in (
         lambda: fl.to_casadi(model),
-        lambda: fl.connect({"map": model}, []),
         lambda: fl.periodic_orbit(model, period=3.0),
         lambda: fl.trim(model, stable=True),
     ):
