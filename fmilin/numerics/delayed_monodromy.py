@@ -109,12 +109,12 @@ def collocate_period(system: PeriodicDelaySystem, mesh: FloatArray, node_count: 
                 position = (time - ends[window]) / (ends[window + 1] - ends[window])
                 w[j, i] = np.tensordot(rule.interpolate(position), history[window][:, i], axes=1)
         forced = np.stack([at[j].B @ w[j] for j in range(node_count)])
-        right = x + h * np.tensordot(rule.integrals, forced, axes=1)
-        left = np.eye(node_count * p)
+        right_side = x + h * np.tensordot(rule.integrals, forced, axes=1)
+        stage_matrix = np.eye(node_count * p)
         for i in range(node_count):
             for j in range(node_count):
-                left[i * p : (i + 1) * p, j * p : (j + 1) * p] -= h * rule.integrals[i, j] * at[j].A
-        stages = np.linalg.solve(left, right.reshape(node_count * p, size)).reshape(node_count, p, size)
+                stage_matrix[i * p : (i + 1) * p, j * p : (j + 1) * p] -= h * rule.integrals[i, j] * at[j].A
+        stages = np.linalg.solve(stage_matrix, right_side.reshape(node_count * p, size)).reshape(node_count, p, size)
         rates = np.stack([at[j].A @ stages[j] for j in range(node_count)]) + forced
         history.append(np.stack([at[j].C @ stages[j] + at[j].D @ w[j] for j in range(node_count)]))
         x = x + h * np.tensordot(rule.weights, rates, axes=1)

@@ -41,7 +41,7 @@ FIRST_WINDOW_COUNT = 4
 CONVERGENCE_TOLERANCE = 1e-9  # of the multipliers, relative to 1 or the largest
 SEMI_STEP_COUNT = 50  # steps of the second way, and twice as many
 SECOND_WAY_FACTOR = 3.0  # times what half the step changes: a larger difference is a contradiction
-COMPARED_PHASES = (0.123, 0.382, 0.724)  # of the period, at which coefficients must be those of a period later
+COMPARED_PHASE_FRACTIONS = (0.123, 0.382, 0.724)  # of the period, at which coefficients must be those of a period later
 PERIODICITY_TOLERANCE = 1e-6  # of the coefficients after a period, relative
 
 
@@ -184,7 +184,7 @@ def _read_form(linear: LinearModel, first: DelayForm) -> DelayCoefficients:
 
 
 def _require_period(read_coefficients: Callable[[float], DelayCoefficients], name: str, period: float) -> None:
-    times = [part * period for part in COMPARED_PHASES]
+    times = [part * period for part in COMPARED_PHASE_FRACTIONS]
     pairs = [(read_coefficients(time), read_coefficients(time + period)) for time in times]
     for k in range(4):
         size = max(float(np.abs(now[k]).max(initial=0.0)) for now, _ in pairs)
