@@ -1,4 +1,4 @@
-"""Stability of equilibria of models with delays whose coefficients are periodic: milling, parametric excitation."""
+"""Stability of equilibria of models with delays and periodic coefficients: milling, parametric excitation."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def test_each_tool_describes_its_parameters(session: Session) -> None:
     assert linearize["properties"]["coordinates"]["enum"] == ["partition", "tangent"]
     assert tools["verify"].input_schema["required"] == ["model", "linear"]
     hints = {name: tool.annotations.read_only_hint for name, tool in tools.items() if tool.annotations is not None}
-    assert [name for name, hint in hints.items() if hint] == ["info", "audit", "explain"]
+    assert [name for name, hint in hints.items() if hint] == ["info", "explain"]
 
 
 def test_arguments_become_a_command_line() -> None:

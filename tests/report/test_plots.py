@@ -121,7 +121,7 @@ def test_crowded_eigenvalues_have_a_panel_of_their_own() -> None:
 
 
 def test_the_pictures_are_listed(spring: fl.LinearModel) -> None:
-    assert repr(spring.plot).startswith("Pictures: bode(), eigenvalues(), ")
+    assert repr(spring.plot).startswith("Pictures: animation(), bode(), eigenvalues(), ")
 
 
 def test_shares_of_modes_are_drawn(spring: fl.LinearModel) -> None:
