@@ -171,9 +171,9 @@ class LqgDesign(TableRepr):
         self,
         path: str | Path,
         *,
-        precision: Literal["double", "single"],
-        fmi: Literal["2.0", "3.0"],
-        model: Model | None,
+        precision: Literal["double", "single"] = "double",
+        fmi: Literal["2.0", "3.0"] = "2.0",
+        model: Model | None = None,
     ) -> None: ...
 
     @implemented_in("fmilin.report.lqg_report:draw_lqg")

@@ -267,7 +267,6 @@ def test_multisines_refuse_a_motion_that_does_not_become_periodic() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"way": "magic"}, r"method= must be 'auto', 'direct', .* and is 'magic'"),
         ({"method": "magic"}, r"method= must be 'auto', 'direct', 'step', 'response' or 'multisine', and is 'magic'"),
         ({"step": 0.0}, r"communication step is 0 s"),
         ({"step": float("inf")}, r"communication step is inf s"),

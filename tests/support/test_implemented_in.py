@@ -210,6 +210,6 @@ def test_functions_outside_classes_are_declared_in_the_same_way() -> None:
 
 def test_pictures_say_which_there_are() -> None:
     linear = fl.linearize(cartesian_pendulum())
-    pictures = ["bode", "eigenvalues", "errors", "margins", "modes", "nyquist", "participation"]
+    pictures = ["animation", "bode", "eigenvalues", "errors", "margins", "modes", "nyquist", "participation"]
     pictures += ["reduction", "sensitivities", "sparsity", "step", "zeros"]
     assert repr(linear.plot) == "Pictures: " + ", ".join(f"{name}()" for name in pictures)
