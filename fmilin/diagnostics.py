@@ -203,7 +203,7 @@ ROWS = (
     Kind("margins",
          "Two computations of a margin of a loop contradict each other, or rounding hides where the loop becomes "
          "unstable.",
-         "Trust the smaller margin; `fl.audit(loop)` lists each number with its second way."),
+         "Trust the smaller margin; `fl.audit(loop)` compares each number with that of a second method."),
     Kind("wire",
          "A wire was cut, or a signal added on it: input and output of the result.",
          "Nothing; signs are as wired, S = 1/(1 - L), T = 1 - S.", severity="information"),
@@ -418,7 +418,7 @@ def inaccurate_entry(name: str, value: float, error: float, more: str = "") -> R
     """Return the diagnostic on an entry with an error that is large relative to its row; ``more``: how many others."""
     return Remark(
         "accuracy",
-        f"{name} = {value:.6g} is accurate to +-{error:.2g} only, which is large beside the other entries of its "
+        f"{name} = {value:.6g} is accurate to +-{error:.2g} only, which is large relative to the other entries of its "
         f"row.{more}",
     )
 

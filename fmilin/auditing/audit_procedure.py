@@ -1,4 +1,4 @@
-"""``fl.audit(result)``: which second ways there are for which kind of result."""
+"""``fl.audit(result)``: chooses the second methods for each kind of result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUDITED = (
 
 
 def audit(result: object, *, model: Model | None = None) -> Audit:
-    """Return every number of a result next to the same number by a second, independent computation.
+    """Compute every number of a result by a second, independent method, and compare.
 
     Raises UsageError when there is no audit for this kind of result, or a point comes without its model.
 
@@ -29,7 +29,7 @@ def audit(result: object, *, model: Model | None = None) -> Audit:
     result : LinearModel, LinearFamily, Margins, KalmanFilter, Estimator, regulator, Schedule, PeriodicOrbit, \
 TrimmedPoint, Trajectory or another result
         A linear model of :func:`fmilin.loop_transfer` is audited with its margins. ``unchecked`` names the numbers of
-        a result that have no second way.
+        a result that have no second method.
     model : Model, optional
         That the result was made from, with the parameters of its point. Linear models, those of families and designs,
         derivatives by parameters and trajectories are then compared with it, too; points need it.

@@ -23,8 +23,8 @@ class AuditRow:
 
     quantity: str  #: what it is, as ``"eigenvalue 3"``
     stated: Value  #: what the result says
-    second_way: Value  #: what the second way gives
-    method: str  #: which second way that is
+    second_way: Value  #: the number by the second method
+    method: str  #: the second method, in words
     difference: float  #: absolute, in the quantity's unit
     tolerance: float  #: the difference that the errors of both ways explain, in the quantity's unit
     agrees: bool  #: whether the difference is within the tolerance
@@ -52,7 +52,7 @@ class Audit(TableRepr):
     kind: str  #: of the result: ``"linear model"``
     name: str  #: of the model
     rows: tuple[AuditRow, ...]  #: a row for each quantity
-    unchecked: tuple[str, ...] = ()  #: quantities without a second way here, and why
+    unchecked: tuple[str, ...] = ()  #: quantities without a second method, and why
 
     @implemented_in("fmilin.auditing.audit_table:show_audit")
     def _print_table(self, page: Sheet) -> None: ...
@@ -64,7 +64,7 @@ class Audit(TableRepr):
 
     @property
     def ok(self) -> bool:
-        """Whether every second way agrees."""
+        """Whether every number agrees with that of its second method."""
         return all(row.agrees for row in self.rows)
 
     @property

@@ -1,4 +1,4 @@
-"""An audit as a table: what is stated, what the second way gives, and whether they agree."""
+"""An audit as a table: the stated number, that of the second method, and whether they agree."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def save_audit(audit: Audit, path: str | Path) -> None:
     from fmilin.report.web.of_results import save_result_page
 
     agreeing = sum(row.agrees for row in audit.rows)
-    subtitle = f"{agreeing} of {len(audit.rows)} quantities agree with their second way"
+    subtitle = f"{agreeing} of {len(audit.rows)} quantities agree with their second method"
     save_result_page(path, f"Audit of the {audit.kind} {audit.name}", subtitle, lambda page: show_audit(audit, page))
 
 

@@ -1,4 +1,4 @@
-"""``fmilin audit FILE|MODEL``: every number of a result by a second way."""
+"""``fmilin audit FILE|MODEL``: every number of a result by a second method."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _deliver(audits: list[Audit], output: Path | None, runner: JobRunner, *, as_
     runner.restore_directory()
     if output is not None:
         audit.save(output)
-        runner.say(f"{output}: {len(rows)} quantities with their second way\n")
+        runner.say(f"{output}: {len(rows)} quantities with their second method\n")
     if as_json:
         runner.print_json(audit.to_dict())
     elif output is None:
@@ -118,6 +118,6 @@ def _deliver(audits: list[Audit], output: Path | None, runner: JobRunner, *, as_
         wrong = audit.disagreeing
         first = join_first((row.quantity for row in wrong), 3, "; ")
         raise NumericalError(
-            f"{len(wrong)} of {len(rows)} numbers disagree with their second way: {first}. The table lists the "
+            f"{len(wrong)} of {len(rows)} numbers disagree with their second method: {first}. The table lists the "
             "differences: trust neither number before you know the cause."
         )

@@ -231,6 +231,6 @@ def _deliver(
             runner.print_shown(show_verification_of_regulator, verification)
     if verification is not None and verification.stable is False:
         raise NumericalError(
-            "The regulator is stable for the linear model, and not for the nonlinear one, disturbed by a hundredth of "
-            "its sizes. Use larger --input-weight, a shorter --sample-time, or another operating point."
+            "The regulator stabilizes the linear model, but not the nonlinear one after a disturbance of a hundredth "
+            "of the sizes of its states. Use a larger --input-weight, a shorter --sample-time, or another point."
         )

@@ -60,7 +60,7 @@ class Opening:
 def command(model: str, opening: Opening, **request_options: Any) -> int:
     """Open a page on which sliders move the point and the parameters, and the linear model follows.
 
-    MODEL is also a file of a family ({families}): the sliders move between its points. The page is on this machine
+    MODEL may be a file of a family ({families}): the sliders move between its points. The page is on this machine
     alone; Ctrl-C ends it. Needs fmilin[explore].
     """
     request = build_request(model, **request_options)

@@ -1,4 +1,4 @@
-"""A linear model in motion, next to the nonlinear one that it was made from."""
+"""The response of a linear model, for comparison with the nonlinear model that it was made from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

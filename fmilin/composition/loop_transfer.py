@@ -300,7 +300,7 @@ def opened(
     linearization: Linearization | None = None,
     **options: Unpack[OpenedOptions],
 ) -> LinearModel:
-    """Return the linear model of a system with wires cut: each is an input of its name, next to the system's own.
+    """Return the linear model of a system with wires cut: each is an input of its name, in addition to the system's.
 
     ``system``, ``wires``, ``point``, ``linearization`` and the errors are those of :func:`loop_transfer`. The outputs
     are those of the system by default.
@@ -385,8 +385,8 @@ def _linear(
     outside, on_wires = _split_delays(system, uncut, names, opened)
     if on_wires and times and not continuous:
         raise UsageError(
-            f"The wire to {next(iter(on_wires))} has a delay, and L is from sample to sample: name a wire of the loop "
-            "that has none, or take the closed loop (fl.linearize)."
+            f"The wire to {next(iter(on_wires))} has a delay, and L goes from sample to sample: name a wire of the "
+            "loop without a delay, or take the closed loop (fl.linearize)."
         )
     between = cut.with_interface(names, [name_wire_output(name) for name in names])
     at = replace(at, inputs=at.inputs[len(model.inputs) :])

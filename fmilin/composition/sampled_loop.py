@@ -231,8 +231,8 @@ def _split(
     between = [link for link in d.links if link.source[0] in sampled and link.target[0] in sampled]
     if late := [link for link in inner if delays.get(link.target)]:
         raise UsageError(
-            f"The wire to '{qualify(*late[0].target)}' has a delay between continuous members, beside sampled ones: "
-            "such a loop has no finite model from sample to sample. Replace the delay by a Padé approximation."
+            f"The wire to '{qualify(*late[0].target)}' has a delay between continuous members, in a loop with sampled "
+            "ones, which has no finite model from sample to sample. Replace the delay by a Padé approximation."
         )
     chosen_feeds = [d.feeds[i] for i in model._chosen]
     plant_feeds, late_feeds = [], []

@@ -63,7 +63,7 @@ class SampledSystem(ConnectedModel, HasSamples):
     def _reject(self) -> NoReturn:
         names = ", ".join(self.map_members)
         raise UsageError(
-            f"'{self.info.name}' has sampled members ({names}), and this takes models with rates in time. Linearize "
+            f"'{self.info.name}' has sampled members ({names}); this function needs a continuous model. Linearize "
             "the system (fl.linearize): its linear model goes from sample to sample."
         )
 

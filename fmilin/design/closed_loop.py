@@ -73,8 +73,8 @@ def closed_loop(
     """Return the motion of a nonlinear model under a sampled regulator, with all its inputs as they were applied.
 
     At every sample the regulator reads the plant, disturbed, noise added and in steps of the sensor, and answers; the
-    answer is limited and, after the delay, held until the next one takes effect. A linear regulator with inputs that
-    reach its outputs at once takes the limited outputs into its states (Hanus' conditioning, where that is stable).
+    answer is limited and, after the delay, held until the next one takes effect. A linear regulator with
+    feedthrough corrects its states by the limited outputs (Hanus' conditioning, where that is stable).
     Angles that wrap deviate from an operating value, or from a prediction, by half a turn at most. Raises
     UsageError or UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is none;
     ConstraintError, NumericalError as for :func:`fmilin.simulate`.

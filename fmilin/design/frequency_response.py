@@ -139,7 +139,7 @@ def frequency_response(
 
 
 def _build_excited_run(model: Model, point: OperatingPoint, regulator: Any, j: int) -> Run:
-    """Return what runs the model under a function of the time since the start, next to its input j."""
+    """Return what runs the model under a function of the time since the start, added to its input j."""
     name, u0 = model.inputs[j].name, float(point.inputs[j])
     driven = (*getattr(regulator, "drives", ()), *getattr(regulator, "output_labels", ()))
 

@@ -177,9 +177,9 @@ def discover(
     """Return the constraints that a model keeps and does not declare.
 
     An index-reduced model keeps g'' = 0 for every state, on its manifold or not: g' never changes, whatever the
-    states are and the inputs do. So the search is for functions phi of the states with a rate Dphi f of zero at random
-    states, by the null space of a matrix with one evaluation per row; then functions of positions that change nowhere
-    where these are zero.
+    states are and the inputs do. So the search first finds functions phi of the states with zero rate, Dphi f = 0, at
+    random states, by the null space of a matrix with one evaluation per row; then functions of positions that change
+    nowhere where these are zero.
 
     Sparse identification (pysindy) takes one term at a time for the left side; a null space says how many there are.
     Raises NumericalError when the model gives no rates near the point.
@@ -195,7 +195,7 @@ def discover(
     progress : callable, optional
         Receives lines: the task, each constraint of positions as soon as it is found, and withdrawn constraints.
     stop : callable, optional
-        Asked often; once it says yes, what was found so far is verified and returned, with a diagnostic
+        Called often; once it returns true, what was found so far is verified and returned, with a diagnostic
         ``interrupted``.
 
     Examples

@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class KeptOut:
-    """A quantity that stays what it is, and is not a constraint."""
+    """A conserved quantity that is not a constraint."""
 
     expression: str
     reason: str
@@ -40,8 +40,8 @@ class Discovery(TableRepr):
 
     _attributes = ".findings, .kept_out, .constraints"
 
-    findings: tuple[Finding, ...]  #: what is to be declared
-    kept_out: tuple[KeptOut, ...]  #: what stays what it is, and is not a constraint
+    findings: tuple[Finding, ...]  #: constraints to be declared
+    kept_out: tuple[KeptOut, ...]  #: conserved quantities that are not constraints
     order: int  #: states that are independent then
     full_order: int  #: all states
     constant: tuple[str, ...] = ()  #: states that never change, parameters in truth
@@ -60,7 +60,7 @@ class Discovery(TableRepr):
 
     @property
     def conserved(self) -> list[str]:
-        """Expressions that stay what they are, and are not constraints."""
+        """Expressions of conserved quantities that are not constraints."""
         return [k.expression for k in self.kept_out]
 
     @property

@@ -1,4 +1,4 @@
-"""Why a channel is zero: each reason is searched for by changing that one thing, and asking whether it answers then."""
+"""Why a channel is zero: each possible reason is removed alone, and the channel evaluated again."""
 
 from __future__ import annotations
 

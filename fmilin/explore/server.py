@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
-PARENT_CHECK_SECONDS = 0.5  # seconds between two examines whether the parent lives
+PARENT_CHECK_SECONDS = 0.5  # seconds between two checks that the parent process lives
 
 POLICY = {
     "default-src": "'none'",

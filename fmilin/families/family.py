@@ -1,4 +1,4 @@
-"""A family of linear models: what a sweep returns, as arrays with the grid in front.
+"""A family of linear models: what a sweep returns, as arrays with the grid axes first.
 
 The file is longer than others by the declarations of methods that other packages implement, with their docstrings.
 """
@@ -418,8 +418,7 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
         """Return a family over the azimuth of a rotor (OpenFAST's files) in multiblade coordinates.
 
         ``groups`` are quantities of three or more blades, by a name for them; by default those with names that differ
-        in
-        "blade 1". UsageError: when the points do not say azimuth and rotor speed, or a group has fewer than three.
+        in "blade 1". UsageError: when the points do not say azimuth and rotor speed, or a group has fewer than three.
         """
         ...
 

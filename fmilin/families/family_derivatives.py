@@ -1,4 +1,4 @@
-"""Derivatives of a family of linear models by parameters, as arrays with the grid in front."""
+"""Derivatives of a family of linear models by parameters, as arrays with the grid axes first."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _take_first_that_works(setting: Setting) -> tuple[Way, LinearModel]:
                 way.findings.left_methods += [] if way.reads_derivatives else failures
                 return way, linear
             failures.append(reason)
-        elif way is derivatives:  # the others are not possible either way
+        elif way is derivatives:  # that the other methods are impossible is not reported
             failures.append(why_not)
         if setting.model.constraints.prescribing:
             raise NumericalError(

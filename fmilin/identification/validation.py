@@ -206,7 +206,7 @@ def with_accuracy_required(linear: LinearModel, *, keep: bool) -> LinearModel:
     J, E = (M * sizes for M in matrix_and_errors(linear))
     largest = np.abs(J).max(axis=1, keepdims=True, initial=0.0)
     n = len(linear.states)
-    if n:  # a rate that nothing moves has a row of rounding, too: it counts next to what moves as fast as the others
+    if n:  # a rate that nothing moves has a row of rounding, too: it is compared with rows as fast as the others
         fastest = max(1.0, float(np.max(largest[:n, 0] / sizes[:n])))
         worst = E[:n].max(axis=1, initial=0.0)
         largest[:n, 0] = comparable_sizes(largest[:n, 0], worst, sizes[:n] * fastest)

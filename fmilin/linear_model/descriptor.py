@@ -141,7 +141,7 @@ GROUP_DISTANCE = (
     1e-6  # distance of eigenvalues that belong to one group, relative to the largest; twofold ones split by 1e-8
 )
 DEFECTIVE_GROUP_TOLERANCE = (
-    1e-6  # what A is on a group next to a multiple of the unit matrix, relative to the largest eigenvalue
+    1e-6  # difference of A on a group from a multiple of the unit matrix, relative to the largest eigenvalue
 )
 
 

@@ -32,8 +32,8 @@ def keep_totals_of_point(model: Model, point: OperatingPoint) -> tuple[Model, Op
         raise UsageError(RATES_FOR_TOTALS)
     if len(model.states) > MAX_STATES:
         raise NumericalError(
-            f"'{model.info.name}' has {len(model.states)} states, and conserved totals are sought of at most "
-            f"{MAX_STATES}. Declare them as constraints at velocity level, and leave keep_totals= out."
+            f"'{model.info.name}' has {len(model.states)} states, but conserved totals are computed for at "
+            f"most {MAX_STATES}. Declare them as constraints at velocity level, and leave keep_totals= out."
         )
     totals = find_totals_at(model, point)
     note = describe_totals(totals)

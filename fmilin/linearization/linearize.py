@@ -109,7 +109,7 @@ class LinearizesSamples(Protocol):
 def linearize_samples(model: HasSamples, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model of a model with samples at a point."""
     if not isinstance(model, LinearizesSamples):
-        raise TypeError(f"{type(model).__name__} has samples, and no linear model from sample to sample.")
+        raise TypeError(f"{type(model).__name__} is sampled, but has no linear model from sample to sample.")
     return model.linearize_samples(point, request)
 
 

@@ -55,7 +55,7 @@ STATED_ERROR_FACTOR = 4.0
 """Times the errors that are stated with a row of a linear model, what a batch of one may differ from it: an estimate of
 few samples is rough."""
 MEASURED_ERRORS = 10.0  # of a single point's matrices, that those of a batch may differ by
-FEW_COLUMNS = 16  # next to these a batch takes more columns than a single point only up to so many times its groups:
+FEW_COLUMNS = 16  # above these, a batch may take at most so many times as many columns as a single point has groups:
 COLUMNS_PER_GROUP = 3
 
 TRANSFERABLE_KINDS = frozenset(

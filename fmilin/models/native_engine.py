@@ -83,7 +83,7 @@ class NativeEngine(ABC, Generic[Selection]):
         """Everything that may be an output, by name; see :func:`offered`."""
 
     def quantity(self, name: str) -> Quantity | None:
-        """Return one of ``available``, or or None of that name."""
+        """Return the one of ``available`` that has this name, or None."""
         return self.available.get(name)
 
     @abstractmethod

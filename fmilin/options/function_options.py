@@ -122,7 +122,7 @@ _MEMBERS = "Members are linearized each in its own coordinates and signals."
 _ZERO_IN_EVERY = "Whether a channel is zero does not depend on this option."
 _ALWAYS = "Inaccurate entries and the present modes are always kept here."
 
-_TOTALS_OF_AN_ORBIT = "Multipliers of 1 belong to the totals of a periodic motion, beside that of its phase."
+_TOTALS_OF_AN_ORBIT = "Multipliers of 1 belong to the totals of a periodic motion, another one to its phase."
 _TOTALS_OF_STATES = "Totals would be constraints on the states, which are kept."
 _DELAYS_ARE_AXES = "Delays of a sweep are axes of its grid: several values of each."
 _NO_DELAYS_IN_FAMILIES = (
@@ -245,7 +245,7 @@ _FROM_RATES = "Constraints are found from rates of the model, without a linear m
 
 WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
     "audit": {
-        "one_sided": "The second way of an audit takes derivatives on both sides of the point.",
+        "one_sided": "The second method of an audit takes derivatives on both sides of the point.",
         "delays": "It works with matrices, which models with delays do not have.",
     },
     "explore": {"delays": "It works with matrices, which models with delays do not have."},

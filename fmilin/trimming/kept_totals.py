@@ -16,8 +16,9 @@ def describe_totals(totals: Totals) -> Remark:
     plural = len(totals.names) > 1
     return Remark(
         "conserved",
-        f"No motion changes {'these totals' if plural else 'this total'}, so their values come from the start: "
-        f"{totals}. Fix one of these states (fixed=), or start elsewhere (guess=), to choose another.",
+        f"No motion changes {'these totals' if plural else 'this total'}, so "
+        f"{'their values come' if plural else 'its value comes'} from the start: {totals}. Fix one "
+        "of these states (fixed=), or start elsewhere (guess=), to choose another.",
     )
 
 

@@ -63,7 +63,7 @@ def trim(
     near : mapping of str to float, optional
         What should come as near to these values as it can: least squares in nominal sizes (else the value, at least 1).
     stable : bool
-        Whether to search for a rest at which the motion stays: by descent, or by the motion with damping added.
+        Whether to search for a stable equilibrium: by descent, or by the motion with damping added.
 
     Raises
     ------
@@ -88,8 +88,8 @@ def trim(
     if isinstance(model, HasDelays | HasSamples):
         if stable or steady:
             raise UsageError(
-                "Of a system with delays or samples equilibria are found: stable= and steady= ask about its motion, "
-                "which depends on these. Linearize the point: lin.stability() tells."
+                "Only equilibria of a system with delays or samples are computed: leave stable= and steady= out. Then "
+                "linearize at the point: lin.stability() says whether it is stable."
             )
         return search(remove_delays(model), request, guess or {})
     if stable or steady:

@@ -42,7 +42,7 @@ def test_a_spoiled_file_ends_with_status_5(run: Run) -> None:
     assert done.status == 5
     document = json.loads(done.out)
     assert any(row["quantity"].startswith("A[") and not row["agrees"] for row in document["rows"])
-    assert "disagree with their second way" in done.err
+    assert "disagree with their second method" in done.err
 
 
 @pytest.mark.parametrize("kind", ["linear model", "family"])

@@ -173,12 +173,12 @@ def test_loops_margins_and_what_is_rejected() -> None:
     late = fl.connect({"plant": make_plant(), "law": law}, wires, delays={"plant.F": 0.03})
     with pytest.raises(fl.UsageError, match="has delays"):
         fl.simulate(late, stop_time=1.0)
-    with pytest.raises(fl.UsageError, match="L is from sample to sample"):
+    with pytest.raises(fl.UsageError, match="L goes from sample to sample"):
         fl.loop_transfer(late, "plant.F")
     spring = OdeModel("spring", {"z": "x - z"}, inputs=["x"], outputs={"f": "-z"})
     both = {"plant": make_plant(), "spring": spring, "law": law}
     inner = [("plant.px", "law.x"), ("law.u", "plant.F"), ("plant.px", "spring.x"), ("spring.f", "plant.d")]
-    with pytest.raises(fl.UsageError, match="has a delay between continuous members, beside sampled ones"):
+    with pytest.raises(fl.UsageError, match="has a delay between continuous members, in a loop with sampled ones"):
         fl.linearize(fl.connect(both, inner, delays={"spring.x": 0.1}))
 
 

@@ -149,7 +149,7 @@ def constrain_stuck_rows(
     ----------
     residuals : sequence of SX
     rows : iterable of int
-        Those to examine.
+        Those to be searched.
     derivatives : mapping of int to SX
         The state of each symbol ``der(w)``, by the symbol's hash.
     parameters : collection of int

@@ -3,7 +3,7 @@
 The Standard Library has a file for each of its 2,500 classes, and the front end takes six seconds to read what it has
 parsed before. Here every name of a file is looked up as Modelica does, in the packages around it and through imports,
 and whatever it may stand for is needed: too many files, never too few. A package with inherited classes is needed
-with all of them. Names of variables, which may be those of a class, are not distinguished. Where something is
+with all of them. A variable may have the name of a class: both count. Where something is
 missing after all, the front end says so, and reads the whole libraries.
 """
 

@@ -38,7 +38,7 @@ class ParameterWalker(TableWalker):
         self.changed = dict(changed or {})
         self.parameters: dict[str, ParameterEntry] = {}
         self.free: list[str] = []  # parameters that the initial equations determine
-        self.frozen: set[str] = set()  # parameters with numbers that the traversal needed
+        self.frozen: set[str] = set()  # parameters of which the traversal used the numbers
         self.missing: list[str] = []  # parameters without a value that something needs
         self._listing = False
         self._parameter_of: dict[int, ParameterEntry] = {}

@@ -29,7 +29,7 @@ WORTH = 1.3
 MAX_MEASURED = 500
 """States of a model up to which both ways are tried: MuJoCo's loop in C over many bodies is the quicker one."""
 VISITS = 6
-"""Evaluations per one of all derivatives, as in a checked linear model."""
+"""Evaluations of values per evaluation of all derivatives, as in a checked linear model."""
 NOTHING = np.empty(0)
 
 

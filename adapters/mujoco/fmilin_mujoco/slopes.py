@@ -258,7 +258,7 @@ class _Differences:
         return all(bool((np.abs(a - b) <= allowed).all()) for a, b, allowed in pairs)
 
     def slopes(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
-        """Return derivatives along moves by both weights, (2, nv + ns + na, k): of positions, speeds, others."""
+        """Return derivatives by both weights, (2, nv + ns + na, k): of positions, speeds, others by ``stage``."""
         model, held = self._model, self._held
         slopes = np.zeros((2, model.nv + len(held.sensors) + model.na, len(steps)))
         if stage < 2 and self._inverts:

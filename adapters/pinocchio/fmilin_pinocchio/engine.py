@@ -175,7 +175,7 @@ class PinocchioEngine(Engine):
         """Return accelerations, reactions, the closures of the welds and all their rows, and what solved for them."""
         robot, data = self._robot, self._data
         key = (q.tobytes(), v.tobytes(), u.tobytes())
-        if self._last is not None and self._last[0] == key:  # derivatives are requested where an evaluation was
+        if self._last is not None and self._last[0] == key:  # derivatives are usually requested at the last evaluation
             return self._last[1]
         closures, biases = self._closures(q, v)
         follow = self._couplings.G
@@ -272,7 +272,7 @@ class PinocchioEngine(Engine):
         q = self._couplings.followed(pin.normalize(self._robot, q))
         names = {weld.name for weld in self._welds}
         of_loops = [v for j in self._joints if j.name in names for v in range(j.v, j.v + j.sizes[1])]
-        for columns in (of_loops, list(range(self._robot.nv))):  # the joints of the loops have no guess
+        for columns in (of_loops, list(range(self._robot.nv))):  # first the joints of the loops, which have no guess
             q, gap = self._descended(q, columns)
             if not gap.size or np.abs(gap).max() < CLOSED:
                 return q

@@ -88,10 +88,10 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         Variances of states, each a guess by itself, which the manifold joins; or the matrix of the coordinates
         (``kf.states``). Without it, the steady covariance at the point, where there is one.
     augment : sequence of str
-        Parameters of the model, and ``OUTPUT.bias`` of measured outputs, to be estimated next to the states. Their
+        Parameters of the model, and ``OUTPUT.bias`` of measured outputs, to be estimated with the states. Their
         process noise, by the same names, is that of a random walk; without any they are constants.
     limits : mapping of str to (float, float), optional
-        Of outputs: a measurement at or beyond one is not a number: the sensor is at its end.
+        Of outputs: a measurement at or beyond a limit is left out: the sensor is saturated.
     lag : int
         How many samples late a measurement may come, for :meth:`Estimator.late`.
     horizon : int

@@ -21,7 +21,7 @@ class Json(Container):
             "delayed linear model",
             30,
             AUDIENCE,
-            "strict JSON, format `fmilin-delayed/1`: between the delays, and these",
+            "strict JSON, format `fmilin-delayed/1`: the delays and the model between them",
         ),
         Content("family", 40, AUDIENCE, "strict JSON, format `fmilin-family/1`: one object per point"),
         Content("periodic model", 40, AUDIENCE, "the same, strict JSON, format `fmilin-floquet/1`"),

@@ -25,7 +25,7 @@ class Mat(Container):
             "family",
             20,
             "MATLAB and Octave",
-            "arrays with the grid behind, and offsets as the LPV System block wants them",
+            "arrays with the grid axes last, and offsets as the LPV System block takes them",
         ),
         Content(
             "descriptor system",

@@ -15,8 +15,8 @@ class Npz(Container):
     suffix = ".npz"
     contents = (
         Content("linear model", 20, "NumPy", "arrays under their names, the rest as JSON text in `fmilin`"),
-        Content("delayed linear model", 20, "NumPy", "the same of the model between the delays, and these"),
-        Content("family", 30, "NumPy", "arrays with the grid in front, the rest as JSON text in `fmilin`"),
+        Content("delayed linear model", 20, "NumPy", "the delays and the model between them"),
+        Content("family", 30, "NumPy", "arrays with the grid axes first, the rest as JSON text in `fmilin`"),
         Content("descriptor system", 20, "NumPy", "arrays under their names"),
         Content("periodic model", 30, "NumPy", "the same; the phase is the first axis"),
     )

@@ -148,7 +148,7 @@ class FmuFile:
         return {name: turn for name, turn in turns.items() if 0 < turn < float("inf")}
 
     def read(self, member: str) -> bytes | None:
-        """Return the content of one member, or or None of that name."""
+        """Return the content of the member of this name, or None."""
         info = self.by_path.get(member)
         if info is None:
             return None

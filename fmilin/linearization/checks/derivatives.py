@@ -139,7 +139,7 @@ class ModelRepeatsItself(LinearizationCheck):
         return (Remark("memory", text),)
 
     def find_doubt(self, at: LinearizedBatch) -> Mask | None:
-        """Check whether a model that only answers says the same after all other evaluations."""
+        """Check whether a black box returns the same values at the points after all other evaluations."""
         if at.reference.has_exact_procedure or has_graph(at.reference.model):
             return None  # equations, not a black box
         tangents, pairs = at.tangents, at.reference.facts.pairs or {}
@@ -157,8 +157,8 @@ class EntriesAreAccurate(LinearizationCheck):
     """An entry with an error of a tenth of its row decides about eigenvalues by chance."""
 
     verifies = (
-        "The estimated error of each entry is small beside the largest entry of its row of [A B] or [C D], in sizes of "
-        "the variables."
+        "The estimated error of each entry is small relative to the largest entry of its row of [A B] or [C D], in "
+        "sizes of the variables."
     )
     needs = "A sweep of step sizes, for the message only."
     runs = "at every point"
