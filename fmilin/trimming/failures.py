@@ -217,7 +217,8 @@ Search = Callable[[TrimRequest], TrimmedPoint]
 def suggest_steady_motion(error: TrimError, model: Model, request: TrimRequest, search: Search) -> TrimError | None:
     """Return the error with the states that must move, if a steady motion exists in which they do; else None."""
     moving = [name for name in model.states.names if f"der({name})" in error.residuals and name not in request.steady]
-    if not moving or len(moving) > MAX_NAMES:
+    # Where a target or a constraint is missed as well, something else is in the way.
+    if not moving or len(moving) > MAX_NAMES or len(moving) < len(error.residuals):
         return None
     try:
         with limit_time(EXPLANATION_SECONDS):
