@@ -143,6 +143,7 @@ def test_steps_from_many_points_are_those_of_each(tmp_path: Path, fmi: str, save
     """An FMU that restores its state takes all steps in one message; another begins each of them by itself."""
     attributes = 'canHandleVariableCommunicationStepSize="true"' + saves * " SAVES"
     with fl.load(build("motor", tmp_path, Kind(fmi=fmi, attributes=attributes)), interface="cs") as motor:
+        assert isinstance(motor, Stepped)
         random = np.random.default_rng(7)
         states, inputs = random.standard_normal((9, 3)), random.standard_normal((9, 2))
         motor.respond_points(motor.start, states, inputs, 0.01)  # prepares the program

@@ -200,7 +200,7 @@ def test_interpolation_and_its_error() -> None:
 )
 def test_what_cannot_be_swept_is_one_sentence(vary: dict[str, list[float]], more: dict[str, object], text: str) -> None:
     with pytest.raises(fl.UsageError, match=re.escape(text)):
-        fl.sweep(oscillator(), vary, **more)  # type: ignore[arg-type]
+        fl.sweep(oscillator(), vary, **more)  # type: ignore[call-overload]
 
 
 def relaxing_by_root() -> OdeModel:

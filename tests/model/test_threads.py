@@ -83,4 +83,4 @@ def test_what_is_no_model_is_refused_by_its_type(function: Callable[..., object]
     with pytest.raises(fl.UsageError, match=rf"{function.__name__}\(\) needs a model, .* 'LinearModel'.*fl\.connect"):
         function(linear)
     with pytest.raises(fl.UsageError, match=r"'source' is of the type 'LinearModel', .*fl\.connect"):
-        fl.sweep(linear, {"phi": [1.0]})  # type: ignore[arg-type]
+        fl.sweep(linear, {"phi": [1.0]})  # type: ignore[call-overload]

@@ -169,7 +169,7 @@ def test_values_that_are_not_possible(options: dict[str, Any], message: str) -> 
 def test_a_sweep_over_a_kink_has_the_derivatives_of_one_side() -> None:
     """d|x|/dx at 0 is -1 on the left and +1 on the right."""
     for side, sign in (("left", -1.0), ("right", 1.0)):
-        family = fl.sweep(KINK, {"k": [1.0, 2.0, 4.0]}, one_sided=side)  # type: ignore[arg-type]
+        family = fl.sweep(KINK, {"k": [1.0, 2.0, 4.0]}, one_sided=side)  # type: ignore[call-overload]
         np.testing.assert_allclose(family.A[:, 1, 0], -sign * np.array([1.0, 2.0, 4.0]), rtol=1e-7)
     assert not fl.sweep(KINK, {"k": [1.0, 2.0]}).ok.any()
 

@@ -169,7 +169,8 @@ def _mechanism(model: fl.Model, name: str, span: tuple[float, float], **how: Any
 def _between(
     make: Callable[[], fl.Model], vary: Mapping[str, Any], at: Mapping[str, float], **how: Any
 ) -> fl.LinearModel:
-    return fl.sweep(make(), vary, **how).interpolate(at)
+    family: fl.LinearFamily = fl.sweep(make(), vary, **how)
+    return family.interpolate(at)
 
 
 CASES: Mapping[str, Callable[[], fl.LinearModel | Results]] = {
