@@ -30,6 +30,7 @@ def to_record(family: DelayedFamily) -> dict[str, object]:
         )
     changes = [
         {
+            "at": dict(change.at),
             "delays": dict(change.delays),
             "frequency": change.frequency,
             "unstable_before": change.unstable_before,

@@ -168,9 +168,11 @@ def _list_changes(
         linear = next((point.linear for point in line if point.linear is not None), None)
         if linear is None:
             continue
-        changes += locate_changes(
+        on_line = locate_changes(
             _interpolate_delays(linear, {name: grid.axes[name] for name in axes}), [point.unstable for point in line]
         )
+        at = {name: value for name, value in grid.values(first).items() if name not in delay_names}
+        changes += [replace(change, at=at) for change in on_line]
     return tuple(changes)
 
 

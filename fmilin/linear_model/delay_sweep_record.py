@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ class StabilityChange:
     frequency: float  #: of the crossing eigenvalue, in rad/s
     unstable_before: int  #: the number of eigenvalues that grow at the point of the sweep before
     unstable_after: int  #: the same at the point after
+    #: in a sweep over a grid: the quantities other than delays, by name
+    at: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ SAMPLE_SPREAD_SIZES = (
     0.01,
 )  # of the samples, in sizes of the states: the widest at which the model is defined
 MORE_SAMPLES = 8  # than states
+TIME_SPREAD_SECONDS = 1e-2  # of the samples: x' = -t x vanishes at t = 0, and x is not conserved
 ROUNDS = 3  # each samples points with the totals found so far: others may hold only there
 MAX_STATES = 400  # more would take as many evaluations
 ZERO = 1e-9  # of the largest coefficient of a total; of a total relative to its terms
@@ -120,7 +121,10 @@ def find_totals(start: TotalsSearch) -> Totals | None:
 
 
 def _sample_rates(start: TotalsSearch, L: FloatArray) -> FloatArray | None:
-    """Return rates (N, k) in sizes at points of the manifold with the totals L of the start, each of length one."""
+    """Return rates (N, k) in sizes at points of the manifold with the totals L of the start, each of length one.
+
+    The points lie at several times, as the rates of a model may depend on time.
+    """
     random = np.random.default_rng(1687)
     scales, n = start.scales, len(start.states)
     invariants = start.invariants
@@ -135,10 +139,11 @@ def _sample_rates(start: TotalsSearch, L: FloatArray) -> FloatArray | None:
             u = start.inputs.copy()
             moves = random.uniform(-spread, spread, len(start.free_inputs))
             u[start.free_inputs] += input_scales[start.free_inputs] * moves
+            time = start.time + random.uniform(0.0, TIME_SPREAD_SECONDS)
             try:
                 if len(invariants):
-                    x = project(invariants, start.time, x, restart=False)
-                columns.append(invariants.evaluator.evaluate(start.time, x, u).derivatives / scales)
+                    x = project(invariants, time, x, restart=False)
+                columns.append(invariants.evaluator.evaluate(time, x, u).derivatives / scales)
             except REFUSALS:
                 break
         rates = np.array(columns).T

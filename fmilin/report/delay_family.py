@@ -44,9 +44,10 @@ def show_delayed_family(family: DelayedFamily, page: Sheet) -> None:
     if family.changes:
         page.print()
     for change in family.changes[:MAX_LISTED_CHANGES]:
-        delays = ", ".join(f"{name} = {seconds:.6g} s" for name, seconds in change.delays.items())
+        values = [f"{name} = {value:.6g}" for name, value in change.at.items()]
+        delays = [f"{name} = {seconds:.6g} s" for name, seconds in change.delays.items()]
         numbers = f"{change.unstable_before} to {change.unstable_after} growing"
-        page.print(f"Stability changes at {delays}: {numbers}, {change.frequency:.6g} rad/s")
+        page.print(f"Stability changes at {', '.join((*values, *delays))}: {numbers}, {change.frequency:.6g} rad/s")
     if len(family.changes) > MAX_LISTED_CHANGES:
         page.print(f"... and {len(family.changes) - MAX_LISTED_CHANGES} more changes")
 

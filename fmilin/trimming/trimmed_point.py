@@ -148,7 +148,7 @@ def make_point(
         inputs=candidate.inputs,
         parameters=candidate.parameters,
         names=(candidate.model.states.names, candidate.model.inputs.names),
-        moving=moving if request.steady else (),
+        moving=() if report.varying else moving,  # rates that vary are those of no steady motion
         report=report,
         request=request,
     )

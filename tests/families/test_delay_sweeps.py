@@ -29,6 +29,8 @@ def test_a_grid_of_a_parameter_and_a_delay_has_lamberts_eigenvalues_and_the_exac
     limits = [change.delays["h"] for change in family.changes]
     np.testing.assert_allclose(limits, [np.pi / 2, np.pi / 4], rtol=1e-12)
     np.testing.assert_allclose([change.frequency for change in family.changes], [1.0, 2.0], rtol=1e-12)
+    assert [change.at for change in family.changes] == [{"k": 1.0}, {"k": 2.0}]
+    assert "Stability changes at k = 2, h = 0.785398 s: 0 to 2 growing" in repr(family)
 
 
 def test_a_delay_that_is_a_parameter_is_swept_as_one_also_of_a_member() -> None:

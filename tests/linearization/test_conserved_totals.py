@@ -77,6 +77,14 @@ def test_an_input_that_fills_a_tank_keeps_the_content_among_the_states() -> None
     assert any("keep_totals=True changed nothing" in warning.message for warning in linear.warnings)
 
 
+def test_a_rate_that_vanishes_at_the_time_of_the_point_alone_conserves_nothing() -> None:
+    model = OdeModel("switch", {"x": "-time*x", "y": "-y + u"}, inputs=["u"], start={"x": 1.0, "y": 1.0})
+    linear = fl.linearize(model, keep_totals=True)
+    assert linear.states.names == ("x", "y")
+    point = fl.trim(model, fixed={"u": 1.0})
+    assert "conserved" not in {remark.kind for remark in point.report.remarks}
+
+
 def test_momentum_and_with_it_the_centre_of_mass_are_totals() -> None:
     pull = "(5*(x1 - x2) + 0.1*(v1 - v2))"
     model = OdeModel("bodies", {"x1": "v1", "x2": "v2", "v1": f"-{pull}", "v2": f"{pull}/3"})

@@ -227,3 +227,20 @@ def test_without_equations_every_point_is_a_solution() -> None:
     point = fl.trim(drag(), fixed={"v": 2.0}, steady=["x", "v"])
     np.testing.assert_array_equal(point.states, [0.0, 2.0])
     assert point.report.varying == ("x", "v")
+
+
+def test_a_requested_motion_along_which_the_matrix_changes_is_not_judged_by_its_eigenvalues() -> None:
+    """Over x the rate of z is sin(x) + 0.5, which decays on average; at x = -pi/2 it grows."""
+    model = OdeModel("path", {"x": "v", "v": "F - v", "z": "-(sin(x) + 0.5)*z"}, inputs=["F"])
+    point = fl.trim(model, fixed={"v": 1.0, "x": -np.pi / 2}, free=["F"], steady=["x"])
+    linear = fl.linearize(model, point)
+    assert linear.eigenvalues()[-1] == pytest.approx(0.5)
+    assert [remark.kind for remark in linear.warnings] == ["off-equilibrium", "periodic"]
+    assert "Stability" not in repr(linear)
+
+
+def test_a_speed_that_varies_is_not_called_steady() -> None:
+    model = drag()
+    point = fl.trim(model, fixed={"v": 2.0}, steady=["x", "v"])
+    assert point.report.varying == ("x", "v")
+    assert [remark.kind for remark in fl.linearize(model, point).warnings] == ["off-equilibrium"]

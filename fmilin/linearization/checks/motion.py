@@ -63,6 +63,8 @@ class PointRests(ResultCheck):
         if at.motion.fastest[0] < 0:
             return remarks_along(at.model, at.base, frame, at.motion, WITH_TIME)
         remarks = _remarks_on_motion(at.model, at.base, frame, at.motion)
+        if not at.motion.change.part[0] <= CONSTANT_JACOBIAN_TOLERANCE:  # or NaN: A was not compared
+            return remarks
         return [name_requested_motion(remark, at.point.moving) for remark in remarks]
 
     def find_doubt(self, at: LinearizedBatch) -> Mask:
@@ -140,7 +142,10 @@ def motion_remark(what: str, *, constrained: bool, steady: Along | None = None, 
 
 
 def name_requested_motion(remark: Remark, moving: Sequence[str]) -> Remark:
-    """Return the diagnostic on a point off equilibrium as one on the steady motion that a trim was asked for."""
+    """Return the diagnostic on a point off equilibrium as one on the steady motion that a trim was asked for.
+
+    Only for a motion along which A stays the same: eigenvalues at a "steady" point count as those of its stability.
+    """
     if not moving or remark.kind != "off-equilibrium":
         return remark
     return Remark("steady", remark.message.replace(OFF, f"The point is on a steady motion of {', '.join(moving)}", 1))
