@@ -6,7 +6,6 @@ were read, in fmilin's folder of caches.
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import hashlib
 import json
@@ -24,10 +23,11 @@ from typing import Any
 from fmilin.adapters import cache_folder, cache_library, read_cached_library
 from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
-from fmilin_modelica.classes import list_models
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.complex_numbers import write_complex_as_real
+from fmilin_modelica.conversions import Converter, find_conversions
 from fmilin_modelica.declarations import declarations_of, functions_of
+from fmilin_modelica.error_messages import QUOTED, WRAPPER, describe_error, file_name, join_lines
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
@@ -39,29 +39,15 @@ from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 9
+FORMAT = 10
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
-FRONT_END_LIMITS = (
-    "unsupported",
-    "unevaluable",
-    "unresolved flat reference",
-    "lexically nested class",
-    "structured base reference",
-    "must have exactly one",
-    "instantiates partial model",
-    "inner/outer type mismatch",
-    "failed to load source root",
-)
-WRAPPER = "FmilinModel"
 BLOCKS = """package Modelica package Blocks package Interfaces
 connector RealInput = input Real; connector RealOutput = output Real;
 end Interfaces; end Blocks; end Modelica;
 """  # what models of signals use of the library, which then need not be there
 _MISSING_CLASS = re.compile(r"unresolved (?!Flat)|not found|resolve/parse failed|[Uu]nable to infer model")
-_POSITION = re.compile(r"\[([^\[\]\n]+?):(\d+):(\d+)\]")
-_QUOTED = re.compile(r"[`']([A-Za-z_][\w.]*)[`']")
 _DROPPED = {"provenance", "declaration", "value_type_provenance", "begin_provenance", "finish_provenance"}
 
 
@@ -109,11 +95,11 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
         )
     if "crash" in answer:
         raise ModelError(
-            f"The Modelica front end (rumoca) crashed on '{source.shown}': {_one_line(answer['crash'])}. Report this "
+            f"The Modelica front end (rumoca) crashed on '{source.shown}': {join_lines(answer['crash'])}. Report this "
             "crash to the front end."
         )
     if "error" in answer:
-        raise ModelError(_message(source, text, model, answer["error"]))
+        raise ModelError(describe_error(source, text, model, answer["error"]))
     content = answer["dae"]
     files = content["source_map"]["files"]
     texts = {number: (path, text.encode()) for number, path, text in files}
@@ -126,6 +112,7 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["places_of_expressions"] = places.list_expressions(content["storage"])
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
+    flat["conversions"] = answer["conversions"]
     flat["tool"] = f"rumoca {_version()}"
     paths = [str(library.get(path.removeprefix(f"{LIBRARY}/"), path)) for _, path, _ in files]
     return flat, {path: _digest(path) for path in paths if Path(path).is_file() and path != str(source.file)}
@@ -137,33 +124,39 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     Where it misses a class among the files that the text needs, it reads the whole libraries. All other errors are
     reported as they are: whole libraries would not change them.
     """
-    library = needed_files(source.roots, text, model or source.model)
-    write = write_complex_as_real(_read_texts(library), text, model or source.model)
-    answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
+    name = model or source.model
+    converter = find_conversions(source.roots, text)
+    text = converter.convert_text(text)
+    library = needed_files(source.roots, text, name, converter.read_file)
+    files = _read_files(library, converter)
+    write = write_complex_as_real(files, text, name)
+    answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if NO_STATE in answer.get("crash", ""):
-        other = _answer(source, text, model, library, lambda code: rewrite(write(code), splits_sums=False))
+        other = _answer(source, text, model, files, lambda code: rewrite(write(code), splits_sums=False))
         answer = other if "dae" in other else answer
     if TYPE_FAULT.search(answer.get("error", "")):
-        write_types = write_types_of_inner_components(_read_texts(library), text, model or source.model)
+        write_types = write_types_of_inner_components(files, text, name)
         if write_types is not None:
             write = _chain(write, write_types)
-            answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
+            answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if MEMBER_FAULT.search(answer.get("error", "")):
-        write_members = write_members_of_expandable_connectors(_read_texts(library), text, model or source.model)
+        write_members = write_members_of_expandable_connectors(files, text, name)
         if write_members is not None:
             write = _chain(write, write_members)
-            answer = _answer(source, text, model, library, lambda code: rewrite(write(code)))
+            answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if FAULT.search(answer.get("error", "")):
-        members = list_outer_members([text, *_read_texts(library).values()])
-        other = _answer(source, text, model, library, lambda code: _rewrite_members(members, write(code)))
+        members = list_outer_members([text, *files.values()])
+        other = _answer(source, text, model, files, lambda code: _rewrite_members(members, write(code)))
         answer = other if "dae" in other else answer
     if _MISSING_CLASS.search(answer.get("error", "")):
         names = names_needed(source.roots, f"{text} {source.model or ''}")
         whole = files_of([root for root in source.roots if library_name(Path(root)) in names])
         if _may_declare([whole[place] for place in whole.keys() - library.keys()], answer["error"]):
-            write = write_complex_as_real(_read_texts(whole), text, model or source.model)
-            return _answer(source, text, model, whole, lambda code: rewrite(write(code))), whole
-    return answer, library
+            library = whole
+            files = _read_files(whole, converter)
+            write = write_complex_as_real(files, text, name)
+            answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
+    return {**answer, "conversions": converter.describe()}, library
 
 
 def _chain(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
@@ -172,7 +165,7 @@ def _chain(first: Callable[[str], str], second: Callable[[str], str]) -> Callabl
 
 def _may_declare(files: Sequence[Path], error: str) -> bool:
     """Whether files contain the last part of a name in an error: a name that nothing declares is a slip."""
-    parts = {name.rpartition(".")[2] for name in _QUOTED.findall(error)}
+    parts = {name.rpartition(".")[2] for name in QUOTED.findall(error)}
     names = re.compile(rf"\b(?:{'|'.join(map(re.escape, parts))})\b".encode())
     for file in files:
         with contextlib.suppress(OSError):
@@ -185,23 +178,23 @@ def _answer(
     source: Source,
     text: str,
     model: str | None,
-    library: Mapping[str, Path],
+    files: Mapping[str, str],
     change: Callable[[str], str],
 ) -> dict[str, Any]:
-    """Return what the front end answers, from a process of its own that reads the files in ``library``, changed."""
+    """Return what the front end answers, from a process of its own that reads the files of libraries, changed."""
     names = [library_name(Path(root)) for root in source.roots]
     rewritten = change(text)
     request = {
         "text": f"{rewritten}\n// {' '.join(names)}\n",  # it loads libraries that the text names
         "model": model,
-        "roots": _list_folders(library),
-        "filename": _file_name(source),
+        "roots": _list_folders(files),
+        "filename": file_name(source),
     }
     script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
     cache = cache_folder().parent / f"modelica-{_version()}-classes"
     with private_cache(cache) as folder:
-        _copy_files(library, folder / LIBRARY, change)
+        _write_files(files, folder / LIBRARY, change)
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
         environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
@@ -241,32 +234,28 @@ def _rewrite_members(members: Mapping[str, Mapping[str, str]], text: str) -> str
     return write_outer_members_as_variables(rewrite(text), members)
 
 
-def _read_texts(library: Mapping[str, Path]) -> dict[str, str]:
+def _read_files(library: Mapping[str, Path], converter: Converter) -> dict[str, str]:
+    """Return the texts of files that can be read, in the names of the libraries that are there."""
     texts = {}
     for place, file in library.items():
-        with contextlib.suppress(OSError):
-            texts[place] = file.read_text("utf-8-sig", "replace")
+        with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
+            texts[place] = converter.read_file(file)
     return texts
 
 
-def _copy_files(library: Mapping[str, Path], folder: Path, change: Callable[[str], str]) -> None:
-    """Copy the needed files of libraries into a folder, rewritten where the front end needs that.
+def _write_files(files: Mapping[str, str], folder: Path, change: Callable[[str], str]) -> None:
+    """Write the needed files of libraries into a folder, changed where the front end needs that.
 
-    It reads no others, such as data of tables. Byte order marks are not copied: the front end rejects them.
+    It reads no others, such as data of tables. They have no byte order marks: the front end rejects those.
     """
-    for place, file in library.items():
+    for place, text in files.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(OSError):  # the front end then misses it, and the whole libraries are read
-            raw = file.read_bytes()
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-            text = raw.decode("utf-8", "replace")
-            changed = change(text)
-            (folder / place).write_bytes(raw if changed == text else changed.encode())
+        (folder / place).write_bytes(change(text).encode())
 
 
-def _list_folders(library: Mapping[str, Path]) -> list[str]:
+def _list_folders(files: Mapping[str, str]) -> list[str]:
     """Return the libraries in the folder of a run: relative, since what was parsed is kept by the path of a file."""
-    tops = {place.partition("/")[0] for place in library}
+    tops = {place.partition("/")[0] for place in files}
     return [f"{LIBRARY}/{top}" for top in sorted(tops)]
 
 
@@ -276,11 +265,6 @@ def _text(source: Source, changed: Mapping[str, Any]) -> tuple[str, str | None]:
         return source.text, source.model
     name = source.model or flattened(source)["name"]
     return f"{source.text}\nmodel {WRAPPER}\n  extends {name}{_modification(changed)};\nend {WRAPPER};\n", WRAPPER
-
-
-def _file_name(source: Source) -> str:
-    """Return a name in a folder that does not exist: of a file that does, all others in its folder would be read."""
-    return f"fmilin-no-folder/{'model.mo' if source.file is None else source.file.name}"
 
 
 def _modification(changed: Mapping[str, Any]) -> str:
@@ -320,81 +304,3 @@ def _digest(path: str) -> str:
     with contextlib.suppress(OSError):
         return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
     return ""
-
-
-# ---------------------------------------------------------------------- errors
-
-
-def _message(source: Source, text: str, model: str | None, words: str) -> str:
-    shown = source.shown
-    if "Unable to infer model" in words and "Candidates:" in words:
-        candidates = list_models(source.text) or words.partition("Candidates:")[2].strip(" .,").split(", ")
-        names, first = ", ".join(candidates), candidates[0]
-        return f"'{shown}' contains several models: {names}. Name one of them, as in '{shown}:{first}'."
-    if position := _syntax_error(source, text, model):
-        return position
-    first, _, further = words.replace("fmilin-no-folder/", "").partition("Related failures")
-    reason = _one_line(first)
-    for prefix in (r"\S+ could not be compiled: ", r"\w+ failed: ", r"\S+ failed in \w+: "):
-        reason = re.sub(f"^{prefix}", "", reason)
-    if "because resolve/parse failed" in reason and not further:
-        return f"There is no model '{source.model}' in '{source.file or 'the libraries'}'.{_libraries_hint(source)}"
-    place, said = _find_place(source, text, reason), _POSITION.sub("", reason).strip().rstrip(".")
-    return f"{place}'{shown}' cannot be read as Modelica: {said}.{_advice(source, reason)}"
-
-
-def _syntax_error(source: Source, text: str, model: str | None) -> str:
-    """Return what the parser says, with its place; nothing when the text can be parsed."""
-    import rumoca
-
-    with contextlib.suppress(Exception):
-        for diagnostic in rumoca.validate_source(text, model=model or WRAPPER, filename=_file_name(source)):
-            position = re.search(r"\[(.+?):(\d+):(\d+)\]", diagnostic.message)
-            if diagnostic.rule == "syntax-error" and position is not None:
-                what = re.search(r"×\s*(.+?)\n\s*╭", diagnostic.message, re.DOTALL)
-                said = "a syntax error" if what is None else _one_line(what[1].replace("│", ""))
-                return (
-                    f"{Path(position[1]).name}:{position[2]}: '{source.shown}' is not Modelica: {said} in line "
-                    f"{position[2]}, column {position[3]}. Correct the file and try again."
-                )
-    return ""
-
-
-def _find_place(source: Source, text: str, reason: str) -> str:
-    """Return "crane.mo:4: ": where the front end says, else the first line with the name it speaks of."""
-    if position := _POSITION.search(reason):
-        return f"{Path(position[1]).name}:{position[2]}: "
-    if source.file is not None:
-        for name in _QUOTED.findall(reason):
-            for k, line in enumerate(text.splitlines(), 1):
-                if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", line):
-                    return f"{source.file.name}:{k}: "
-    return ""
-
-
-def _advice(source: Source, reason: str) -> str:
-    if "unbalanced" in reason and source.file is None:
-        return " A library's model is balanced as a rule: this is a limit of the front end, which counts differently."
-    if "unbalanced" in reason:
-        return (
-            " Every unknown needs one equation: add the missing ones, or remove the surplus. Where other Modelica "
-            "tools accept the model, this is a limit of the front end."
-        )
-    if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
-        return _libraries_hint(source)
-    if any(words in reason.lower() for words in FRONT_END_LIMITS):
-        return " This is a limit of the front end."
-    return ""
-
-
-def _libraries_hint(source: Source) -> str:
-    libraries = ", ".join(library_name(Path(root)) for root in source.roots)
-    return (
-        f" Available libraries: {libraries}." if libraries else
-        " No library is available. Name the folder that contains Modelica/: options={'library': ['FOLDER']}, or the "
-        "environment variable MODELICAPATH."
-    )  # fmt: skip
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -10,7 +10,7 @@ missing after all, the front end says so, and reads the whole libraries.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from fmilin_modelica.libraries import SKIPPED, library_name
 __all__ = ["files_of", "needed_files"]
 
 Name = tuple[str, ...]
+Reader = Callable[[Path], str]
 
 _NAME = r"[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*"
 _NAMES = re.compile(rf"(?<![\w.]){_NAME}")
@@ -30,8 +31,8 @@ _IMPORT = re.compile(rf"\bimport\s+(?:([A-Za-z_]\w*)\s*=\s*)?({_NAME})\s*(\.\s*\
 class _Class:
     """A class in a file of its own, ``package.mo`` of a folder for a package that has further files."""
 
-    def __init__(self, path: Path, parent: _Class | None) -> None:
-        self.path, self.parent = path, parent
+    def __init__(self, path: Path, parent: _Class | None, read: Reader) -> None:
+        self.path, self.parent, self._read = path, parent, read
         self.file = path / "package.mo" if path.is_dir() else path
 
     @cached_property
@@ -42,16 +43,16 @@ class _Class:
         found = {}
         for entry in self.path.iterdir():
             if entry.suffix == ".mo" and entry.name != "package.mo":
-                found[entry.stem] = _Class(entry, self)
+                found[entry.stem] = _Class(entry, self, self._read)
             elif not entry.suffix and (entry / "package.mo").is_file():
-                found[entry.name] = _Class(entry, self)
+                found[entry.name] = _Class(entry, self, self._read)
         return found
 
     @cached_property
     def text(self) -> str:
         """The content of the file, without comments and strings."""
         try:
-            return _names_only(self.file.read_text(encoding="utf-8-sig", errors="replace"))
+            return _names_only(self._read(self.file))
         except OSError:
             return ""
 
@@ -94,8 +95,8 @@ def _parts(name: str) -> Name:
 class _Search:
     """Follows names from file to file."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
-        self.libraries = {library_name(Path(root)): _Class(Path(root), None) for root in roots}
+    def __init__(self, roots: Sequence[str], read: Reader) -> None:
+        self.libraries = {library_name(Path(root)): _Class(Path(root), None, read) for root in roots}
         self.needed: dict[Path, _Class] = {}
         self._complete: set[Path] = set()  # packages of which all classes are needed
         self._open: list[_Class] = []
@@ -154,12 +155,17 @@ class _Search:
             self._open.append(outer)
 
 
-def needed_files(roots: Sequence[str], text: str, model: str | None) -> dict[str, Path]:
+def _read_file(path: Path) -> str:
+    return path.read_text(encoding="utf-8-sig", errors="replace")
+
+
+def needed_files(roots: Sequence[str], text: str, model: str | None, read: Reader = _read_file) -> dict[str, Path]:
     """Return the files that a text and the name of a model need, by their places in a folder of the libraries.
 
-    ``{"Modelica/Icons.mo": Path("/msl/Modelica/Icons.mo")}``; a library keeps the name of its folder or file.
+    ``{"Modelica/Icons.mo": Path("/msl/Modelica/Icons.mo")}``; a library keeps the name of its folder or file. With
+    ``read``, names are those that it returns for a file.
     """
-    search = _Search(roots)
+    search = _Search(roots, read)
     written = _names_only(text)
     search.follow(f"{written} {model or ''}", None, [_Imports(written)])
     files = {}
