@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.discrete_states import AUTOMATIC, has_clocked_states_alone
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.source_kind import is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
@@ -62,6 +64,8 @@ def load(
     parameters: Mapping[str, Value] | None = None,
     time: float | None = None,
     interface: str | None = None,
+    discrete_states: Sequence[str] | None = None,
+    sample_interval: float | None = None,
     fmu: FmuOptions | None = None,
     options: Mapping[str, object] | None = None,
     limits: Limits | None = None,
@@ -88,6 +92,12 @@ def load(
         Start time in seconds; without it the FMU's own.
     interface : {"me", "cs"}, optional
         Of an FMU: model exchange or co-simulation; without it model exchange where the FMU has it.
+    discrete_states : sequence of str, optional
+        Of an FMU without continuous states: the discrete-time numbers that are the states of a sampled model
+        x[k+1] = f(x[k], u[k]), ``["auto"]`` for those that look like it. Model-exchange FMUs of FMI 3.0 that declare
+        states of clocked partitions, and no others, are sampled models without it.
+    sample_interval : float, optional
+        Seconds between two samples of these; by default what clocks, time events or the step size of the FMU say.
     fmu : FmuOptions, optional
         How much an FMU may unpack, and whether its sources may be compiled.
     options : mapping, optional
@@ -110,6 +120,14 @@ def load(
     """
     if time is not None and not (is_fmu(str(source)) or is_system(str(source))):
         raise UsageError(f"'{source}' is not an FMU: its start time is not set when it is loaded.")
+    if isinstance(discrete_states, str):
+        raise UsageError(
+            f"'discrete_states' must be a sequence: write discrete_states=['{discrete_states}'] even for a single one."
+        )
+    if discrete_states is not None or sample_interval is not None:
+        if not is_fmu(str(source)):
+            raise UsageError(f"'{source}' is not an FMU: discrete_states= and sample_interval= are for FMUs.")
+        fmu = replace(fmu or FmuOptions(), discrete_states=discrete_states, sample_interval=sample_interval)
     request = Loading(
         constraints=constraints,
         constraints_file=constraints_file,
@@ -214,12 +232,16 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
     if logger.isEnabledFor(logging.INFO):
         for departure in fmu.departures():
             logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
+    settings = at.settings_at_loading(description.has_parameter)
+    if fmu.options.discrete_states is not None or (not stepped and has_clocked_states_alone(description)):
+        model = _open_sampled(fmu, request, at.time, settings, declared, interface=description.interface)
+        _require_shown(model, at, settings)
+        return model
     kind: type[FmuModel] = FmuModel
     if stepped:
         from fmilin.fmi.read.stepped_model import SteppedFmu
 
         kind = SteppedFmu
-    settings = at.settings_at_loading(description.has_parameter)
     how: dict[str, Any] = {"parameters": request.parameters, "settings": settings, "time": at.time, "notes": notes}
     model = kind.opened(fmu, constraints=declared, independent=independent, **how)
     try:
@@ -228,6 +250,27 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
         model.close()
         raise
     return model
+
+
+def _open_sampled(
+    fmu: FmuFile,
+    request: Loading,
+    time: float | None,
+    settings: Mapping[str, float],
+    constraints: Sequence[Constraint],
+    *,
+    interface: str,
+) -> Model:
+    """Return the sampled model of an FMU with discrete states."""
+    from fmilin.loading.sampled_fmu import SampledFmuEngine, SampledFmuModel, open_sample_map
+    from fmilin.models.map_model import keep_in_level
+
+    options = (
+        fmu.options if fmu.options.discrete_states is not None else replace(fmu.options, discrete_states=AUTOMATIC)
+    )
+    file = (fmu.absolute, options)
+    open_map = partial(open_sample_map, file, dict(request.parameters), dict(settings), time, interface)
+    return SampledFmuModel(SampledFmuEngine(open_map, [keep_in_level(c) for c in constraints]))
 
 
 def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]) -> None:

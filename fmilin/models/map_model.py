@@ -205,7 +205,7 @@ class DiscreteModel(MapModel, OdeModel):
         }
         super().__init__(
             name, increments, inputs=inputs, parameters=parameters, outputs=outputs, start=start, labels=labels,
-            constraints=[_keep_in_level(c) for c in constraints],
+            constraints=[keep_in_level(c) for c in constraints],
         )  # fmt: skip
         self.engine.sample_time = period
 
@@ -258,7 +258,7 @@ class DiscreteModel(MapModel, OdeModel):
             _Increments(next),
             inputs=inputs,
             outputs=outputs,
-            constraints=[_keep_in_level(c) for c in constraints],
+            constraints=[keep_in_level(c) for c in constraints],
             parameters=parameters,
             analytic=analytic,
         )
@@ -308,7 +308,7 @@ class _Increments:
         return J_x.full() - np.eye(len(x)), J_u.full()
 
 
-def _keep_in_level(constraint: Any) -> Any:
+def keep_in_level(constraint: Any) -> Any:
     """Return a constraint without a hidden one: the map keeps it as it is, and there is no velocity."""
     if isinstance(constraint, Constraint):
         return replace(constraint, level="velocity", rate=None)

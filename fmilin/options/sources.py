@@ -38,6 +38,19 @@ class FmuOptions:
         flag="--compile",
     )
     sampled: bool = False  # discrete-time numbers are inputs and outputs, too
+    discrete_states: Sequence[str] | None = option(
+        default=None,
+        help="Discrete-time numbers that are the states of a sampled model x[k+1] = f(x[k], u[k]); auto finds them.",
+        group=COSIMULATION,
+        kind="names",
+    )
+    sample_interval: float | None = option(
+        default=None,
+        help="Time between two samples of discrete states, where the FMU does not say it.",
+        group=COSIMULATION,
+        kind="number",
+        metavar="SECONDS",
+    )
     solver_tolerance: float | None = option(
         default=SOLVER_TOLERANCE,
         help="Relative tolerance for the solver of a co-simulation FMU; 0 or None for its own.",

@@ -119,7 +119,7 @@ class Buffers:
         self.rates = self.values[1 + n + k : z]
         self.n, self.k = n, k
         self.inputs, self.sampled_inputs = self._by_moment(input_count)
-        if layout.description.interface == "CoSimulation":  # a parameter is set as an input is
+        if layout.description.is_stepped:  # a parameter is set as an input is
             self.inputs += self.point_rows.groups((s.variable for s in tuned), layout, 1 + n + input_count)
         self.readings = self.point_rows.groups(self.further, layout, z)
         self.observed_readings = self.point_rows.groups(self.further[: len(in_constraints)], layout, z)
@@ -161,7 +161,7 @@ class Buffers:
     def _by_moment(self, input_count: int) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
         """Return groups of the inputs that may be set at any time, and of those that are set in event mode."""
         layout = self.layout
-        stepped = layout.description.interface == "CoSimulation"
+        stepped = layout.description.is_stepped
         anytime: list[Group] = []
         at_events: list[Group] = []
         begin = 1 + self.n

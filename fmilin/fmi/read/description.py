@@ -49,6 +49,7 @@ class Variable(NamedTuple):
     line: int = 0  # in the XML
     interval: float | None = None  # of a clock with a constant period, in seconds
     shift: float = 0.0  # of such a clock: when it ticks first after the start, in seconds
+    previous: int | None = None  # of a clocked state: the reference of the variable with its value before the tick
 
     @property
     def is_float(self) -> bool:
@@ -157,6 +158,12 @@ class ModelDescription:
     experiment: Mapping[str, str] = field(default_factory=dict)  # attributes of the default experiment, as written
     with_samples: bool = False  # whether discrete-time numbers are inputs and outputs, too
     source_files: tuple[str, ...] = ()  # what is to be compiled, in the folder ``sources``, as FMI 2.0 says it
+    is_sampled: bool = False  # whether ``states`` are discrete-time numbers, see :mod:`fmilin.fmi.read.discrete_states`
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether the FMU is run from one communication point, or sample, to the next."""
+        return self.interface == "CoSimulation" or self.is_sampled
 
     def through(self, interface: str) -> ModelDescription:
         """Return the same description, as seen through another of its ``interfaces``."""

@@ -65,7 +65,7 @@ class ScalarLayout:
 
     def is_signal(self, variable: Variable) -> bool:
         """Whether a variable may be an input or output: where the model is stepped, discrete-time numbers may, too."""
-        stepped = self.description.interface == "CoSimulation" or self.description.with_samples
+        stepped = self.description.is_stepped or self.description.with_samples
         return variable.is_continuous or (stepped and variable.is_float and variable.variability == "discrete")
 
     def shape(self, variable: Variable) -> tuple[int, ...]:
@@ -219,7 +219,12 @@ class ScalarLayout:
         return tuple(self._all(distinct.values()))
 
     def _left_out(self, causality: str) -> list[str]:
-        variables = (v for v in self.description.variables.with_causality(causality) if not self.is_signal(v))
+        is_clocked = self.description.is_sampled  # clocks tick as they should then
+        variables = (
+            v
+            for v in self.description.variables.with_causality(causality)
+            if not self.is_signal(v) and not (is_clocked and v.type == "Clock")
+        )
         kinds = [f"{v.name} ({v.variability} {v.type})" for v in variables]
         text = f"{causality.capitalize()}s that are not continuous numbers were left out: {quote_first(kinds)}."
         return [text] if kinds else []

@@ -36,6 +36,10 @@ def class_of_instances(description: ModelDescription) -> type[Instance]:
             "have other arguments than in the standard, so its code is not called. Export it again as FMI 3.0 or 2.0."
         )
     is_stepped = description.interface == "CoSimulation"
+    if description.is_sampled and not is_stepped:
+        from fmilin.fmi.read.sampled_instance import class_of_sampled_instances
+
+        return class_of_sampled_instances(description)
     if number == "3":
         from fmilin.fmi.read.instance3 import Instance3, SteppedInstance3
 

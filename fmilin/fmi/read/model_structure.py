@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 Find = Callable[[int], Variable | None]
 
+HELD_CLOCKS = "clock(s): the variables that they trigger are held, as between two ticks."
+
 
 class _References(NamedTuple):
     """How the entries of ``ModelStructure`` refer to variables."""
@@ -89,7 +91,7 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
             if d.size is None and (holder is None or integer(holder.start) is None):
                 notes.refuse(v.line, f"a dimension of '{v.name}' is neither a number nor a parameter that has one")
     if clocks:
-        notes.add(f"The model has {clocks} clock(s): the variables that they trigger are held, as between two ticks.")
+        notes.add(f"The model has {clocks} {HELD_CLOCKS}")
     outputs = _unknowns(root, "Output", refer, refer.find, notes)
     return ModelStructure(variables, derivatives, states, outputs, len(root.findall("ModelStructure/EventIndicator")))
 
@@ -163,6 +165,7 @@ def _variable3(element: Any, types: Types, notes: Notes) -> Variable | None:
         aliases=tuple(alias.get("name") for alias in element.findall("Alias") if alias.get("name")),
         interval=_seconds(element, "interval") if is_clock else None,
         shift=(_seconds(element, "shift") or 0.0) if is_clock else 0.0,
+        previous=integer(element.get("previous")),
     )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.buffers import Buffers, Visit
 from fmilin.fmi.read.component import LogSink
-from fmilin.fmi.read.description import is_true
+from fmilin.fmi.read.description import ModelDescription, is_true
+from fmilin.fmi.read.discrete_states import with_discrete_states
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import choose_machine, class_of_instances, compile_sources, explain_library
@@ -29,6 +30,16 @@ _LIVES_ALONE = (
     "The FMU does not support a second instance in one process, so each instance runs in a process of its own."
 )
 MAX_LOST_POINTS = 1000  # points at which the instance was lost, at most; the oldest are forgotten
+
+
+def _describe(fmu: FmuFile, interface: str) -> ModelDescription:
+    """Return the description through an interface, with discrete-time signals and states where they are requested."""
+    description = fmu.description.through(interface)
+    if fmu.options.sampled:
+        description = replace(description, with_samples=True)
+    if fmu.options.discrete_states is not None:
+        description = with_discrete_states(description, fmu.options.discrete_states)
+    return description
 
 
 def _request(buffers: Buffers, point: FloatArray, extent: str) -> tuple[str, tuple[int, ...], bytes]:
@@ -50,9 +61,7 @@ class Session:
     def __init__(
         self, fmu: FmuFile, parameters: Mapping[str, Value], time: float | None, settings: Mapping[str, float]
     ) -> None:
-        description = fmu.description.through(self.interface)
-        if fmu.options.sampled:
-            description = replace(description, with_samples=True)
+        description = _describe(fmu, self.interface)
         kind = class_of_instances(description)
         values: dict[str, Value] = {**parameters, **settings}
         self.turns = fmu.turns
@@ -231,9 +240,12 @@ class Session:
         due = self.next_event_time
         if due is None:
             return ()
+        advice = "fl.Stepping(lifted=True)"
+        if not self.layout.states:
+            advice = "fl.load(..., discrete_states=['auto']), which makes a sampled model of its discrete-time numbers"
         return (
             f"The model schedules an event at t = {due:g} s: the linear model is that before the event, with sampled "
-            "parts held. For periodically sampled parts: fl.Stepping(lifted=True).",
+            f"parts held. For periodically sampled parts: {advice}.",
         )
 
     @property
@@ -295,7 +307,7 @@ class Session:
 
     def _beginning(self, values: Mapping[str, Value], settings: Mapping[str, float]) -> dict[str, Value]:
         """Return what is set before initialization: of ``settings`` neither states nor inputs."""
-        stepped = self.layout.description.interface == "CoSimulation"
+        stepped = self.layout.description.is_stepped
 
         def waits(name: str) -> bool:
             scalar = self.layout.find(name) if name in settings else None

@@ -1,0 +1,1 @@
+"""FMUs of sampled maps."""
