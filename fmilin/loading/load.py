@@ -15,8 +15,9 @@ from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
 from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
-from fmilin.fmi.read.discrete_states import AUTOMATIC, has_clocked_states_alone
+from fmilin.fmi.read.discrete_states import has_clocked_states_alone
 from fmilin.loading.python_objects import model_in_python, names_python
+from fmilin.loading.sampled_fmu import INTERFACES, load_sampled_fmu
 from fmilin.loading.source_kind import is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
 from fmilin.model.interface import Model, OperatingPoint
@@ -52,7 +53,6 @@ _OPTIONS_OF_ADAPTERS = {
     "keyframe": "an MJCF file: it has no keyframes",
     "library": "a Modelica file: it needs no libraries",
 }
-INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 
 @kinds_checked
@@ -234,9 +234,9 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
             logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
     settings = at.settings_at_loading(description.has_parameter)
     if fmu.options.discrete_states is not None or (not stepped and has_clocked_states_alone(description)):
-        model = _open_sampled(fmu, request, at.time, settings, declared, interface=description.interface)
-        _require_shown(model, at, settings)
-        return model
+        sampled_model = load_sampled_fmu(fmu, request, at, settings, declared)
+        _require_shown(sampled_model, at, settings)
+        return sampled_model
     kind: type[FmuModel] = FmuModel
     if stepped:
         from fmilin.fmi.read.stepped_model import SteppedFmu
@@ -250,27 +250,6 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
         model.close()
         raise
     return model
-
-
-def _open_sampled(
-    fmu: FmuFile,
-    request: Loading,
-    time: float | None,
-    settings: Mapping[str, float],
-    constraints: Sequence[Constraint],
-    *,
-    interface: str,
-) -> Model:
-    """Return the sampled model of an FMU with discrete states."""
-    from fmilin.loading.sampled_fmu import SampledFmuEngine, SampledFmuModel, open_sample_map
-    from fmilin.models.map_model import keep_in_level
-
-    options = (
-        fmu.options if fmu.options.discrete_states is not None else replace(fmu.options, discrete_states=AUTOMATIC)
-    )
-    file = (fmu.absolute, options)
-    open_map = partial(open_sample_map, file, dict(request.parameters), dict(settings), time, interface)
-    return SampledFmuModel(SampledFmuEngine(open_map, [keep_in_level(c) for c in constraints]))
 
 
 def _require_shown(model: Model, at: PointRequest, settings: Mapping[str, float]) -> None:

@@ -4,21 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
 
 from fmilin.constraints.declared import Constraint
 from fmilin.fmi.read.archive import FmuFile
+from fmilin.fmi.read.discrete_states import AUTOMATIC
 from fmilin.fmi.read.sample_map import SampleMap
 from fmilin.fmi.read.settings import Value
-from fmilin.models.map_model import MapModel
+from fmilin.models.map_model import MapModel, keep_in_level
 from fmilin.models.native_engine import AdjustableEngine, NativeEngine, Quantity, Values, list_available_quantities
-from fmilin.options import FmuOptions
+from fmilin.options import FmuOptions, Loading
 from fmilin.signals import FloatArray, Signals
+from fmilin.trimming.trim_request import PointRequest
+
+INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 Selected = tuple[Sequence[Quantity], Sequence[Quantity]]  # outputs, and what constraints observe
+
+
+def load_sampled_fmu(
+    fmu: FmuFile, request: Loading, at: PointRequest, settings: Mapping[str, float], constraints: Sequence[Constraint]
+) -> SampledFmuModel:
+    """Return the sampled model of an FMU with discrete states; ``settings`` are those that are set at loading."""
+    options, interface = fmu.options, fmu.description.interface
+    if request.interface is not None:
+        interface = INTERFACES[request.interface]
+    if options.discrete_states is None:
+        options = replace(options, discrete_states=AUTOMATIC)
+    file = (fmu.absolute, options)
+    open_map = partial(open_sample_map, file, dict(request.parameters), dict(settings), at.time, interface)
+    return SampledFmuModel(SampledFmuEngine(open_map, [keep_in_level(c) for c in constraints]))
 
 
 class SampledFmuModel(MapModel):
@@ -66,9 +85,9 @@ class SampledFmuEngine(NativeEngine[Selected], AdjustableEngine):
     @cached_property
     def available(self) -> Mapping[str, Quantity]:
         """States, inputs, outputs, and increments of states as ``der(x)``."""
-        found = list_available_quantities(self.states, self.inputs)
-        outputs = {s.name: Quantity(s, i) for i, s in enumerate(self.map.fmu.outputs) if s.name not in found}
-        return {**found, **outputs}
+        signals = list_available_quantities(self.states, self.inputs)
+        outputs = {s.name: Quantity(s, i) for i, s in enumerate(self.map.fmu.outputs) if s.name not in signals}
+        return {**signals, **outputs}
 
     def select(self, outputs: Sequence[Quantity], observed: Sequence[Quantity]) -> Selected:
         """Return both as they are."""
@@ -81,13 +100,13 @@ class SampledFmuEngine(NativeEngine[Selected], AdjustableEngine):
 
     def evaluate_points(self, selection: Selected, t: FloatArray, x: FloatArray, u: FloatArray) -> Values:
         """Return the same at many points."""
-        next_states, shown = self.map.evaluate(x, u)
+        next_states, values = self.map.evaluate(x, u)
         rates = next_states - x
         sources = {"state": x, "input": u, "rate": rates}
 
         def gather(quantities: Sequence[Quantity]) -> FloatArray:
             columns = [
-                sources[q.source[0]][:, q.source[1]] if isinstance(q.source, tuple) else shown[:, q.source]
+                sources[q.source[0]][:, q.source[1]] if isinstance(q.source, tuple) else values[:, q.source]
                 for q in quantities
             ]
             return np.array(columns).T.reshape(len(x), len(columns))

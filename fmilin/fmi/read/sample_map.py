@@ -136,12 +136,12 @@ class SampleMap:
         kind = SteppedFmu if interface == "CoSimulation" else SampledFmu
         fmu = kind.opened(file, parameters=parameters, settings=settings, time=time)
         try:
-            found = cls(fmu, _find_interval(fmu, file.options.sample_interval))
-            found.require_determined()
+            sample_map = cls(fmu, _find_interval(fmu, file.options.sample_interval))
+            sample_map.require_determined()
         except BaseException:
             fmu.close()
             raise
-        return found
+        return sample_map
 
     def evaluate(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the states of the next sample (k, N) and the outputs (k, ny) of states (k, N) and inputs (k, nu)."""
@@ -181,8 +181,8 @@ class SampleMap:
         if not np.isfinite(run).all() or np.max(error, initial=0.0) <= REPEATED_SAMPLE_TOLERANCE:
             return
         name = fmu.states.names[int(np.argmax(error.max(axis=0)))]
-        others = [v.name for v in find_discrete_states(fmu.description) if v.name not in fmu.states.names]
-        advice = f" Other discrete-time numbers: {quote_first(others)}." if others else ""
+        unnamed = [v.name for v in find_discrete_states(fmu.description) if v.name not in fmu.states.names]
+        advice = f" Other discrete-time numbers: {quote_first(unnamed)}." if unnamed else ""
         raise ModelError(
             f"States and inputs of '{source}' do not determine the next sample: '{name}' differs by "
             f"{np.max(error):.1e} of its size between a run and single samples of {self.interval:g} s. The model "
