@@ -17,8 +17,7 @@ from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.discrete_states import has_clocked_states_alone
 from fmilin.loading.python_objects import model_in_python, names_python
-from fmilin.loading.sampled_fmu import INTERFACES, load_sampled_fmu
-from fmilin.loading.source_kind import is_fmu, is_system
+from fmilin.loading.source_kind import INTERFACES, is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.options import FmuOptions, Loading
@@ -234,6 +233,8 @@ def _from_fmu(path: Path, request: Loading, at: PointRequest) -> Model:
             logger.info("%s: modelDescription.xml departs from the schema, %s", fmu.name, departure)
     settings = at.settings_at_loading(description.has_parameter)
     if fmu.options.discrete_states is not None or (not stepped and has_clocked_states_alone(description)):
+        from fmilin.loading.sampled_fmu import load_sampled_fmu
+
         sampled_model = load_sampled_fmu(fmu, request, at, settings, declared)
         _require_shown(sampled_model, at, settings)
         return sampled_model

@@ -15,13 +15,12 @@ from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.discrete_states import AUTOMATIC
 from fmilin.fmi.read.sample_map import SampleMap
 from fmilin.fmi.read.settings import Value
+from fmilin.loading.source_kind import INTERFACES
 from fmilin.models.map_model import MapModel, keep_in_level
 from fmilin.models.native_engine import AdjustableEngine, NativeEngine, Quantity, Values, list_available_quantities
 from fmilin.options import FmuOptions, Loading
 from fmilin.signals import FloatArray, Signals
 from fmilin.trimming.trim_request import PointRequest
-
-INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
 
 Selected = tuple[Sequence[Quantity], Sequence[Quantity]]  # outputs, and what constraints observe
 

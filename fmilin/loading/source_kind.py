@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+INTERFACES = {"me": "ModelExchange", "cs": "CoSimulation"}  # what a user calls the interfaces of an FMU
+
 
 def is_fmu(source: str) -> bool:
     """Whether ``source`` names an FMU."""

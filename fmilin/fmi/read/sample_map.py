@@ -25,9 +25,9 @@ from fmilin.model.stepping import Response
 from fmilin.signals import FloatArray
 
 REPEATED_SAMPLE_TOLERANCE = 1e-9  # relative; looser: models with hidden states pass. Tighter: rounding of solvers fails
-_COUNTED_EVENTS = 24  # at the start of a run, from which the sample time is read
-_TRIED_SAMPLES = 3  # of the run that is compared with the map
-_EXCURSION = 1e-2  # in sizes of states and inputs
+_EVENT_COUNT = 24  # at the start of a run, from which the sample time is read
+_SAMPLE_COUNT = 3  # of the run that is compared with the map
+_EXCURSION_SIZE = 1e-2  # in sizes of states and inputs
 
 
 class SampledSession(SteppedSession):
@@ -73,7 +73,7 @@ class SampledFmu(SteppedFmu):
 
         Where several rates alternate, the time after which the pattern of events repeats.
         """
-        times = self._session.find_event_times(_COUNTED_EVENTS)
+        times = self._session.find_event_times(_EVENT_COUNT)
         if not len(times):
             return None
         if len(times) == 1:
@@ -162,7 +162,7 @@ class SampleMap:
     @cached_property
     def _is_shown_later(self) -> NDArray[np.bool_]:
         """Which outputs do not follow states and inputs before the step, but do so after it, shape (ny,)."""
-        x, u = _draw_excursions(self.fmu, _TRIED_SAMPLES)
+        x, u = _draw_excursions(self.fmu, _SAMPLE_COUNT)
         response = self._respond(x, u)
         follows_at_once = np.ptp(response.at_once, axis=0) > 0
         return np.asarray(~follows_at_once & (np.ptp(response.after, axis=0) > 0))
@@ -174,7 +174,7 @@ class SampleMap:
             raise ModelError(
                 f"The discrete states of '{source}' cannot be set, so that its map is not known elsewhere. {reason}"
             )
-        x, u = _draw_excursions(fmu, _TRIED_SAMPLES)
+        x, u = _draw_excursions(fmu, _SAMPLE_COUNT)
         run = fmu.respond(replace(fmu.start, states=x[0], inputs=u[0]), u, self.interval).states
         alone = self._respond(np.vstack((x[:1], run[:-1])), u).states
         error = np.abs(run - alone) / np.maximum(np.abs(run), fmu.states.scales(fmu.start.states))
@@ -194,7 +194,7 @@ def _draw_excursions(fmu: SteppedFmu, count: int) -> tuple[FloatArray, FloatArra
     """Return states (count, N) and inputs (count, nu) that differ from the start, always the same ones."""
     start, random = fmu.start, np.random.default_rng(2026)
     x, u = (
-        values + _EXCURSION * signals.scales(values) * random.uniform(0.5, 1.0, (count, len(values)))
+        values + _EXCURSION_SIZE * signals.scales(values) * random.uniform(0.5, 1.0, (count, len(values)))
         for values, signals in ((start.states, fmu.states), (start.inputs, fmu.inputs))
     )
     return x, u

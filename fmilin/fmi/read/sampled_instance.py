@@ -21,7 +21,7 @@ from fmilin.fmi.read.instance3 import Instance3, SteppedInstance3
 from fmilin.fmi.read.stepped_instance import SteppedInstance
 from fmilin.signals import FloatArray
 
-SIMULTANEOUS_EVENTS = 1e-9  # in parts of a step: events closer to its end than this are those of the next one
+SIMULTANEOUS_EVENT_TOLERANCE = 1e-9  # in parts of a step: events closer to its end than this are those of the next one
 _MAX_EVENTS_IN_STEP = 10_000
 
 
@@ -43,7 +43,7 @@ class SampledInstance(SteppedInstance):
         end, instant = start + step, start
         for _ in range(_MAX_EVENTS_IN_STEP):
             next_event = self._carry_out_events(instant)
-            is_last = next_event is None or next_event > end - SIMULTANEOUS_EVENTS * step
+            is_last = next_event is None or next_event > end - SIMULTANEOUS_EVENT_TOLERANCE * step
             instant = end if is_last or next_event is None else next_event
             self._enter_next_instant(instant)
             if is_last:
