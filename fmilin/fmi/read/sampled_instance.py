@@ -26,7 +26,7 @@ _MAX_EVENTS_IN_STEP = 10_000
 
 
 class SampledInstance(SteppedInstance):
-    """What the versions of FMI have in common for such instances."""
+    """The common base of such instances of all versions of FMI."""
 
     stepped = False
     lead = 0.0  # in seconds, by which the FMU's time is ahead: its first sample is not at its start
