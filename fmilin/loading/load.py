@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from fmilin.loading.source_kind import INTERFACES, is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.options import FmuOptions, Loading
-from fmilin.options.sources import Value
+from fmilin.options.sources import SourceOptions, Value
 from fmilin.support.files import path_exists
 from fmilin.support.kinds import kinds_checked
 from fmilin.trimming.trim_request import PointRequest, require_variable
@@ -39,18 +39,12 @@ _UNDERSTOOD = (
     "'robot.urdf' or 'robot.sdf', and systems as 'system.ssp'"
 )
 
-_OPTIONS = (
-    "fix_joint",
-    "floating_base",
-    "friction_modes",
-    "hold",
-    "keyframe",
-    "library",
-)  # what files may be asked for
+_OPTIONS = tuple(field.name for field in fields(SourceOptions))
 _OPTIONS_OF_ADAPTERS = {
     "friction_modes": "a Modelica file: it has no brakes or clutches that can be held in a mode",
     "keyframe": "an MJCF file: it has no keyframes",
     "library": "a Modelica file: it needs no libraries",
+    "roll": "a URDF, SDFormat or MJCF file: no body of it can roll",
 }
 
 
@@ -102,6 +96,7 @@ def load(
     options : mapping, optional
         What a kind of file is asked for: ``{"floating_base": True}`` for a URDF file, ``{"fix_joint": ["hand"]}`` for
         one and for SDFormat,
+        ``{"roll": ["wheel"]}`` for wheels of a robot,
         ``{"hold": ["FL", "FR:flat"]}`` for feet on the ground (:meth:`fmilin.adapters.HasContacts.with_held`),
         ``{"keyframe": "home"}`` for an MJCF file, ``{"library": ["msl"]}`` for Modelica: where libraries are,
         and ``{"friction_modes": ["brake=locked"]}`` for one: brakes and clutches in another mode than at the start.
@@ -172,6 +167,8 @@ def _require_options(text: str, request: Loading) -> None:
         if name in ("floating_base", "fix_joint") and reader is not _from_mechanism_file:
             what = "base of it can be made to float" if name == "floating_base" else "joint of it can be fixed"
             raise UsageError(f"'{text}' is not a URDF or SDFormat file read by fmilin: it has no {what}.")
+        if name == "roll" and reader is _from_mechanism_file:
+            continue
         if name in _OPTIONS_OF_ADAPTERS and (reader is not None or is_fmu or is_python(text)):
             raise UsageError(
                 f"'{text}' is not {_OPTIONS_OF_ADAPTERS[name]}. Leave the option out, or load another file."
@@ -334,11 +331,13 @@ def _from_mechanism_file(path: Path, request: Loading, at: PointRequest) -> Mode
     from fmilin.models.mechanism.prescribed_motions import build_model
 
     floating = bool(request.options.get("floating_base", False))
-    fixed = request.options.get("fix_joint", ())
-    if isinstance(fixed, str):
-        raise UsageError(f"'fix_joint' must be a sequence: write fix_joint=['{fixed}'] even for a single joint.")
+    names = {key: request.options.get(key, ()) for key in ("fix_joint", "roll")}
+    for key, value in names.items():
+        if isinstance(value, str):
+            raise UsageError(f"'{key}' must be a sequence: write {key}=['{value}'] even for a single name.")
+    fixed, roll = names.values()
     return _as_requested(
-        lambda: read_mechanism(build_model, path, floating_base=floating, fixed_joints=fixed), request, at
+        lambda: read_mechanism(build_model, path, floating_base=floating, fixed_joints=fixed, roll=roll), request, at
     )
 
 

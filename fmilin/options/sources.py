@@ -82,6 +82,13 @@ class SourceOptions:
         kind="texts",
         metavar="FOOT[:point|:flat|:center|:lowest]",
     )
+    roll: Sequence[str] = option(
+        default=(),
+        help="A wheel of a robot that rolls on the ground; the radius where its file has no cylinder for contacts.",
+        group=MODEL,
+        kind="texts",
+        metavar="BODY[:RADIUS]",
+    )
     keyframe: str | None = option(
         default=None, help="Start at this keyframe of an MJCF file.", group=MODEL, kind="text", metavar="NAME"
     )

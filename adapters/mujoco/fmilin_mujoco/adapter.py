@@ -36,7 +36,7 @@ class MujocoAdapter(Adapter):
     description = "MuJoCo models with ideal equality constraints"
     package = "mujoco"
     oldest = (3, 2)  # the first with the rates of Jacobians (mj_jacDot)
-    options = ("keyframe", "way")
+    options = ("keyframe", "roll", "way")
 
     def claims(self, path: Path) -> bool:
         """Whether the file's root is ``<mujoco>``."""
@@ -63,6 +63,7 @@ class MujocoAdapter(Adapter):
         path : Path
         options : mapping
             ``keyframe``: the name of the one at which the model starts; ``home`` or the first when left out.
+            ``roll``: bodies that roll on the ground, ``BODY`` or ``BODY:RADIUS``, in the native mechanism.
 
         Raises
         ------
@@ -71,9 +72,18 @@ class MujocoAdapter(Adapter):
         UsageError
             When there is no such keyframe.
         """
-        from fmilin_mujoco.choice import chosen_model
+        from fmilin_mujoco.choice import chosen_model, rolling_mechanism
+        from fmilin_mujoco.left_out import NotUnderstoodError
 
-        return chosen_model(self._engine_of(path, options))
+        engine = self._engine_of(path, options)
+        if not options.get("roll"):
+            return chosen_model(engine)
+        try:
+            return rolling_mechanism(engine, options["roll"])
+        except NotUnderstoodError as reason:
+            raise ModelError(
+                f"'{path}' cannot be a native mechanism, in which bodies roll: {reason}. Leave the option 'roll' out."
+            ) from None
 
     def load_by_name(self, path: Path, options: Mapping[str, Any]) -> Model:
         """Return the model of a file that is written as ``mujoco:scene.xml``, by the ``way`` that is asked for.

@@ -5,23 +5,27 @@ Of a tree either computes the linear models: what takes less time (:mod:`fmilin_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import mujoco
 import numpy as np
 
 from fmilin import Model
 from fmilin.adapters import InterfaceChoice
 from fmilin.errors import FmilinError
-from fmilin.models.mechanism import MechanismDescription
+from fmilin.models.mechanism import MechanismDescription, build_model
+from fmilin.models.mechanism.rolling import RollingShape, add_wheels
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.left_out import NotUnderstoodError
 from fmilin_mujoco.measured import MeasuredEngine, MeasuredMechanism
 from fmilin_mujoco.native import description_of
+from fmilin_mujoco.rotations import triple
 from fmilin_mujoco.stated import MujocoModel
 
-__all__ = ["chosen_model", "native_mechanism"]
+__all__ = ["chosen_model", "native_mechanism", "rolling_mechanism"]
 
 AGREEMENT = 1e-8
 """How well rates and sensors of both agree, relative to the largest."""
@@ -40,6 +44,40 @@ def chosen_model(engine: MujocoEngine) -> Model:
     if not (limited or mechanism.constraints.observed) and mechanism.inputs.names == engine.inputs.names:
         mechanism.engine.through = engine
     return mechanism
+
+
+def rolling_mechanism(engine: MujocoEngine, requests: Sequence[str]) -> Model:
+    """Return the mechanism in which some bodies roll on the ground without slip.
+
+    Raises
+    ------
+    NotUnderstoodError
+        As :func:`native_mechanism`.
+    """
+    description = native_mechanism(engine).description
+    compiled = engine.compiled
+
+    def find_shape(name: str) -> RollingShape | None:
+        body = mujoco.mj_name2id(compiled, mujoco.mjtObj.mjOBJ_BODY, name)
+        return None if body < 0 else _find_rolling_shape(compiled, body)
+
+    return build_model(add_wheels(description, requests, find_shape))
+
+
+def _find_rolling_shape(compiled: Any, body: int) -> RollingShape | None:
+    """Return the one cylinder or ball for contacts of a body; None without one."""
+    shapes = []
+    first = int(compiled.body_geomadr[body])
+    for geom in range(first, first + int(compiled.body_geomnum[body])):
+        kind = int(compiled.geom_type[geom])
+        touches = bool(compiled.geom_contype[geom] or compiled.geom_conaffinity[geom])
+        if not touches or kind not in (mujoco.mjtGeom.mjGEOM_CYLINDER, mujoco.mjtGeom.mjGEOM_SPHERE):
+            continue
+        rotation = np.empty(9)
+        mujoco.mju_quat2Mat(rotation, compiled.geom_quat[geom])
+        axis = triple(rotation.reshape(3, 3)[:, 2]) if kind == mujoco.mjtGeom.mjGEOM_CYLINDER else None
+        shapes.append(RollingShape(triple(compiled.geom_pos[geom]), axis, float(compiled.geom_size[geom, 0])))
+    return shapes[0] if len(shapes) == 1 else None
 
 
 def native_mechanism(engine: MujocoEngine) -> MeasuredMechanism:

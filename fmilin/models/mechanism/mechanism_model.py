@@ -22,6 +22,7 @@ from fmilin.models.mechanism.mechanism_engine import MechanismEngine
 from fmilin.models.mechanism.mechanism_evaluator import ManyPoints, MechanismQuantities
 from fmilin.models.mechanism.multibody_system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.robot_file import find_additions
+from fmilin.models.mechanism.rolling import add_wheels, read_rolling_shape
 from fmilin.models.mechanism.sdf_file import read_sdf_description
 from fmilin.models.mechanism.source_lines import SourceLines
 from fmilin.models.mechanism.start_values import describe_moved_starts
@@ -42,9 +43,13 @@ def read_mechanism(
     *,
     floating_base: bool = False,
     fixed_joints: Collection[str] = (),
+    roll: Sequence[str] = (),
 ) -> Kind:
     """Return the mechanism of a file, as :func:`read_mechanism_file` reads it, of a ``kind`` that closes its loops."""
     description, source = read_mechanism_file(path, additions, floating_base=floating_base, fixed_joints=fixed_joints)
+    if roll:
+        robot = find_robot_file(path)
+        description = add_wheels(description, roll, lambda name: read_rolling_shape(robot, name) if robot else None)
     with source.add_location():
         return kind(description)
 
@@ -84,6 +89,14 @@ def read_mechanism_file(
             f"'{path}' names no URDF or SDFormat file: write 'fixed' as the type of a joint that is to be fixed."
         )
     return build_description(parts), parts.source
+
+
+def find_robot_file(path: Path) -> Path | None:
+    """Return the URDF or SDFormat file itself, or that which a TOML file names; None where it names none."""
+    if path.suffix.lower() in ROBOT_READERS:
+        return path
+    content = read_parts(path).content
+    return next((path.parent / content[key] for key in ROBOT_KEYS if content.get(key)), None)
 
 
 ROBOT_READERS = {".urdf": read_urdf_description, ".sdf": read_sdf_description}
@@ -156,24 +169,32 @@ class Mechanism(NativeModel, HasGivenStates):
         *,
         floating_base: bool = False,
         fixed_joints: Sequence[str] = (),
+        roll: Sequence[str] = (),
     ) -> Self:
         """Return the mechanism of a URDF file, with what a TOML file, by default ``STEM.fmilin.toml`` next to it, adds.
 
         ``floating_base`` lets the root link move freely, by a joint of that name; ``fixed_joints`` stay at zero.
+        Bodies of ``roll``, ``BODY`` or ``BODY:RADIUS``, roll on the ground, a plane through the origin across gravity.
         """
         extra = None if additions is None else Path(additions)
-        return read_mechanism(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints)
+        return read_mechanism(cls, Path(path), extra, floating_base=floating_base, fixed_joints=fixed_joints, roll=roll)
 
     @classmethod
     def from_sdf(
-        cls, path: str | Path, additions: str | Path | None = None, *, fixed_joints: Sequence[str] = ()
+        cls,
+        path: str | Path,
+        additions: str | Path | None = None,
+        *,
+        fixed_joints: Sequence[str] = (),
+        roll: Sequence[str] = (),
     ) -> Self:
         """Return the mechanism of an SDFormat file, with what a TOML file, ``STEM.fmilin.toml`` by default, adds.
 
         Models without a joint to the world float; ``fixed_joints=["floating_base"]`` fixes such a base.
+        Bodies of ``roll`` roll as in :meth:`from_urdf`.
         """
         extra = None if additions is None else Path(additions)
-        return read_mechanism(cls, Path(path), extra, fixed_joints=fixed_joints)
+        return read_mechanism(cls, Path(path), extra, fixed_joints=fixed_joints, roll=roll)
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals, by compiled code as soon as there is some.

@@ -1,0 +1,41 @@
+"""Bodies of MJCF files that roll on the ground: as a wheel that is added to the same mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fmilin as fl
+from fmilin.models.mechanism import Mechanism, Wheel
+
+ROLLER = """
+<mujoco><compiler inertiafromgeom="false"/><option gravity="0 0 -9.81"/><worldbody>
+  <body name="chassis" pos="0 0 0.2"><freejoint name="base"/>
+    <inertial pos="0.02 0 -0.1" mass="2" diaginertia="0.05 0.04 0.05"/>
+    <body name="tyre"><joint name="axle" type="hinge" axis="0 1 0"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="0.01 0.02 0.01"/>
+      <geom type="cylinder" size="0.2 0.5" pos="0 0.01 0" euler="90 0 0"/></body></body>
+</worldbody></mujoco>
+"""
+
+
+def test_a_body_rolls_as_a_wheel_that_is_added(tmp_path: Path) -> None:
+    (tmp_path / "roller.xml").write_text(ROLLER)
+    free = fl.load(tmp_path / "roller.xml", options={"roll": []})
+    assert isinstance(free, Mechanism)
+    wheel = Wheel("tyre.wheel", "tyre", center=(0.0, 0.01, 0.0), radius=0.2)
+    expected = fl.linearize(Mechanism(replace(free.description, wheels=[wheel])))
+    for roll in ("tyre", "tyre:0.2"):
+        lin = fl.linearize(fl.load(tmp_path / "roller.xml", options={"roll": [roll]}))
+        assert lin.states.names == expected.states.names
+        assert len(lin.states) == 10
+        np.testing.assert_allclose(lin.A, expected.A, atol=1e-9)
+
+
+def test_a_body_without_a_round_shape_needs_a_radius(tmp_path: Path) -> None:
+    (tmp_path / "roller.xml").write_text(ROLLER)
+    with pytest.raises(fl.UsageError, match="radius as a wheel is unknown"):
+        fl.load(tmp_path / "roller.xml", options={"roll": ["chassis"]})
