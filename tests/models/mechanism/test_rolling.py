@@ -74,7 +74,7 @@ def test_a_ball_rolls_by_the_command_line(tmp_path: Path, capsys: pytest.Capture
     write(tmp_path, ball__sdf=ball)
     assert main(["linearize", str(tmp_path / "ball.sdf"), "--roll", "ball", "--json"]) == 0
     eigenvalues = np.array(json.loads(capsys.readouterr().out)["eigenvalues"])
-    np.testing.assert_allclose(eigenvalues, np.zeros((8, 2)), atol=1e-9)
+    np.testing.assert_allclose(eigenvalues, np.zeros((8, 2)), atol=1e-7)  # three of them twice
     model = fl.load(tmp_path / "ball.sdf", options={"roll": ["ball"]})
     assert isinstance(model, Mechanism)
     (wheel,) = model.description.wheels
