@@ -15,8 +15,7 @@ import numpy as np
 from fmilin import Model
 from fmilin.adapters import InterfaceChoice
 from fmilin.errors import FmilinError
-from fmilin.models.mechanism import MechanismDescription, build_model
-from fmilin.models.mechanism.rolling import RollingShape, add_wheels
+from fmilin.models.mechanism import MechanismDescription, RollingShape, add_wheels, build_model
 from fmilin.signals import FloatArray
 from fmilin_mujoco.engine import MujocoEngine
 from fmilin_mujoco.left_out import NotUnderstoodError

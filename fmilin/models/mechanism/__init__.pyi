@@ -22,3 +22,5 @@ from .parts import Joint as Joint
 from .parts import Loop as Loop
 from .prescribed_motions import MovedMechanism as MovedMechanism
 from .prescribed_motions import build_model as build_model
+from .rolling import RollingShape as RollingShape
+from .rolling import add_wheels as add_wheels
