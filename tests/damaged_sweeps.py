@@ -31,7 +31,7 @@ class Sweep:
         self._file, self._kept = folder / "family.nc", folder / "kept"
         self._plan = SweepPlan(
             "fmilin.systems:cartesian_pendulum(length=1.0)",
-            build_grid({"x": np.linspace(-0.9, 1.05, 80).tolist()}, zipped=False),  # the last ones cannot be
+            build_grid({"x": np.linspace(-0.9, 1.01, 80).tolist()}, zipped=False),  # the last one cannot be
             how=Request(independent=["x", "vx"]),
         )
         self.whole = self._run(FamilyBuilder(self._plan.grid))

@@ -182,7 +182,7 @@ def command(model: str, results: DesignOptions, weights: LqgOptions, **request_o
         verification = None
         if nonlinear is not None and not results.no_verify:
             verification = design.verify(nonlinear)
-        _deliver(design, verification, nonlinear, results, runner)
+        _deliver(design, verification, results, runner)
 
     return request.work(job)
 
@@ -206,7 +206,6 @@ def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tup
 def _deliver(
     design: LqgDesign,
     verification: LqgVerification | None,
-    nonlinear: Model | None,
     results: DesignOptions,
     runner: JobRunner,
 ) -> None:
@@ -215,8 +214,7 @@ def _deliver(
 
     runner.restore_directory()
     for path in results.output:
-        verified = None if results.no_verify else nonlinear
-        design.save(path, precision=results.precision, fmi=results.fmi, model=verified)
+        design.save(path, precision=results.precision, fmi=results.fmi, verification=verification)
         runner.say(f"{path}: the regulator, every {design.regulator.sample_time:g} s\n")
     if results.plot is not None:
         runner.draw(results.plot, design.plot(), "sensitivities at each wire, and closed-loop poles")

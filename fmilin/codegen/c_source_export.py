@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.compiler import Compiler, compiler_seconds, is_built, load_library
+from fmilin.codegen.compiler import Compiler, is_built, library_seconds, load_library
 from fmilin.codegen.elimination_order import Order, band_order
 from fmilin.codegen.implicit import (
     CONTRACTION_RATIO,
@@ -249,8 +249,8 @@ class PointCode:
 
     @property
     def price(self) -> float:
-        """Seconds that :meth:`compiled` takes: nothing to speak of where the same code was compiled before."""
-        return 0.0 if is_built(self._sources, _UNIT, self._compiler) else compiler_seconds(self._instructions)
+        """Seconds that :meth:`compile` takes: few where the same code was compiled before."""
+        return library_seconds(self._instructions, is_built=is_built(self._sources, _UNIT, self._compiler))
 
     def compile(self) -> PointValues:
         """Return the compiled code."""

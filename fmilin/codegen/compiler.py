@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +206,17 @@ def compiler_version(compiler: Sequence[str]) -> str:
 
 
 def _version_text(compiler: tuple[str, ...]) -> str:
+    """Return what a compiler says about its version; it is asked again when its file has changed."""
+    path = shutil.which(compiler[0])
+    changed = 0
+    if path is not None:
+        with contextlib.suppress(OSError):
+            changed = Path(path).stat().st_mtime_ns
+    return _ask_version(compiler, path, changed)
+
+
+@lru_cache(maxsize=16)
+def _ask_version(compiler: tuple[str, ...], _path: str | None, _changed: int) -> str:
     with tempfile.TemporaryFile() as answer:  # a pipe would be waited for as long as any descendant has it open
         try:
             subprocess.run(  # noqa: S603 - the user's compiler, no shell
@@ -320,7 +332,9 @@ def _is_mine(status: os.stat_result) -> bool:
 SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code takes about a fifth
 COMPILE_SECONDS_PER_INSTRUCTION = 1.3e-4  # seconds of a compiler for each instruction
 COMPILER_START_SECONDS = 0.1  # seconds that a compiler takes for nothing
-PRINT_SECONDS_PER_INSTRUCTION = 2e-5  # seconds in which an instruction becomes C text
+LOADING_SECONDS = 0.012  # seconds in which a library that was compiled before is found, written and loaded
+PRINT_SECONDS_PER_INSTRUCTION = 6e-5  # seconds in which an instruction becomes C text
+TRACE_START_SECONDS = 0.008  # seconds in which the smallest equations are written down and printed
 TRACE_SECONDS_PER_PAIR = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
 
 
@@ -339,7 +353,7 @@ class CompilationBudget:
     @classmethod
     def of_equations(cls, evaluation: float, states: int) -> CompilationBudget:
         """Return the budget for a graph of equations of so many states; what the compiler takes is to be added."""
-        return cls(evaluation, TRACE_SECONDS_PER_PAIR * states**2)
+        return cls(evaluation, TRACE_START_SECONDS + TRACE_SECONDS_PER_PAIR * states**2)
 
     def add(self, seconds: float) -> None:
         """Add to the price: more is known of what is to be made."""
@@ -354,3 +368,8 @@ class CompilationBudget:
 def compiler_seconds(instructions: int) -> float:
     """Return how long a compiler takes."""
     return COMPILER_START_SECONDS + max(instructions, 1) * COMPILE_SECONDS_PER_INSTRUCTION
+
+
+def library_seconds(instructions: int, *, is_built: bool) -> float:
+    """Return how long it takes until a library is there, one that may have been compiled before."""
+    return LOADING_SECONDS if is_built else compiler_seconds(instructions)

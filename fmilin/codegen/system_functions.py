@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.codegen.compiler import PRINT_SECONDS_PER_INSTRUCTION, CompilationBudget, compiler_seconds
+from fmilin.codegen.compiler import PRINT_SECONDS_PER_INSTRUCTION, CompilationBudget, library_seconds
 from fmilin.codegen.graph_evaluator import Backend, Evaluator
 from fmilin.codegen.graph_rounding import compute_bounds, find_rounding
 from fmilin.codegen.implicit import ImplicitSystem, Point, jacobian, solve_implicit
@@ -222,7 +222,7 @@ class StackFunctions:
         instructions = self._parts.function.n_instructions()
         yield PRINT_SECONDS_PER_INSTRUCTION * instructions
         with suppress(ModelError):  # no compiler, or a matrix that is not for it: to be found out at no price
-            yield 0.0 if self._source.is_built else compiler_seconds(instructions)
+            yield library_seconds(instructions, is_built=self._source.is_built)
 
     def compile(self) -> bool:
         """Compile now if that has not been tried; return whether there is compiled code."""

@@ -151,17 +151,20 @@ class LqgDesign(TableRepr):
         precision: Literal["double", "single"] = "double",
         fmi: Literal["2.0", "3.0"] = "2.0",
         model: Model | None = None,
+        verification: LqgVerification | None = None,
     ) -> None:
         """Write the regulator: .c (C99), .fmu, .m and every format of a linear model; .html is a report.
 
         The suffix of ``path`` picks the format; .c has numbers of a ``precision``, an FMU the version ``fmi``. Both
         have the limits of the actuators and anti-windup. A name that ends in ``_simulink.m`` means a script that builds
-        a Simulink model of the loop. With the nonlinear ``model`` the report has a verification.
+        a Simulink model of the loop. The report has a ``verification``, or that of the nonlinear ``model``.
         """
         if Path(path).name.lower().endswith("_simulink.m"):
             self._save_loop(path)
         else:
-            self._save_regulator(path, precision=precision, fmi=fmi, model=model)
+            if verification is None and model is not None and Path(path).suffix.lower() in (".html", ".htm"):
+                verification = self.verify(model)
+            self._save_regulator(path, precision=precision, fmi=fmi, verification=verification)
 
     @implemented_in("fmilin.export.simulink_file:save_loop")
     def _save_loop(self, path: str | Path) -> None: ...
@@ -173,7 +176,7 @@ class LqgDesign(TableRepr):
         *,
         precision: Literal["double", "single"] = "double",
         fmi: Literal["2.0", "3.0"] = "2.0",
-        model: Model | None = None,
+        verification: LqgVerification | None = None,
     ) -> None: ...
 
     @implemented_in("fmilin.report.lqg_report:draw_lqg")

@@ -16,13 +16,20 @@ from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, MANIFOLD_DISTANCE_TOLERANCE, PROJECTION_TOLERANCE, RANK
 
 ITERATIONS = 100  # start values of loops may be far away, and damped steps are short
+ITERATIONS_ALONG_A_PATH = 20  # predictions are near: where these do not suffice, the step along the path is halved
 QUADRATIC_STEP_SIZE = 1e-7  # A step of Newton's method, in sizes of the states, with a square below rounding
 OFF = "The operating point is not on the manifold"
 ASSEMBLE = "Let fmilin.operating_point assemble it."
 
 
 def project(
-    invariants: Invariants, t: float, x: FloatArray, pinned: Sequence[int] = (), *, restart: bool = True
+    invariants: Invariants,
+    t: float,
+    x: FloatArray,
+    pinned: Sequence[int] = (),
+    *,
+    restart: bool = True,
+    iterations: int = ITERATIONS,
 ) -> FloatArray:
     """Return the nearest point with h(t, x) = 0, in sizes of the states, ``held`` ones unmoved: damped Gauss-Newton."""
     if not len(invariants):
@@ -31,7 +38,7 @@ def project(
     D = invariants.scales.copy()
     D[list(pinned)] = 0.0
     try:
-        x, h, remaining = _descended(invariants, t, x, D)
+        x, h, remaining = _descended(invariants, t, x, D, iterations)
     except NumericalError:  # a model that cannot be evaluated here may be nearby
         restarted = _restarted_nearby(invariants, t, start, D) if restart else None
         if restarted is None:
@@ -81,7 +88,9 @@ def pseudo_inverse(matrix: FloatArray, threshold: float) -> FloatArray:
 Descended = tuple[FloatArray, FloatArray, FloatArray]  # x, h, and the distance from the manifold beyond noise
 
 
-def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArray) -> Descended:
+def _descended(
+    invariants: Invariants, t: float, start: FloatArray, D: FloatArray, iterations: int = ITERATIONS
+) -> Descended:
     """Return where Gauss-Newton ends; D (N,) holds the sizes of the states, 0 where held.
 
     :func:`fmilin.numerics.newton.find_zeros` does not serve here. Which rows count is decided anew at every point, from
@@ -93,7 +102,7 @@ def _descended(invariants: Invariants, t: float, start: FloatArray, D: FloatArra
     invariants.gradient(t, x)
     h = invariants.values(t, x)
     previous, sizes = np.inf, None
-    for _ in range(ITERATIONS):
+    for _ in range(iterations):
         if not np.isfinite(h).all():
             break
         gradient = invariants.gradient(t, x)
@@ -130,6 +139,8 @@ def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: Fl
         perturbation = size * D * random.choice([-1.0, 1.0], len(D))
         try:
             solution = _descended(invariants, t, start + perturbation, D)
+            if not (solution[2] <= PROJECTION_TOLERANCE).all():
+                continue  # off the manifold there is nothing to go back along
             for _ in range(3):  # the perturbation has moved what need not move: go back along the manifold
                 x = solution[0]
                 solution = _descended(invariants, t, x + _tangential(invariants, t, x, start - x, D), D)
@@ -298,7 +309,7 @@ def followed(
 
     def correct(_: Subset, ahead: FloatArray) -> ProjectedPoints:
         try:
-            corrected = project(invariants, t, ahead[0], fixed, restart=False)
+            corrected = project(invariants, t, ahead[0], fixed, restart=False, iterations=ITERATIONS_ALONG_A_PATH)
         except (ConstraintError, NumericalError):
             return ProjectedPoints(ahead, np.array([False]), np.array([False]))
         return ProjectedPoints(corrected[None], np.array([True]), np.array([False]))

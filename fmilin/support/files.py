@@ -12,6 +12,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping
@@ -85,7 +86,7 @@ def new_folder() -> Path:
     """Return a new folder that only this user can read, for the caller to remove; those of ended processes go now."""
     try:
         parent = temporary_place()
-        remove_leftovers(parent)
+        _tidy(parent)
         folder = parent / make_owned_name()
         folder.mkdir(mode=0o700)
         keep_owner_rights(folder)
@@ -136,6 +137,18 @@ def make_owned_name() -> str:
     machine, boot = _machine()
     pid = os.getpid()
     return f"fmilin-{machine}-{boot}-{pid}-{_read_start(pid) or 0}-{os.urandom(8).hex()}"
+
+
+_tidied: dict[Path, float] = {}  # when a folder was looked through by this process
+TIDYING_INTERVAL = 60.0  # seconds; a folder of temporary files may have ten thousand entries
+
+
+def _tidy(folder: Path) -> None:
+    """Remove leftovers, unless this process has done so a moment ago."""
+    now = time.monotonic()
+    if now - _tidied.get(folder, -TIDYING_INTERVAL) >= TIDYING_INTERVAL:
+        _tidied[folder] = now
+        remove_leftovers(folder)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -35,10 +35,11 @@ def test_the_command_designs_what_the_function_does(run: Run) -> None:
 
 
 def test_files_and_a_table_are_written(run: Run) -> None:
-    done = run("design", MODEL, "--lqg", *WEIGHTS, "--limit", "torque=-5:5", "-o", "r.c", "-o", "r.html")
+    limit = ("--limit", "torque=-5:5")
+    done = run("design", MODEL, "--lqg", *WEIGHTS, *limit, "-o", "r.c", "-o", "r.html", "--no-verify")
     assert done.status == 0, done.err
     assert "-5.0" in Path("r.c").read_text(encoding="utf-8")
-    assert "Nonlinear closed loop" in Path("r.html").read_text(encoding="utf-8")
+    assert "|S| peak" in Path("r.html").read_text(encoding="utf-8")
     table = run("design", MODEL, "--lqg", *WEIGHTS)
     assert "Nonlinear closed loop stable" in table.out
     assert max(map(len, table.out.splitlines())) <= 80

@@ -32,7 +32,7 @@ def family_over(*names: str) -> fl.LinearFamily:
     trim = fl.TrimRequest(fixed={"w": 0.0} | ({} if "theta" in names else {"theta": 0.5}), free=["torque"])
     vary = {name: AXES[name] for name in names}
     if len(names) > 1:
-        vary["theta"] = AXES["theta"][::2]
+        vary["theta"] = AXES["theta"][:: 2 ** (len(names) - 1)]
     return fl.sweep(pendulum(), vary, trim=trim)
 
 
@@ -55,13 +55,24 @@ def filtered(linear: fl.LinearModel) -> KalmanFilter:
 
 def every_kind() -> Mapping[str, Schedule]:
     """One of each form, over one, two and three variables, one with a hole."""
-    return {
-        "one": schedule(family_over("theta"), lqr, outside="nearest", sample_time=SAMPLE),
-        "two": schedule(family_over("theta", "L"), holed, ["L", "theta"], outside="nearest", sample_time=SAMPLE),
-        "three": schedule(family_over("theta", "L", "m"), lqr, outside="nearest", sample_time=SAMPLE),
-        "velocity": schedule(family_over("theta"), holed, form="velocity", outside="nearest", sample_time=SAMPLE),
-        "lqg": schedule(family_over("theta", "L"), holed, estimator=filtered, outside="nearest", sample_time=SAMPLE),
-    }
+    return {kind: schedule_of(kind) for kind in ("one", "two", "three", "velocity", "lqg")}
+
+
+def schedule_of(kind: str) -> Schedule:
+    """Return one of :func:`every_kind`."""
+    match kind:
+        case "one":
+            return schedule(family_over("theta"), lqr, outside="nearest", sample_time=SAMPLE)
+        case "two":
+            return schedule(family_over("theta", "L"), holed, ["L", "theta"], outside="nearest", sample_time=SAMPLE)
+        case "three":
+            return schedule(family_over("theta", "L", "m"), lqr, outside="nearest", sample_time=SAMPLE)
+        case "velocity":
+            return schedule(family_over("theta"), holed, form="velocity", outside="nearest", sample_time=SAMPLE)
+        case "lqg":
+            family = family_over("theta", "L")
+            return schedule(family, holed, estimator=filtered, outside="nearest", sample_time=SAMPLE)
+    raise KeyError(kind)
 
 
 def steps(made: Schedule, count: int, seed: int = 1) -> FloatArray:

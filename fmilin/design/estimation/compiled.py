@@ -18,8 +18,8 @@ from fmilin.codegen.compiler import (
     PRINT_SECONDS_PER_INSTRUCTION,
     CompilationBudget,
     Compiler,
-    compiler_seconds,
     is_built,
+    library_seconds,
     load_library,
 )
 from fmilin.design.estimation.charts import CoordinateSplit
@@ -242,7 +242,7 @@ class CompiledFilter(Filter):
             built = is_built({UNIT: code.source}, UNIT, Compiler())
         except (ModelError, UsageError):  # to be found out, and said, when it is compiled
             return
-        yield 0.0 if built else compiler_seconds(code.instructions + RUNTIME_INSTRUCTION_COUNT)
+        yield library_seconds(code.instructions + RUNTIME_INSTRUCTION_COUNT, is_built=built)
 
     def _print(self) -> CallableCode:
         if self._printed is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from fmilin.design.lqg import LqgDesign
-from fmilin.model.interface import Model
+from fmilin.design.lqg_verification import LqgVerification
 from fmilin.report.lqg_report import MAX_CURVES, show_lqg, show_verification_of_regulator
 from fmilin.report.web import blocks
 from fmilin.report.web.of_results import list_blocks
@@ -20,26 +20,25 @@ def save_lqg(
     *,
     precision: Literal["double", "single"] = "double",
     fmi: Literal["2.0", "3.0"] = "2.0",
-    model: Model | None = None,
+    verification: LqgVerification | None = None,
 ) -> None:
     """Write the regulator in the format of the suffix; .html is a report."""
     if Path(path).suffix.lower() in (".html", ".htm"):
-        write_atomically(path, make_lqg_page(design, model).encode("utf-8"))
+        write_atomically(path, make_lqg_page(design, verification).encode("utf-8"))
         return
     has_limits = Path(path).suffix.lower() in (".c", ".fmu")
     limits = design.limits if has_limits and design.limits else None
     design.regulator.save(path, limits=limits, precision=precision, fmi=fmi)
 
 
-def make_lqg_page(design: LqgDesign, model: Model | None = None) -> str:
-    """Return a report as one HTML file: tables, the loops with their margins, and a verification with a model."""
+def make_lqg_page(design: LqgDesign, verification: LqgVerification | None = None) -> str:
+    """Return a report as one HTML file: tables, the loops with their margins, and a verification where it is given."""
     sections = [
         blocks.Section("Regulator", [*list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
         blocks.Section("Margins", [blocks.picture(f"L at {name}", item.margins.plot)
                                    for name, item in list(design.loops.wires.items())[:MAX_CURVES]]),
     ]  # fmt: skip
-    if model is not None:
-        verification = design.verify(model)
+    if verification is not None:
         parts = list_blocks(partial(show_verification_of_regulator, verification))
         parts.append(blocks.picture("The nonlinear closed loop, disturbed", verification.plot))
         sections.append(blocks.Section("Verification", parts))
