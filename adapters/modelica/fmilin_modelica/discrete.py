@@ -63,6 +63,7 @@ class DiscreteWalker(ParameterWalker):
         self.unconstrained: frozenset[str] = frozenset()  # stuck elements without a velocity among the states
         self.held: dict[str, Any] = {}  # the values of variables that are constant between events, by name
         self._definitions = self._discrete_definitions()
+        self._initial_targets = self._list_initial_targets()
 
     def start_number(self, value: Value) -> Any:
         """Return the number that an expression has at the start values; for the equations to answer."""
@@ -107,14 +108,29 @@ class DiscreteWalker(ParameterWalker):
                     values = [one["value"] for one in branch["values"]]
                     nodes.update(zip(owner["targets"], values, strict=True))
         for equation in self.flat["discrete_real_equations"]:
-            kind, content = self._nodes[equation["residual"]]
-            if kind == "binary" and content["operator"] == "subtract" and self._fires(equation["activation"]):
-                for one, other in (("lhs", "rhs"), ("rhs", "lhs")):
-                    side = self._nodes[content[one]]
-                    if side[0] == "coordinate" and "discrete_real" in side[1]:
-                        nodes.setdefault(side[1]["discrete_real"], content[other])
-                        break
+            if self._fires(equation["activation"]):
+                for target, other in self._list_discrete_sides(equation["residual"])[:1]:
+                    nodes.setdefault(target, other)
         return nodes
+
+    def _list_discrete_sides(self, residual: int) -> list[tuple[int, int]]:
+        """Return the discrete variables that are a side of an equation, each with the node of the other side."""
+        kind, content = self._nodes[residual]
+        if kind != "binary" or content["operator"] != "subtract":
+            return []
+        pairs = [(self._nodes[content[one]], content[two]) for one, two in (("lhs", "rhs"), ("rhs", "lhs"))]
+        return [
+            (side["discrete_real"], other)
+            for (node, side), other in pairs
+            if node == "coordinate" and "discrete_real" in side
+        ]
+
+    def _list_initial_targets(self) -> set[int]:
+        """Return the discrete variables that initial equations determine: ``y_min = u`` of a memory of extrema."""
+        operations = self.flat["initialization_equation_operations"]
+        residuals = [operation["residual"]["residual"] for operation in operations if "residual" in operation]
+        sides = [side for residual in residuals for side in self._list_discrete_sides(residual)]
+        return {target for target, _ in sides if not self.variables[target].shape}
 
     def _discrete(self, number: int, *, before: bool) -> Value:
         """Return what changes at events only: from the others where it follows from them, else held at its start."""
@@ -234,6 +250,8 @@ class DiscreteWalker(ParameterWalker):
         return set().union(*(self._targets(part, kind) for part in parts))
 
     def _held_value(self, variable: Variable, *, before: bool) -> Value:
+        if variable.number in self._initial_targets:
+            return self.determine_at_start(variable)
         start = self._initial_value(variable.number)
         value = self._shaped(variable, 0.0 if start is None else self.value(start))
         value = self._as_numbers(value)

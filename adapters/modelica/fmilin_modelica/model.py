@@ -89,6 +89,7 @@ class ModelicaEngine(DaeEngine):
         )
         if started != graph:
             self._take(started)
+        self.begin_iterations_at(started, point.w)
 
     def _begin(self, graph: DaeGraph, *, is_damped: bool = False) -> tuple[Starting, Point]:
         """Reduce the equations, and search for a consistent start."""

@@ -187,3 +187,12 @@ class ParameterWalker(TableWalker):
         self.parameters[name] = entry
         self._parameter_of[entry.symbol.__hash__()] = entry
         return entry.symbol
+
+    def determine_at_start(self, variable: Variable) -> Value:
+        """Return a symbol for a scalar that is constant from the start on, and that the initial equations determine."""
+        if variable.name not in self.parameters:
+            entry = ParameterEntry(variable.name, symbol(variable.name), variable, 0.0)
+            self.free.append(variable.name)
+            self.parameters[variable.name] = entry
+            self._parameter_of[entry.symbol.__hash__()] = entry
+        return self.parameters[variable.name].symbol

@@ -24,6 +24,7 @@ CONSISTENT = 1e-9  # residuals, in sizes of their derivatives and of the unknown
 STANDSTILL = 1e-8  # a step, in sizes of the unknowns, that leads nowhere
 CHEAP = 1e3  # how much rather an algebraic unknown moves than a state, in their sizes
 GROWTH = 4.0  # of the longest step of unknowns, as long as residuals decrease as the derivatives predict
+PATIENCE = 10  # steps of the states that are as long as allowed, before longer ones are. Lower: joints turn over
 GAIN = 0.5  # part of the decrease of the residuals that the derivatives predict
 SHORTEST_STEP = 1e-9  # part of a damped step
 DECREASE = 1e-4  # of the residuals over a whole damped step, at least
@@ -110,7 +111,9 @@ class Starting:
         p, count = self._p.copy(), self._sizes.size - self._free.size
         p[self._free] = y[count:]
         r, J = self._function(0.0, self._engine.inputs.starts, p, y[:count])
-        return r.full().ravel(), J.full() * self._sizes
+        slopes = J.full() * self._sizes
+        # The root of a sum of squares has no derivative where currents start, at zero: the others lead away from there.
+        return r.full().ravel(), np.where(np.isfinite(slopes), slopes, 0.0)
 
     def _point(self, y: FloatArray, residuals: FloatArray, names: Sequence[str]) -> Point:
         n, count = self.count, self._sizes.size - self._free.size
@@ -144,6 +147,8 @@ class Starting:
         y, best = np.concatenate((begin.x, begin.w, begin.free)), replace(begin, worst=np.inf)
         is_at_standstill = False  # a small speed, which a small step reaches, is not a standstill
         reach = CHEAP  # of unknowns in one step: the derivative of a voltage at an open switch is 1e10
+        reach_of_states = 1.0
+        limited = 0  # steps in a row that were too long for the states
         predicted = 0.0
         before = np.inf
         for _ in range(ITERATIONS):
@@ -156,6 +161,8 @@ class Starting:
             now = self._point(y, residuals, names)
             is_as_predicted = now.worst <= before - GAIN * predicted
             reach = reach * GROWTH if is_as_predicted and predicted > 0.0 else CHEAP
+            limited = limited + 1 if is_as_predicted and predicted > 0.0 else 0
+            reach_of_states = reach_of_states * GROWTH if limited > PATIENCE else 1.0
             best = min(best, now, key=lambda point: point.worst)
             step = np.linalg.lstsq(J[:, free] / scales[:, None], -r / scales, rcond=RANK)[0]
             is_state, is_parameter = free < self.count, free >= self._sizes.size - self._free.size
@@ -163,7 +170,7 @@ class Starting:
             of_parameters = float(np.abs(step[is_parameter]).max(initial=0.0)) * CHEAP
             of_unknowns = float(np.abs(step[~is_state & ~is_parameter]).max(initial=0.0))
             size = max(of_states, of_unknowns, of_parameters)
-            longest = max(of_states, of_unknowns / reach, of_parameters / parameter_step)
+            longest = max(of_states / reach_of_states, of_unknowns / reach, of_parameters / parameter_step)
             if size <= STANDSTILL and now.worst > CONSISTENT and is_at_standstill:
                 break
             is_at_standstill = size <= STANDSTILL

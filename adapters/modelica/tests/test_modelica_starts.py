@@ -175,3 +175,64 @@ def test_a_report_says_which_start_values_were_kept_and_why(tmp_path, capsys):
     assert report["vy"].reached == pytest.approx(0.5 / 3**0.5)
     assert main(["info", str(file), "--start"]) == 0
     assert re.search(r"y +-2 +-1\.7320508 +moved: the equations", capsys.readouterr().out)
+
+
+LOSSES = """model Losses "A machine of which the losses follow the root of a sum of squares, from currents at zero"
+  parameter Real R = 2, L = 0.5, k = 0.3, J = 0.1;
+  Real i[2](each start = 0), rms, w(start = 10, fixed = true);
+initial equation
+  der(i) = {0, 0};
+equation
+  L*der(i[1]) = 10 - R*i[1] + L*w*i[2];
+  L*der(i[2]) = -R*i[2] - L*w*i[1];
+  rms = sqrt((i[1]^2 + i[2]^2)/2);
+  J*der(w) = -k*rms*w;
+end Losses;
+"""
+
+
+def test_currents_leave_zero_where_the_root_of_their_squares_has_no_derivative(tmp_path):
+    """With Z = R + j w L the currents are 10/Z; the last row of A is the gradient of -k rms w/J."""
+    (tmp_path / "losses.mo").write_text(LOSSES)
+    model = fl.load(tmp_path / "losses.mo")
+    current = 10 / (2 + 5j)
+    np.testing.assert_allclose(model.start.states, [current.real, current.imag, 10], rtol=1e-9)
+    rms = abs(current) / np.sqrt(2)
+    gradient = [current.real / (2 * rms) * 10, current.imag / (2 * rms) * 10, rms]
+    np.testing.assert_allclose(fl.linearize(model).A[2], -3 * np.array(gradient), rtol=1e-9)
+
+
+STARTS = """model Starts
+  parameter Real k = 0.5;
+  Real x, y(start = 0), p(start = 400, fixed = true) "x and y are far from their start values";
+  discrete Real least "determined by an initial equation, then held";
+  Real m, H, h, T(start = 313.15, fixed = true), level(start = 0.9, fixed = true) "empty where m and H start";
+initial equation
+  der(y) = 3*y;
+  least = 2*x + 3;
+equation
+  der(x) = least - y;
+  der(y) = x;
+  p = x + y;
+  when x > 1000 then
+    least = x;
+  end when;
+  m = 2*level;
+  H = m*h;
+  h = 4*(T - 273.15) + 0.01*(T - 273.15)^2;
+  der(m) = -k*m;
+  der(H) = -k*m*h;
+end Starts;
+"""
+
+
+def test_starts_far_from_start_values_in_tanks_and_of_held_variables(tmp_path):
+    """The states are x = 3 y = 300, m = 1.8, H = m h with h = 160 + 16; 'least' is 603, and H falls as m does."""
+    (tmp_path / "starts.mo").write_text(STARTS)
+    model = fl.load(tmp_path / "starts.mo")
+    np.testing.assert_allclose(model.start.states, [300, 100, 1.8, 316.8], rtol=1e-9)
+    assert model.parameters["least"] == pytest.approx(603)
+    linear = fl.linearize(model)
+    np.testing.assert_allclose(linear.f0, [503, 300, -0.9, -158.4], rtol=1e-9)
+    expected = [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, -0.5, 0], [0, 0, 0, -0.5]]
+    np.testing.assert_allclose(linear.A, expected, atol=1e-9)

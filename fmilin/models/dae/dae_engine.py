@@ -52,6 +52,18 @@ class DaeEngine(SymbolicEngine):
         self.parameter_signals, self.p = graph.parameters, graph.values
         self.parameters = dict(zip(graph.parameters.names, self.p.tolist(), strict=True))
 
+    def begin_iterations_at(self, graph: DaeGraph, unknowns: FloatArray) -> None:
+        """Begin Newton's iterations at the starts of a graph with unknowns (nw,) that solve the equations there.
+
+        At the start values that a model writes there may be no solution: a tank of which the start gives the level is
+        empty there, and its temperature undetermined.
+        """
+        guess = self._base.guess
+        if guess is not None:
+            sizes = np.maximum(self.reduced.sizes, np.abs(unknowns))
+            point = 0.0, graph.states.starts, self.inputs.starts, graph.values
+            self._base = replace(self._base, guess=Guess(unknowns, sizes, *point, equations=guess.equations))
+
     @property
     def base(self) -> ImplicitSystem:
         """The reduced equations without outputs."""

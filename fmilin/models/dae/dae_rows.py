@@ -58,6 +58,14 @@ def convert_to_numbers(J: Any) -> Any:
     return csc_array((np.array(J.nonzeros()), np.array(pattern.row()), np.array(pattern.colind())), shape=J.shape)
 
 
+def without_singular_entries(J: Any) -> Any:
+    """Return a matrix, sparse or not, with zeros in the place of NaN and infinity."""
+    if isinstance(J, np.ndarray):
+        return np.where(np.isfinite(J), J, 0.0)
+    J.data = np.where(np.isfinite(J.data), J.data, 0.0)
+    return J
+
+
 @dataclass(frozen=True)
 class ConsistentPoint:
     """States and unknowns at which all rows vanish."""
@@ -268,7 +276,9 @@ class StartSystem:
         self._factors = None
         for row in z:
             with suppress(NumericalError):
-                self._factors = regular_factors(self._rows.matrix(self._x, row), "the equations", estimate=False)
+                # sqrt(x^2 + y^2) has no derivative where machines and phasors start, at zero: its argument is kept.
+                J = without_singular_entries(self._rows.matrix(self._x, row))
+                self._factors = regular_factors(J, "the equations", estimate=False)
             self._sizes = np.maximum(np.abs(row), self._rows.sizes[1])
         return np.full(len(points), self._factors is not None)
 
