@@ -19,12 +19,13 @@ from fmilin.composition.hybrid_system import build_system
 from fmilin.composition.linear_member import HeldMember, SampledMember, SamplingTimes
 from fmilin.composition.sampled_loop import End, linearize_sampled_loop
 from fmilin.composition.system import ConnectedModel
-from fmilin.composition.system_declaration import in_member
+from fmilin.composition.system_declaration import in_member, parameters_by_member
 from fmilin.errors import UsageError
 from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
+from fmilin.manifold.operating_points import model_at
 from fmilin.model.capabilities import HasSamples
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.models.map_model import DiscreteModel, MapModel
@@ -60,6 +61,10 @@ class SampledSystem(ConnectedModel, HasSamples):
         """Raise UsageError: sampled members have no rates."""
         self._reject()
 
+    def require_rates(self, purpose: str) -> None:
+        """Raise UsageError: sampled members have no rates."""
+        self._reject()
+
     def _reject(self) -> NoReturn:
         names = ", ".join(self.map_members)
         raise UsageError(
@@ -82,14 +87,15 @@ class SampledSystem(ConnectedModel, HasSamples):
 
     def hold_samples(self, point: OperatingPoint) -> tuple[Model, OperatingPoint]:
         """Return the system with maps that sample and hold from a point on, and its continuous part."""
-        points = self._find_member_points(point)
+        system: SampledSystem = model_at(self, point)  # type: ignore[assignment]
+        points = system._find_member_points(point)
         members: dict[str, Model] = {}
-        for name, member in self.members.items():
+        for name, member in system.members.items():
             x, v = points[name]
             members[name] = (
                 MapMember(member, OperatingPoint(point.time, x, v)) if isinstance(member, MapModel) else member
             )
-        return self._replace_maps(members, point)
+        return system._replace_maps(members, point)
 
     def hold_linear_maps(self, point: OperatingPoint, request: Request) -> tuple[ConnectedModel, OperatingPoint]:
         """Return the same with the linear models of maps in their places."""
@@ -119,18 +125,26 @@ class SampledSystem(ConnectedModel, HasSamples):
         holding_system = build_system(replace(self.declaration, members=members))
         is_continuous = [not isinstance(member, MapModel) for member in self.members.values() for _ in member.states]
         states = point.states[np.array(is_continuous, dtype=bool)]
-        return holding_system, replace(point, states=states, names=((), ()))
+        of_maps = parameters_by_member(point.parameters, self.members).keys() & self.map_members.keys()
+        parameters = {
+            name: value
+            for name, value in point.parameters.items()
+            if not parameters_by_member({name: value}, self.members).keys() & of_maps
+        }
+        return holding_system, replace(point, states=states, parameters=parameters, names=((), ()))
 
     def linearize_samples(
         self, point: OperatingPoint, request: Request, delays: Mapping[End, float] | None = None
     ) -> LinearModel:
         """Return the linear model from sample to sample, exact for continuous members with held inputs."""
-        system: SampledSystem = self
+        system: SampledSystem = model_at(self, point)  # type: ignore[assignment]
         if request.outputs is not None:
             system = system.with_interface(None, list(request.outputs))
         holding_system, at = system.hold_linear_maps(point, request)
         how = replace(request, inputs=None, outputs=None)
         linear = linearize_sampled_loop(holding_system, at, how, delays)
+        if point.parameters:
+            linear = replace(linear, point=replace(linear.point, parameters=dict(point.parameters)))
         return linear if request.inputs is None else with_inputs(linear, find_inputs(linear.inputs, request.inputs))
 
 

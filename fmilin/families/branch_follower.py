@@ -16,8 +16,10 @@ from fmilin.families.continuation import ContinuationPoint, can_continue, comput
 from fmilin.families.folds import BranchAroundFold, Fold, FoldError, locate_fold
 from fmilin.families.open_models import OpenModels
 from fmilin.families.sweep_plan import SweepPlan
-from fmilin.linearization.linearize import linearize_next
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.linearize import linearize_as, linearize_next
 from fmilin.manifold.operating_points import model_at
+from fmilin.model.capabilities import HasSamples, remove_delays
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 from fmilin.trimming.request_point import find_point
@@ -59,6 +61,8 @@ class BranchFollower:
 
     def find(self, values: Mapping[str, float], predecessor: ContinuationPoint | None) -> SweptPoint:
         """Return the point with these values, linearized; FmilinError if there is none."""
+        if isinstance(self._models.base, HasSamples):
+            return self._find_sampled(values, predecessor)
         if self._plan.point.trim is None:
             model = self._models.find(values)
             point = find_point(model, self._plan.request_point(values))
@@ -72,6 +76,24 @@ class BranchFollower:
         request, guess = self._plan.point.build_trim(self._models.base)
         varied = {name: value for name, value in values.items() if self._models.find_kind(name) != "parameter"}
         return replace(request, fixed={**request.fixed, **varied}), guess
+
+    def _find_sampled(self, values: Mapping[str, float], predecessor: ContinuationPoint | None) -> SweptPoint:
+        """Return the point of a system with sampled members: trimmed, if requested, as the system without samples.
+
+        Its linear model, from sample to sample, does not solve the equations of the next trimmed point.
+        """
+        model = self._models.find(values)
+        undelayed = remove_delays(model)
+        if self._plan.point.trim is None:
+            point = find_point(undelayed, self._plan.request_point(values))
+        else:
+            request, guess = self.request_trim(values)
+            if predecessor is not None:
+                states = zip(undelayed.states.names, predecessor.point.states.tolist(), strict=True)
+                guess |= {name: value for name, value in states if name not in request.fixed}
+            point = search(undelayed, request, guess, anywhere=self._plan.point.project, explain=False)
+        linear = linearize_as(model, point, replace(self._plan.how, inputs=None))
+        return SweptPoint(ContinuationPoint(dict(values), point, self._name_parameters(linear, values), None))
 
     # -- the first point, and the next ones ------------------------------------------------------------
 
@@ -158,11 +180,14 @@ class BranchFollower:
     ) -> ContinuationPoint:
         previous = None if predecessor is None else predecessor.selection
         linear, selection = linearize_next(model, point, self._plan.how, previous)
+        return ContinuationPoint(dict(values), point, self._name_parameters(linear, values), selection)
+
+    def _name_parameters(self, linear: LinearModel, values: Mapping[str, float]) -> LinearModel:
+        """Return a linear model with the parameters that vary among those of its point."""
         parameters = {name: value for name, value in values.items() if self._models.find_kind(name) == "parameter"}
-        if parameters:
-            named = replace(linear.point, parameters={**linear.point.parameters, **parameters})
-            linear = replace(linear, point=named)
-        return ContinuationPoint(dict(values), point, linear, selection)
+        if not parameters:
+            return linear
+        return replace(linear, point=replace(linear.point, parameters={**linear.point.parameters, **parameters}))
 
     # -- beyond what a branch cannot pass --------------------------------------------------------------
 

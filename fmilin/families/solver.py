@@ -21,6 +21,7 @@ from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import add_parameter_derivatives
 from fmilin.linearization.suitability import require_suitable_model
+from fmilin.model.capabilities import HasSamples, remove_delays
 from fmilin.model.interface import Model
 from fmilin.trimming.sensitivity import make_parameters_adjustable
 
@@ -52,7 +53,7 @@ class PointSolver:
     def assembles_together(self) -> bool:
         """Whether many points are assembled at once, each of them from the model's start and not from another one."""
         plan, time = self.plan, self.plan.point.time
-        if plan.point.trim is not None or plan.loop_at or not self.base.batches:
+        if plan.point.trim is not None or plan.loop_at or not self.base.batches or isinstance(self.base, HasSamples):
             return False
         return self._batch_runs.can_assemble(self.base.start.time if time is None else time)
 
@@ -77,7 +78,7 @@ class PointSolver:
         if plan.point.trim is not None:
             request, guess = self._follower.request_trim(values)
             model = self._models.find(values)
-            request.check(model).check_guess(model, guess)
+            request.check(remove_delays(model)).check_guess(remove_delays(model), guess)
 
     def close(self) -> None:
         """Close the models that were opened here."""
@@ -111,7 +112,7 @@ class PointSolver:
         self, numbers: tuple[int, ...], predecessor: ContinuationPoint
     ) -> Iterator[tuple[Sequence[PointOutcome], ContinuationPoint]]:
         """Yield the first of these points from batches, none where these cannot be used."""
-        if self._follower.is_at_fold or self.plan.loop_at:
+        if self._follower.is_at_fold or self.plan.loop_at or isinstance(self.base, HasSamples):
             return
         request = None
         if self.plan.point.trim is not None:

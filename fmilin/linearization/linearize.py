@@ -17,6 +17,7 @@ from fmilin.linearization.assembly import assemble_point
 from fmilin.linearization.checks.motion import remarks_along
 from fmilin.linearization.methods import linearize_by_method
 from fmilin.linearization.request import Request
+from fmilin.linearization.suitability import DELAYED_DERIVATIVES
 from fmilin.manifold.checks import FRAME_CHECKS
 from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
@@ -30,9 +31,6 @@ from fmilin.options import Linearization, LinearizationOptions
 from fmilin.options.function_options import takes_linearization
 from fmilin.support.implemented_in import implemented_in
 
-DELAYED_DERIVATIVES = (
-    "Derivatives by parameters are not computed of models with delays. Leave parameters= or the delays out."
-)
 CONSTANT_PAST = (
     "The point is not an equilibrium: delayed signals count as constant before it, which they are not where the motion "
     "reaches them."

@@ -15,6 +15,12 @@ CONTINUOUS_MODELS_ONLY = (
 )
 
 
+DELAYED_DERIVATIVES = (
+    "Derivatives by parameters are not computed of models with delays or with sampled members. Leave parameters= out, "
+    "or sweep the parameter (fl.sweep)."
+)
+
+
 class FamilyOfDelaysError(UsageError):
     """A model has delays, and a family of matrices is requested."""
 
@@ -24,15 +30,14 @@ def require_suitable_model(model: Model, request: Request) -> None:
 
     A sweep checks this before its first point: otherwise every point would fail for the same reason.
     """
+    if isinstance(model, HasSamples):  # delays of sampled signals are states
+        if request.parameters:
+            raise UsageError(DELAYED_DERIVATIVES)
+        return
     if isinstance(model, HasDelays):
         raise FamilyOfDelaysError(
             f"'{model.info.name}' has delays, and families hold matrices, which linear models with delays do not have. "
             "Sweep its rightmost eigenvalues with delays={}, or linearize single points (fl.linearize)."
-        )
-    if isinstance(model, HasSamples):
-        raise UsageError(
-            f"'{model.info.name}' has sampled members: its linear models go from sample to sample, and a sweep has "
-            "none of these. Linearize single points (fl.linearize)."
         )
     is_lifted = request.stepping is not None and request.stepping.lifted
     if request.formulation is not None:

@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 import fmilin as fl
 from fmilin.composition.sampled_system import SampledSystem
+from fmilin.composition.system import ConnectedModel
 from fmilin.models import DiscreteModel, OdeModel
 from fmilin.signals import FloatArray
 
@@ -196,3 +197,57 @@ def test_sampled_members_in_a_ring() -> None:
     for use in (lambda: fl.sampled_loop(direct), lambda: fl.simulate(direct, stop_time=1.0)):
         with pytest.raises(fl.NumericalError, match="The sampled members a, b form an algebraic loop"):
             use()
+
+
+def adjustable_loop() -> ConnectedModel:
+    """x' = -a x + u, held over 0.5 s, with s+ = s + k (r - x) and u = s + (r - x)/2."""
+    plant = OdeModel("plant", {"x": "-a*x + u"}, inputs=["u"], outputs={"y": "x"}, parameters={"a": 1.0})
+    law = DiscreteModel(
+        "law",
+        {"s": "s + k*(r - y)"},
+        sample_time=0.5,
+        inputs=["y", "r"],
+        outputs={"u": "s + (r - y)/2"},
+        parameters={"k": 0.25},
+    )
+    wires = [("plant.y", "law.y"), ("law.u", "plant.u")]
+    return fl.connect({"plant": plant, "law": law}, wires, inputs={"r": "law.r"})
+
+
+def test_sweeps_of_systems_with_sampled_members_have_the_matrices_of_the_closed_form() -> None:
+    """With e = exp(-a h), A is [[e - (1 - e)/(2 a), (1 - e)/a], [-k, 1]]; at rest x = r and s = a r."""
+    rates, gains = [0.5, 2.0], [0.1, 0.3]
+    family = fl.sweep(adjustable_loop(), {"plant.a": rates, "law.k": gains}, trim=fl.TrimRequest(fixed={"r": 3.0}))
+    assert family.ok.all()
+    assert family.sample_time == 0.5
+    for i, a in enumerate(rates):
+        for j, k in enumerate(gains):
+            e = np.exp(-0.5 * a)
+            np.testing.assert_allclose(family.A[i, j], [[e - (1 - e) / (2 * a), (1 - e) / a], [-k, 1]], atol=1e-13)
+            point = family[i, j].point
+            assert point.parameters == {"plant.a": a, "law.k": k}
+            np.testing.assert_allclose([point.states["plant.x"], point.states["law.s"]], [3.0, 3.0 * a], atol=1e-12)
+    delayed = fl.connect(
+        dict(adjustable_loop().members), [("plant.y", "law.y"), ("law.u", "plant.u")], delays={"plant.u": 0.5}
+    )
+    late = fl.sweep(delayed, {"law.k": gains}).A
+    alone = fl.linearize(delayed.with_parameters({"law.k": 0.3}))
+    assert alone.A.shape == (3, 3)
+    np.testing.assert_allclose(late[1], alone.A, atol=1e-12)
+
+
+def test_sweeps_of_loops_with_sampled_members_have_their_margins() -> None:
+    loops = fl.sweep(adjustable_loop(), {"law.k": [0.1, 0.3]}, loop_at="plant.u", trim=fl.TrimRequest())
+    for i, k in enumerate((0.1, 0.3)):
+        alone = fl.design.margins(fl.loop_transfer(adjustable_loop().with_parameters({"law.k": k}), "plant.u"))
+        np.testing.assert_allclose(loops.margins()[i].gain, alone.gain, rtol=1e-9)
+
+
+def test_what_needs_rates_says_that_members_are_sampled() -> None:
+    system = adjustable_loop()
+    with pytest.raises(fl.UsageError, match="with sampled members"):
+        fl.sweep(system, {"r": [1.0]}, parameters=["law.k"])
+    with pytest.raises(fl.UsageError, match="has sampled members"):
+        fl.to_casadi(system)
+    with pytest.raises(fl.UnknownNameError, match=r"'law\.k'"):
+        fl.sweep(system, {"law.q": [1.0]})
