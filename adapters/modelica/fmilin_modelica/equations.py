@@ -208,7 +208,7 @@ class Equations(DiscreteWalker):
 
     def notes(self) -> tuple[str, ...]:
         """Return what is held between events, and which defaults could not be read, in a sentence each."""
-        notes = list(self.flat["conversions"])
+        notes = list(self.flat["notes"])
         if self.unread:
             named = ", ".join(f"'{name}'" for name in self.unread[:SHOWN])
             notes.append(

@@ -10,7 +10,7 @@ from fmilin_modelica.classes import list_models
 from fmilin_modelica.libraries import library_name
 from fmilin_modelica.sources import Source
 
-__all__ = ["QUOTED", "WRAPPER", "describe_error", "file_name", "join_lines"]
+__all__ = ["QUOTED", "WRAPPER", "describe_error", "file_name", "find_syntax_error", "join_lines"]
 
 WRAPPER = "FmilinModel"
 QUOTED = re.compile(r"[`']([A-Za-z_][\w.]*)[`']")
@@ -43,25 +43,36 @@ def describe_error(source: Source, text: str, model: str | None, words: str) -> 
         reason = re.sub(f"^{prefix}", "", reason)
     if "because resolve/parse failed" in reason and not further:
         return f"There is no model '{source.model}' in '{source.file or 'the libraries'}'.{_libraries_hint(source)}"
+    if f"model '{WRAPPER}' cannot extend package" in reason:
+        return f"'{shown}' is a package, not a model. Name one of the models in it."
     place, said = _find_place(source, text, reason), _POSITION.sub("", reason).strip().rstrip(".")
     return f"{place}'{shown}' cannot be read as Modelica: {said}.{_advice(source, reason)}"
 
 
 def _syntax_error(source: Source, text: str, model: str | None) -> str:
     """Return what the parser says, with its place; nothing when the text can be parsed."""
+    found = find_syntax_error(text, model or WRAPPER, file_name(source))
+    if found is None:
+        return ""
+    place, line, column, said = found
+    return (
+        f"{Path(place).name}:{line}: '{source.shown}' is not Modelica: {said} in line {line}, column {column}. Correct "
+        "the file and try again."
+    )
+
+
+def find_syntax_error(text: str, model: str, name: str) -> tuple[str, str, str, str] | None:
+    """Return file, line, column and words of a text's first syntax error; None where it can be parsed."""
     import rumoca
 
     with contextlib.suppress(Exception):
-        for diagnostic in rumoca.validate_source(text, model=model or WRAPPER, filename=file_name(source)):
+        for diagnostic in rumoca.validate_source(text, model=model, filename=name):
             position = re.search(r"\[(.+?):(\d+):(\d+)\]", diagnostic.message)
             if diagnostic.rule == "syntax-error" and position is not None:
                 what = re.search(r"×\s*(.+?)\n\s*╭", diagnostic.message, re.DOTALL)
                 said = "a syntax error" if what is None else join_lines(what[1].replace("│", ""))
-                return (
-                    f"{Path(position[1]).name}:{position[2]}: '{source.shown}' is not Modelica: {said} in line "
-                    f"{position[2]}, column {position[3]}. Correct the file and try again."
-                )
-    return ""
+                return position[1], position[2], position[3], said
+    return None
 
 
 def _find_place(source: Source, text: str, reason: str) -> str:

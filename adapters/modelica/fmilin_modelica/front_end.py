@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -27,7 +27,14 @@ from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.complex_numbers import write_complex_as_real
 from fmilin_modelica.conversions import Converter, find_conversions
 from fmilin_modelica.declarations import declarations_of, functions_of
-from fmilin_modelica.error_messages import QUOTED, WRAPPER, describe_error, file_name, join_lines
+from fmilin_modelica.error_messages import (
+    QUOTED,
+    WRAPPER,
+    describe_error,
+    file_name,
+    find_syntax_error,
+    join_lines,
+)
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.needed_classes import files_of, needed_files
@@ -39,7 +46,8 @@ from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 10
+FORMAT = 11
+UNREADABLE = "Failed to load source root"  # what the front end says of a library with a file that is not Modelica
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
@@ -112,7 +120,7 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["places_of_expressions"] = places.list_expressions(content["storage"])
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
-    flat["conversions"] = answer["conversions"]
+    flat["notes"] = answer["notes"]
     flat["tool"] = f"rumoca {_version()}"
     paths = [str(library.get(path.removeprefix(f"{LIBRARY}/"), path)) for _, path, _ in files]
     return flat, {path: _digest(path) for path in paths if Path(path).is_file() and path != str(source.file)}
@@ -129,6 +137,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     text = converter.convert_text(text)
     library = needed_files(source.roots, text, name, converter.read_file)
     files = _read_files(library, converter)
+    notes: list[str] = []
     write = write_complex_as_real(files, text, name)
     answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if NO_STATE in answer.get("crash", ""):
@@ -152,11 +161,25 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
         names = names_needed(source.roots, f"{text} {source.model or ''}")
         whole = files_of([root for root in source.roots if library_name(Path(root)) in names])
         if _may_declare([whole[place] for place in whole.keys() - library.keys()], answer["error"]):
+            needed = library.keys()
             library = whole
             files = _read_files(whole, converter)
             write = write_complex_as_real(files, text, name)
             answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
-    return {**answer, "conversions": converter.describe()}, library
+            if UNREADABLE in answer.get("error", ""):
+                broken = _list_broken_files(files, needed)
+                files = {place: code for place, code in files.items() if place not in broken}
+                answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
+                notes.append(
+                    f"Files with syntax errors, which the model does not need, are left out: {', '.join(broken)}."
+                )
+    return {**answer, "notes": [*converter.describe(), *notes]}, library
+
+
+def _list_broken_files(files: Mapping[str, str], needed: Set[str]) -> list[str]:
+    """Return the places of files that are not needed and that the front end cannot parse."""
+    others = files.keys() - needed
+    return sorted(place for place in others if find_syntax_error(files[place], WRAPPER, place) is not None)
 
 
 def _chain(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:

@@ -178,9 +178,21 @@ def needed_files(roots: Sequence[str], text: str, model: str | None, read: Reade
 
 
 def files_of(roots: Sequence[str]) -> dict[str, Path]:
-    """Return all Modelica files of libraries, by their places in a folder of the libraries."""
+    """Return all Modelica files of libraries, by their places in a folder of the libraries.
+
+    Folders without ``package.mo`` are no packages: the front end rejects a library with one of them.
+    """
     files: dict[str, Path] = {}
     for root in map(Path, roots):
-        paths = sorted(root.rglob("*.mo")) if root.is_dir() else [root]
+        paths = list(_list_files(root)) if root.is_dir() else [root]
         files |= {path.relative_to(root.parent).as_posix(): path for path in paths}
     return files
+
+
+def _list_files(folder: Path) -> Iterator[Path]:
+    """Yield the Modelica files of a package and of the packages inside of it."""
+    for entry in sorted(folder.iterdir()):
+        if entry.suffix == ".mo" and entry.is_file():
+            yield entry
+        elif (entry / "package.mo").is_file():
+            yield from _list_files(entry)

@@ -56,9 +56,25 @@ def test_a_class_that_is_not_needed_is_not_read(plant):
 
 
 def test_what_is_missing_is_said_of_the_whole_library(plant):
-    (plant / "Plant" / "Unused.mo").unlink()
+    """Neither a file with a syntax error is in the way, nor a folder that is not a package."""
+    (plant / "Plant" / "Drafts").mkdir()
+    (plant / "Plant" / "Drafts" / "Draft.mo").write_text("model Draft end Draft;")
     with pytest.raises(ModelError, match=r"`Plant\.Fast\.Tub` does not exist. Available libraries: Plant"):
         fl.load("modelica:Plant.Fast.Tub", options={"library": [plant]})
+
+
+def test_a_package_is_not_a_model(plant):
+    with pytest.raises(ModelError, match=r"'Plant\.Fast' is a package, not a model"):
+        fl.load("modelica:Plant.Fast", options={"library": [plant]})
+
+
+def test_files_with_syntax_errors_are_left_out_with_a_note(plant, monkeypatch):
+    monkeypatch.setattr(
+        front_end, "needed_files", lambda roots, *_: {"Plant/package.mo": Path(roots[0]) / "package.mo"}
+    )
+    model = fl.load("modelica:Plant.Fast.Tank", options={"library": [plant]})
+    assert fl.linearize(model).A.tolist() == [[-3.0]]
+    assert any("left out: Plant/Unused.mo." in note for note in model.notes)
 
 
 def test_a_library_that_changes_is_flattened_again(plant):
