@@ -40,9 +40,9 @@ def advance(rates: Any, y: Any, u: Any) -> Any:
 def make_controller(rates: Any, guess: Any) -> Any:
     """Return a controller from ``guess[0]`` to ``guess[-1]`` with the least effort.
 
-    do-mpc calls the model once for each step of the horizon, and an FMU takes a message for each call. So its model only
-    says that the next point is ``ahead``, a further input, and one constraint on all steps says what ``ahead`` is:
-    ``rates`` takes all columns in one message.
+    do-mpc calls the model once for each step of the horizon, and an FMU takes a message for each call. So its model
+    only says that the next point is ``ahead``, a further input, and one constraint on all steps says what ``ahead``
+    is: ``rates`` takes all columns in one message.
 
     Parameters
     ----------
