@@ -14,6 +14,7 @@ from fmilin.errors import ConstraintError, UsageError
 from fmilin.models.mechanism.loop_assembly import assemble
 from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.report.figures import new_figure, plain
+from fmilin.report.mechanism_labels import add_legend, draw_axes_of_ground, draw_ground, name_bodies
 from fmilin.report.mechanism_shapes import MechanismAxes, Posture, Shapes, View, choose_view, tallness
 from fmilin.support.animation import Animation
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 MODE_SHAPE_SIZE = 0.12  # how far a mode shape moves the point that moves most, in sizes of the mechanism
+LEGEND_HEIGHT = 0.45  # inches
+AXES_SPACE = 0.18  # below a mechanism, for the axes of the ground
 SMALL_STEP_SIZE = 1e-4  # A first step along a mode, to learn how far it goes
 
 
@@ -48,13 +51,18 @@ def mechanism_figure(
     swings = [_swing(shapes, q, motion.mode) for motion in mode_shapes]
     everything = np.concatenate([p.all_points for p in (standing, *(p for pair in swings for p in pair))])
     ratios = [1.3, *([1.0] * len(mode_shapes))]
-    height = min(max(5.2 * tallness(view, everything), 2.4), 5.2) + 0.75
+    height = min(max(5.2 * (tallness(view, everything) + AXES_SPACE), 2.8), 5.6) + 1.1
     figure = new_figure(5.2 + 4.0 * len(mode_shapes), height)
-    cells = _row(figure, title or description.name, ratios)
+    cells = _row(figure, title or description.name, ratios, LEGEND_HEIGHT)
     when = "at its start"
     if linear is not None:
         when = "in equilibrium" if linear.is_equilibrium else "at the operating point"
-    MechanismAxes.on(figure, cells[0], view, everything, when).draw(standing)
+    main = MechanismAxes.on(figure, cells[0], view, everything, when, space_below=AXES_SPACE)
+    draw_ground(main, standing)
+    main.draw(standing)
+    draw_axes_of_ground(main, everything.mean(axis=0))
+    name_bodies(main, standing, description)
+    add_legend(figure, standing)
     for cell, motion, (forth, back) in zip(cells[1:], mode_shapes, swings, strict=True):
         panel = MechanismAxes.on(figure, cell, view, everything, describe_eigenvalue(motion))
         panel.draw(standing, faint=True)
@@ -63,11 +71,11 @@ def mechanism_figure(
     return figure
 
 
-def _row(figure: Figure, name: str, ratios: Sequence[float]) -> list[SubplotSpec]:
+def _row(figure: Figure, name: str, ratios: Sequence[float], bottom: float = 0.1) -> list[SubplotSpec]:
     """Write a name above, and return the places of panels side by side below it."""
     height = figure.get_figheight()
     figure.text(0.02, 1 - 0.25 / height, plain(name, 60), fontsize=13.5, fontweight="bold", va="center")
-    edges = {"left": 0.02, "right": 0.99, "bottom": 0.02, "top": 1 - 0.75 / height, "wspace": 0.05}
+    edges = {"left": 0.02, "right": 0.99, "bottom": bottom / height, "top": 1 - 0.75 / height, "wspace": 0.05}
     grid = figure.add_gridspec(1, len(ratios), width_ratios=ratios, **edges)
     return [grid[i] for i in range(len(ratios))]
 

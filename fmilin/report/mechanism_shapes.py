@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.models.mechanism import LineForce, MechanismDescription, PointSpring
+from fmilin.models.mechanism import Force, LineForce, MechanismDescription, PointSpring
 from fmilin.models.mechanism.multibody_system import System
+from fmilin.models.mechanism.part import Vector
 from fmilin.models.mechanism.parts import Joint
 from fmilin.models.mechanism.recursions import positions
 from fmilin.report.figures import COLORS, INK, QUIET
+from fmilin.report.mechanism_solids import create_box, create_wheel, create_zigzag, cut_spring
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 SLIDING = ("prismatic", "cylindrical")
-MAX_SPRING_LENGTH = 1.5  # of the extent of all else: longer springs are drawn as their beginning
 POINT_QUANTITIES = ("position", "velocity", "acceleration", "accelerometer")
 
 
@@ -34,6 +35,7 @@ class BodyShape:
     body: str
     # (k, 3), in m, seen from the ground, in the order in which they are connected; closed when there are three or more
     points: Floats
+    number: int = 0  # of the body: it decides the colour
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Posture:
     """Everything that is drawn of a mechanism, in m, seen from the ground."""
 
     bodies: tuple[BodyShape, ...]
+    solids: tuple[BodyShape, ...]  # boxes and wheels, as paths along their edges
     tubes: tuple[Floats, ...]  # each (2, 3), outer halves of what slides in each other
     rails: tuple[Floats, ...]  # each (2, 3), directions along which something slides on the ground
     # pins, grounded, closing: (k, 3), joints between bodies, joints at the ground, and where loops were closed
@@ -49,11 +52,13 @@ class Posture:
     closing: Floats
     springs: tuple[Floats, ...]  # each (2, 3)
     centers: Floats  # (k, 3), centres of mass
+    planes: tuple[tuple[Floats, Floats], ...] = ()  # point and unit normal of each plane on which wheels roll
 
     @property
     def all_points(self) -> Floats:
         """Every point, shape (k, 3)."""
-        parts = [shape.points for shape in self.bodies] + [*self.springs, self.pins, self.grounded, self.centers]
+        outlines = [shape.points for shape in (*self.bodies, *self.solids)]
+        parts = [*outlines, *self.springs, self.pins, self.grounded, self.centers]
         return np.concatenate([part.reshape(-1, 3) for part in parts])
 
 
@@ -103,23 +108,42 @@ class Shapes:
         closing = [self._at(X, loop.second, loop.second_placement.position) for loop in d.loops]
         lines = dict.fromkeys(((s.first, s.first_point), (s.second, s.second_point)) for s in self._lines)
         springs = [np.stack([self._at(X, *end) for end in ends]) for ends in lines]
-        bodies = tuple(BodyShape(body, self._body(X, body)) for body, points in self.attached.items() if points)
-        fixed_size_points = _stack_points([*(point for shape in bodies for point in shape.points), *pins, *grounded])
+        numbers = {body: k for k, body in enumerate(name for name, points in self.attached.items() if points)}
+        solid_bodies = {body for body, _ in self.solids}
+        bodies = tuple(
+            BodyShape(body, self._body(X, body), number)
+            for body, number in numbers.items()
+            if len(self.attached[body]) > 1 or body not in solid_bodies
+        )
+        solids = tuple(
+            BodyShape(body, np.stack([self._at(X, body, point) for point in path]), numbers.get(body, 0))
+            for body, path in self.solids
+        )
+        drawn = (*bodies, *solids)
+        fixed_size_points = _stack_points([*(point for shape in drawn for point in shape.points), *pins, *grounded])
         return Posture(
             bodies=bodies,
+            solids=solids,
             tubes=tuple(self._tube(X, j) for j in joints if j.type in SLIDING and j.parent != d.ground),
             rails=tuple(self._rail(X, j) for j in joints if j.type == "prismatic" and j.parent == d.ground),
             pins=_stack_points(pins),
             grounded=_stack_points(grounded),
             closing=_stack_points(closing),
-            springs=tuple(_cut(spring, fixed_size_points) for spring in springs),
+            springs=tuple(cut_spring(spring, fixed_size_points) for spring in springs),
             centers=_stack_points(self._at(X, b.name, b.center) for b in d.bodies if b.mass is not None),
+            planes=tuple((np.array(p), np.array(n) / np.linalg.norm(n)) for p, n in self._planes),
         )
+
+    @property
+    def _planes(self) -> list[tuple[Vector, Vector]]:
+        return list(dict.fromkeys((wheel.point, wheel.normal) for wheel in self.description.wheels))
 
     def points(self, q: Floats) -> Floats:
         """Return all points of all bodies in an order that does not depend on the configuration, shape (k, 3)."""
         X = np.asarray(positions(self.system.tree, q))
-        return _stack_points(self._at(X, body, point) for body, points in self.attached.items() for point in points)
+        all_points = [(body, point) for body, points in self.attached.items() for point in points]
+        all_points += [(body, point) for body, path in self.solids for point in path]
+        return _stack_points(self._at(X, body, point) for body, point in all_points)
 
     def _attachments(self) -> dict[str, list[tuple[float, float, float]]]:
         """Return the points of each body at which something is attached, in its frame."""
@@ -132,17 +156,26 @@ class Shapes:
         for s in self._lines:
             points_of_bodies += [(s.first, s.first_point), (s.second, s.second_point)]
         points_of_bodies += [(sensor.of, sensor.point) for sensor in d.sensors if sensor.quantity in POINT_QUANTITIES]
+        points_of_bodies += [(force.body, force.point) for force in d.inputs if isinstance(force, Force)]
+        points_of_bodies += [(marker.body, marker.point) for marker in d.markers]
+        points_of_bodies += [(skate.frame or skate.body, skate.point) for skate in d.skates]
         for body, point in points_of_bodies:
             if body in attached and not any(np.allclose(point, p, atol=1e-9) for p in attached[body]):
                 attached[body].append(point)
         self.stems = {
             j.child: j for j in d.joints if j.type in SLIDING and j.parent != d.ground and len(attached[j.child]) == 1
         }
-        for part in d.bodies:  # a single point shows no body: its centre of mass does
+        self.solids: list[tuple[str, Floats]] = [(wheel.body, create_wheel(wheel)) for wheel in d.wheels]
+        has_shape = {wheel.body for wheel in d.wheels} | set(self.stems)
+        has_shape |= {joint.parent for joint in self.stems.values()}
+        for part in d.bodies:  # a single point shows no body: its centre of mass does, and a box of the same inertia
             points = attached[part.name]
-            is_alone = len(points) == 1 and part.name not in self.stems
-            if is_alone and part.mass is not None and not np.allclose(part.center, points[0]):
+            if len(points) > 1 or part.name in self.stems:
+                continue
+            if points and part.mass is not None and not np.allclose(part.center, points[0]):
                 points.append(part.center)
+            if part.name not in has_shape and (box := create_box(part)) is not None:
+                self.solids.append((part.name, box))
         return attached
 
     def _ends_of_loops(self) -> list[tuple[str, tuple[float, float, float]]]:
@@ -162,7 +195,7 @@ class Shapes:
         foot = self._at(X, joint.parent, joint.placement.position)
         return foot, self._at(X, joint.child, joint.child_placement.position)
 
-    def _at(self, X: Floats, body: str, point: tuple[float, float, float]) -> Floats:
+    def _at(self, X: Floats, body: str, point: tuple[float, float, float] | Floats) -> Floats:
         link, offset = self.system.tree.frame_of[body]
         return np.asarray((X[link] @ offset @ np.array([*point, 1.0]))[:3])
 
@@ -191,16 +224,6 @@ def outline(points: Floats) -> Floats:
     from scipy.spatial import ConvexHull
 
     return np.asarray(points[ConvexHull(flat).vertices])
-
-
-def _cut(spring: Floats, other_points: Floats) -> Floats:
-    """Return a spring (2, 3), of a long one the beginning: its far end would crush the picture of all the rest."""
-    size = float(np.ptp(other_points, axis=0).max()) if len(other_points) else 0.0
-    length = float(np.linalg.norm(spring[1] - spring[0]))
-    if not 0 < MAX_SPRING_LENGTH * size < length:
-        return spring
-    near_end, far_end = sorted(spring, key=lambda end: float(np.linalg.norm(end - other_points.mean(axis=0))))
-    return np.stack([near_end, near_end + MAX_SPRING_LENGTH * size / length * (far_end - near_end)])
 
 
 def _stack_points(points: Iterable[Floats]) -> Floats:
@@ -250,10 +273,13 @@ class MechanismAxes:
     size: float  # extent of everything, in m
 
     @classmethod
-    def on(cls, figure: Figure, cell: Any, view: View, everything: Floats, title: str) -> MechanismAxes:
-        """Return empty axes that hold all points at one scale, with a quiet title."""
+    def on(
+        cls, figure: Figure, cell: Any, view: View, everything: Floats, title: str, *, space_below: float = 0.0
+    ) -> MechanismAxes:
+        """Return empty axes that hold all points at one scale, with a quiet title; ``space_below`` is in sizes."""
         points = view.flat(everything)
         low, high = points.min(axis=0), points.max(axis=0)
+        low[-1] -= space_below * float(np.max(high - low))
         size = float(np.max(high - low)) or 1.0
         middle, half = (low + high) / 2, np.maximum((high - low) / 2, 0.12 * size) + 0.07 * size
         if view.across is not None:
@@ -277,9 +303,11 @@ class MechanismAxes:
         for points in posture.rails:
             self._line(points, QUIET, 0.9, style, line=":")
         for points in posture.springs:
-            self._line(_zigzag(points, self._across(points), self.size), QUIET, 1.1, style)
-        for i, shape in enumerate(posture.bodies):
-            self._body(shape.points, COLORS[i % len(COLORS)], style)
+            self._line(create_zigzag(points, self._across(points), self.size), QUIET, 1.1, style)
+        for shape in posture.solids:
+            self._line(shape.points, COLORS[shape.number % len(COLORS)], 1.2, style)
+        for shape in posture.bodies:
+            self._body(shape.points, COLORS[shape.number % len(COLORS)], style)
         for points in posture.tubes:
             self._line(points, INK, 1.2 if dashed else 5.0, style)
             if not dashed:
@@ -349,10 +377,3 @@ def _azimuth(points: Floats) -> float:
     """Return from where to look, in degrees: a little next to the direction that shows the greatest width."""
     _, _, axes = np.linalg.svd(points[:, :2] - points[:, :2].mean(axis=0))
     return float((np.degrees(np.arctan2(axes[0, 1], axes[0, 0])) + 90) % 180 - 90 - 65)
-
-
-def _zigzag(points: Floats, side: Floats, size: float) -> Floats:
-    """Return the corners of a spring between two points."""
-    t = np.array([0.0, 0.18, *np.linspace(0.22, 0.78, 13), 0.82, 1.0])
-    swing = np.array([0.0, 0.0, *(0.018 * size * (-1.0) ** np.arange(13)), 0.0, 0.0])
-    return np.asarray(points[0] + t[:, None] * (points[1] - points[0]) + swing[:, None] * side)

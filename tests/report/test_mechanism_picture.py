@@ -15,9 +15,10 @@ from PIL import Image
 
 import fmilin as fl
 from fmilin.errors import UsageError
-from fmilin.models.mechanism import Body, Joint, Mechanism, MechanismDescription, PointSpring
+from fmilin.models.mechanism import Body, Force, Joint, Mechanism, MechanismDescription, PointSpring, Wheel
 from fmilin.report import mechanism_figure
 from fmilin.report.figures import render_figure
+from fmilin.report.mechanism_labels import find_scale
 from fmilin.report.mechanism_picture import (
     FRAME_COUNT,
     MODE_SHAPE_SIZE,
@@ -27,6 +28,7 @@ from fmilin.report.mechanism_picture import (
     mechanism_motion,
 )
 from fmilin.report.mechanism_shapes import Shapes, choose_view, outline
+from fmilin.report.mechanism_solids import create_box
 from fmilin.systems import double_wishbone, furuta_pendulum, loader, slider_crank, stewart_platform
 from tests.systems.linkages import four_bar_mechanism, parallel_robot
 
@@ -174,7 +176,7 @@ def test_a_long_spring_does_not_crush_the_picture() -> None:
     m = Mechanism(
         MechanismDescription(
             "cart",
-            bodies=[Body("cart", 1.0, (0, 0, 0.2), (1, 1, 1)), Body("rod", 1.0, (0, 0, -0.5), (1, 1, 1))],
+            bodies=[Body("cart", 1.0, (0, 0, 0.2), (0.01,) * 3), Body("rod", 1.0, (0, 0, -0.5), (0.01,) * 3)],
             joints=[
                 Joint("x", "prismatic", "ground", "cart", axis=(1, 0, 0)),
                 Joint("q", "revolute", "cart", "rod", axis=(0, 1, 0)),
@@ -197,3 +199,70 @@ def test_mechanisms_in_space_fill_their_axes(model: Mechanism) -> None:
     axes = mechanism_figure(model.description).axes[0]
     (low, high), size = getattr(axes, "get_zlim")(), Shapes(model.description).size  # noqa: B009 - of axes in space
     assert high - low < 1.6 * size
+
+
+def test_a_body_at_one_point_is_drawn_as_the_box_of_its_inertia() -> None:
+    edges = np.array([0.4, 0.2, 0.1])
+    moments = 3.0 / 12 * (edges @ edges - edges**2)
+    path = create_box(Body("block", 3.0, (1.0, 0.0, 0.0), tuple(moments.tolist())))
+    assert path is not None
+    np.testing.assert_allclose(np.ptp(path, axis=0), edges)
+    np.testing.assert_allclose((path.max(axis=0) + path.min(axis=0)) / 2, (1.0, 0.0, 0.0), atol=1e-12)
+    lengths = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    assert set(lengths.round(9)) == {0.4, 0.2, 0.1}  # along edges alone
+    drawn = {tuple(sorted((tuple(a), tuple(b)))) for a, b in zip(path.round(9), path[1:].round(9), strict=False)}
+    assert len(drawn) == 12
+
+
+def test_a_quadcopter_is_drawn_through_its_rotors() -> None:
+    places = ((0.25, 0.0, 0.05), (0.0, 0.25, 0.05), (-0.25, 0.0, 0.05), (0.0, -0.25, 0.05))
+    flying = MechanismDescription(
+        "quadcopter",
+        bodies=[Body("frame", 1.0, (0, 0, -0.05), (0.01, 0.01, 0.02))],
+        joints=[Joint("flight", "free", "ground", "frame", position=(0, 0, 1, 1, 0, 0, 0))],
+        inputs=[Force(f"thrust{k}", "frame", place, (0.0, 0.0, 1.0), "body") for k, place in enumerate(places)],
+    )
+    shapes = Shapes(flying)
+    (frame,) = shapes.posture(shapes.start).bodies
+    corners = {tuple(point) for point in frame.points.round(9).tolist()}
+    assert {(x, y, 1 + z) for x, y, z in places} <= corners
+
+
+def test_a_wheel_touches_the_plane_on_which_it_rolls() -> None:
+    rolling = MechanismDescription(
+        "disk",
+        bodies=[Body("disk", 2.0, (0, 0, 0), (0.005, 0.01, 0.005))],
+        joints=[Joint("free", "free", "ground", "disk", position=(0, 0, 0.12, 1, 0, 0, 0))],
+        wheels=[Wheel("contact", "disk", radius=0.1, tube=0.02)],
+    )
+    shapes = Shapes(rolling)
+    posture = shapes.posture(shapes.start)
+    (rim,) = posture.solids
+    assert rim.points[:, 2].min() == pytest.approx(0.0, abs=1e-12)
+    ((point, normal),) = posture.planes
+    assert float(point @ normal) == 0.0
+    assert normal.tolist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("model", [loader(), stewart_platform()], ids=lambda m: m.info.name)
+def test_bodies_and_axes_of_the_ground_have_names_that_do_not_overlap(model: Mechanism) -> None:
+    from matplotlib.text import Annotation
+
+    figure = mechanism_figure(model.description)
+    figure.canvas.draw()
+    texts = [text for text in figure.axes[0].texts if isinstance(text, Annotation)]
+    names = {body.name for body in model.description.bodies}
+    labels = [text for text in texts if text.get_text() in names]
+    assert {text.get_text() for text in labels} == names
+    boxes = [text.get_window_extent() for text in labels]
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+    assert any("axes of the ground" in text.get_text() and text.get_text().endswith("m long") for text in texts)
+    is_plane = Shapes(model.description).plane is not None
+    assert ({"x", "y"} if is_plane else {"x", "y", "z"}) <= {text.get_text() for text in texts}
+    legend = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert {"ground", "joint that closes a loop", "centre of mass"} <= legend
+
+
+@pytest.mark.parametrize(("size", "scale"), [(0.3, 0.2), (1.0, 1.0), (0.07, 0.05), (23.0, 20.0)])
+def test_scales_are_round(size: float, scale: float) -> None:
+    assert find_scale(size) == pytest.approx(scale)
