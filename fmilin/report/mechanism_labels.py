@@ -105,8 +105,8 @@ def _draw_plane(panel: MechanismAxes, posture: Posture, point: Floats, normal: F
     corners = np.array([[low[0], low[1]], [high[0], low[1]], [high[0], high[1]], [low[0], high[1]]]) @ axes + foot
     if panel.view.across is not None:
         drawn = panel.view.flat(corners)
-        left, right = drawn[:, 0].min(), drawn[:, 0].max()
-        _hatch(panel, np.array([(left + right) / 2, drawn[:, 1].mean()]), (right - left) / 2)
+        leftmost, rightmost = drawn[:, 0].min(), drawn[:, 0].max()
+        _hatch(panel, np.array([(leftmost + rightmost) / 2, drawn[:, 1].mean()]), (rightmost - leftmost) / 2)
         return
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
