@@ -106,6 +106,8 @@ def _size(family: LinearFamily) -> str:
 
 def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
     """Return a quantity as colours over two axes of the grid, with lines of equal height."""
+    from matplotlib.patheffects import withStroke
+
     values, label = compute_quantity(family, quantity)
     if len(family.shape) != 2 or min(family.shape) < 2:
         raise UsageError(
@@ -131,8 +133,11 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
             x, y, image_values, cmap="viridis", shading="nearest", norm=_norm(image_values, quantity)
         )
     if quantity != "accuracy" and min(image_values.shape) > 2 and not _is_constant(image_values.compressed()):
-        lines = axes.contour(x, y, image_values, levels=8, colors="black", linewidths=0.6, alpha=0.6)
-        axes.clabel(lines, fontsize=8, fmt="%.3g")
+        lines = axes.contour(x, y, image_values, levels=8, colors="black", linewidths=0.6)
+        halo = [withStroke(linewidth=2.0, foreground="white")]  # readable on dark colours
+        lines.set_path_effects(halo)
+        for text in axes.clabel(lines, fontsize=8, fmt="%.3g"):
+            text.set_path_effects(halo)
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
     _note_constant(axes, image_values)
     figure.colorbar(image, ax=axes, label=label)
@@ -172,7 +177,7 @@ def axis_label(family: LinearFamily, name: str) -> str:
     for signals in (family.full_states, family.inputs, family.outputs):
         if signals.has(name):
             unit = signals[signals.index_of(name)].unit
-            return f"{figures.plain(name, 40)} [{unit or '1'}]"
+            return f"{figures.plain(name, 40)} [{figures.format_unit(unit)}]"
     return figures.plain(name, 40)
 
 
@@ -256,7 +261,10 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         damping.legend(fontsize=8, frameon=False)
     bottom, top = frequency.get_ylim()
     if orders or bottom < NARROW_BAND_FRACTION * top:
-        bottom = 0.0  # the rays of multiples begin there; a narrow band of frequencies fills the picture instead
+        top, bottom = (
+            1.04 * top,
+            0.0,
+        )  # the rays of multiples begin there; a narrow band of frequencies fills the picture instead
     rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
     frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(bottom, top))
     damping.set(ylabel="damping ratio [1]", xlabel=line.label)

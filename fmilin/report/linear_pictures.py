@@ -38,6 +38,7 @@ def without(naive: Complex, true: Complex) -> Complex:
     return np.array(remaining, dtype=np.complex128)
 
 
+MIN_RAY_DISTANCE = 0.055  # between the ends of rays, in parts of the picture
 RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)  # damping ratios with a ray
 SAME_MARK_DISTANCE = (
     5e-3  # of half the width: nearer eigenvalues are one mark on paper, and their number is written next to it
@@ -141,9 +142,14 @@ def find_repeated_marks(values: Complex, weights: NDArray[np.intp], reach: float
 def rays(axes: Axes, left_extent: float, right: float, height: float) -> None:
     """Draw the unstable half plane, and rays of equal damping in a box around the origin, labelled at its border."""
     axes.axvspan(0, right, color=UNSTABLE, zorder=0, label="unstable half plane")
-    for ratio in _ratios(left_extent / np.hypot(left_extent, height)):
+    previous = None
+    for ratio in reversed(_ratios(left_extent / np.hypot(left_extent, height))):
         up = np.sqrt(1 - ratio**2)
         length = 0.93 * min(left_extent / ratio, height / up)
+        end = ratio * length / (left_extent + right), up * length / height
+        if previous is not None and np.hypot(end[0] - previous[0], end[1] - previous[1]) < MIN_RAY_DISTANCE:
+            continue  # its label would be written over the one before
+        previous = end
         for sign in (1, -1):
             axes.plot([0, -ratio * length], [0, sign * up * length], ":", color=QUIET, linewidth=0.8, zorder=1)
         axes.annotate(f"{ratio:g}", (-ratio * length, up * length), color=QUIET, fontsize=8, ha="right",
@@ -170,7 +176,8 @@ def _ratios(corner: float) -> Sequence[float]:
     return [ratio for ratio in steps if corner / 8 < ratio < corner * 8]
 
 
-MAX_MODES, MAX_STATES = 6, 12
+MAX_MODES, MAX_STATES = 6, 24
+MIN_MODE_AMPLITUDE = 0.01  # of a mode shape, of which the largest entry is 1: states below it are not listed
 MAX_ROWS = 40  # modes of which participation is drawn
 MAX_BARS = 12
 
@@ -183,22 +190,25 @@ def mode_figure(linear: LinearModel, numbers: Sequence[int] | None = None) -> Fi
         raise UsageError(f"There is no mode {wrong[0]}: the linear model has modes 1 to {len(modes)}, slowest first.")
     columns = min(len(chosen), 2)
     rows = -(-len(chosen) // columns)
-    states = min(len(linear.full_states), MAX_STATES)
+    moving = [int(np.sum(np.abs(modes[n - 1].shape) > MIN_MODE_AMPLITUDE)) for n in chosen]
+    states = min(max(moving), MAX_STATES)
     selection_note = f" ({len(chosen)} slowest of {len(modes)})" if numbers is None and len(modes) > len(chosen) else ""
     title = f"Modes of {figures.plain(linear.model.name, 60)}{selection_note}"
     figure = figures.create_titled_figure(title, 5.2 * columns, (1.0 + 0.3 * states) * rows + 0.4, None)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes, number in zip(grid, chosen, strict=False):
-        _bars(axes, number, modes[number - 1], linear.full_states)
+        _bars(axes, number, modes[number - 1], linear.full_states, states)
     for axes in grid[len(chosen) :]:
         axes.set_visible(False)
     return figure
 
 
-def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
+def _bars(axes: Axes, number: int, mode: Mode, states: Signals, rows: int) -> None:
     """Draw how far each state moves, the largest first, and the phase next to it where the mode swings."""
     size: FloatArray = np.abs(mode.shape)
-    order = np.argsort(-size, kind="stable")[:MAX_STATES]
+    order = np.argsort(-size, kind="stable")[:rows]
+    omitted = np.delete(size, order)
+    omitted = omitted[omitted > MIN_MODE_AMPLITUDE]
     names = [figures.format_label(states[i]) for i in order.tolist()]
     axes.barh(range(len(order)), size[order], color=figures.COLORS[0])
     for row, i in enumerate(order.tolist()):
@@ -208,6 +218,9 @@ def _bars(axes: Axes, number: int, mode: Mode, states: Signals) -> None:
                 f" {180 if angle == -180 else angle}°", (size[i], row), va="center", fontsize=8, color=figures.QUIET
             )
     axes.set_yticks(range(len(order)), names, fontsize=8)
+    if len(omitted):
+        note = f"{len(omitted)} more states move, by at most {omitted.max():.2g}"
+        axes.annotate(note, (1.0, 0.01), xycoords="axes fraction", ha="right", fontsize=8, color=figures.QUIET)
     axes.set(xlabel="amplitude, each state in its unit, and phase", xlim=(0, 1.2), ylim=(len(order) - 0.4, -0.6))
     value = eigenvalue_text(round_to_error(mode.eigenvalue, mode.error), pair=mode.is_oscillatory)
     axes.set_title(f"{number}: {value} 1/s", fontsize=10, loc="left")
@@ -228,7 +241,7 @@ def participation_figure(linear: LinearModel) -> Figure:
     widths = [min(max(len(signals), 3), 40) for *_, signals in nonempty_panels]  # space for the titles
     width = 3.4 + 0.42 * sum(widths) + 0.9 * len(nonempty_panels)
     figure = figures.create_titled_figure(
-        f"Modes of {figures.plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None
+        f"Participation in the modes of {figures.plain(linear.model.name, 40)}", width, 2.2 + 0.34 * len(rows), None
     )
     grid = figure.subplots(1, len(nonempty_panels), squeeze=False, width_ratios=widths)[0]
     images: list[AxesImage] = []
@@ -240,7 +253,7 @@ def participation_figure(linear: LinearModel) -> Figure:
         if len(signals) <= 12:
             _numbers(axes, values[: len(rows)])
     grid[0].set_ylabel("eigenvalue [1/s]")
-    figure.colorbar(images[-1], ax=grid.tolist(), label="share (0: not at all)", shrink=0.9)
+    figure.colorbar(images[-1], ax=grid.tolist(), label="share (in cells: percent)", shrink=0.9)
     return figure
 
 
@@ -288,7 +301,9 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
         raise UsageError("None of these parameters moves an eigenvalue: there is nothing to draw.")
     names, rows = list(linear.derivatives), min(moved.shape[1], MAX_BARS)
     figure = figures.create_titled_figure(
-        "Which parameter moves which mode", 4.6 * len(mode_indices), 1.2 + 0.32 * rows
+        f"Which parameter moves which mode: {figures.plain(linear.model.name, 40)}",
+        max(4.6 * len(mode_indices), 6.0),
+        1.7 + 0.32 * rows,
     )
     for axes, i in zip(figure.subplots(1, len(mode_indices), squeeze=False)[0], mode_indices, strict=True):
         order = np.argsort(-np.abs(moved[i]), kind="stable")[:rows][::-1]
@@ -297,9 +312,11 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
             axes.barh(np.arange(rows) + shift, getattr(moved[i, order], part), height=0.36, color=color, label=label)
         axes.set_yticks(np.arange(rows), [figures.plain(names[j]) for j in order])
         axes.set_title(f"{short_eigenvalue(values[i])} 1/s", fontsize=10, loc="left")
-        axes.set_xlabel("p dl/dp [1/s]")
+        axes.set_xlabel("p ∂λ/∂p [1/s], for parameter p and eigenvalue λ")
         figures.draw_grid(axes)
-    figure.axes[0].legend(fontsize=8)
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=8
+    )
     return figure
 
 

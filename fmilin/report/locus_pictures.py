@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import UsageError
+from fmilin.numerics.eigenvalue_errors import group_eigenvalues
 from fmilin.report import figures
 from fmilin.report.family_pictures import MARKERS, FamilyLine, compose_family_title, list_lines
-from fmilin.report.linear_pictures import rays, shade_outside_unit_circle
+from fmilin.report.linear_pictures import SAME_MARK_DISTANCE, rays, shade_outside_unit_circle
+from fmilin.signals import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 Complex = NDArray[np.complex128]
 MAX_NAMED_LINES = 2 * len(MARKERS)  # of a grid with a mark of their own: filled first, then open
+MAX_COUNTED_CLUSTERS = 12  # with a number next to each: more would be written over each other
 LABEL_SIZE = 0.011, 0.030  # of a character, in parts of the width and the height of a picture
 REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
 
@@ -31,8 +35,16 @@ def root_locus_figure(family: LinearFamily) -> Figure:
     Those of sampled models are drawn as they are, z next to the unit circle.
     """
     lines = list(list_lines(family))
-    loci = [line.multipliers if family.sample_time > 0 else line.eigenvalues for line in lines]
-    return _draw_loci(family, "Root locus", lines, loci)
+    is_sampled = family.sample_time > 0
+    all_errors = family.eigenvalue_errors.reshape(-1, family.template.order)
+    merged = [
+        merge_clusters(
+            line.multipliers if is_sampled else line.eigenvalues,
+            all_errors[line.first : line.first + len(line.axis)] if is_sampled else line.errors,
+        )
+        for line in lines
+    ]
+    return _draw_loci(family, "Root locus", lines, merged)
 
 
 def zero_locus_figure(family: LinearFamily) -> Figure:
@@ -41,22 +53,54 @@ def zero_locus_figure(family: LinearFamily) -> Figure:
     zeros = family.zero_tracks.zeros
     if not np.isfinite(zeros).any():
         raise UsageError("None of the linear models has a transmission zero: there is nothing to draw.")
-    return _draw_loci(family, "Zeros", lines, [zeros[line.first : line.first + len(line.axis)] for line in lines])
+    errors = family.zero_tracks.errors
+    parts = [slice(line.first, line.first + len(line.axis)) for line in lines]
+    return _draw_loci(family, "Zeros", lines, [merge_clusters(zeros[part], errors[part]) for part in parts])
 
 
-def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], every_loci: Sequence[Complex]) -> Figure:
-    """Return a picture of loci (n, k), those of each line."""
+@dataclass(frozen=True, eq=False)
+class Loci:
+    """Marks of a line, shape (n, k): eigenvalues that their errors do not separate are one mark, at their mean."""
+
+    values: Complex
+    errors: FloatArray  # radius of the disc in which they lie
+    counts: NDArray[np.intp]  # eigenvalues of a mark; 0 where another column has the mark
+
+
+def merge_clusters(values: Complex, errors: FloatArray) -> Loci:
+    """Return the marks of eigenvalues (n, k) with errors: those of each row with overlapping discs at one place."""
+    merged, radii, counts = values.copy(), errors.copy(), np.isfinite(values).astype(np.intp)
+    for row in range(len(values)):
+        good = np.flatnonzero(np.isfinite(values[row]))
+        known = np.where(np.isfinite(errors[row, good]), errors[row, good], 0.0)
+        for group in group_eigenvalues(values[row, good], known):
+            if len(group) == 1:
+                continue
+            members = good[group]
+            mean = values[row, members].mean()
+            spread = float(np.abs(values[row, members] - mean).max())
+            merged[row, members] = mean
+            radii[row, members] = max(spread, float(known[group].max()))
+            counts[row, members] = 0
+            counts[row, members[0]] = len(group)
+    return Loci(merged, radii, counts)
+
+
+def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], marks: Sequence[Loci]) -> Figure:
+    """Return a picture of loci, those of each line."""
+    every_loci = [line_marks.values for line_marks in marks]
     figure = figures.create_titled_figure(compose_family_title(family, what), 8.0, 6.4)
     axes = figure.subplots()
     points = None
-    for number, (line, loci) in enumerate(zip(lines, every_loci, strict=True)):
+    for number, (line, line_marks) in enumerate(zip(lines, marks, strict=True)):
+        loci = line_marks.values
         for values in loci.T:
             axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
         axis = np.broadcast_to(line.axis[:, None], loci.shape)
         is_named = len(lines) <= MAX_NAMED_LINES
         is_open = is_named and number >= len(MARKERS)
         drawn = axes.scatter(
-            loci.real, loci.imag, c=axis, cmap="viridis", s=18, zorder=3,
+            np.where(line_marks.counts > 0, loci.real, np.nan), loci.imag, c=axis, cmap="viridis", s=18, zorder=3,
             marker=MARKERS[number % len(MARKERS)] if is_named else "o", vmin=line.axis.min(), vmax=line.axis.max(),
             label=(line.title if is_named else "") or None,
         )  # fmt: skip
@@ -71,12 +115,47 @@ def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], eve
         _frame_half_plane(axes, finite)
     if len(lines) > MAX_NAMED_LINES:
         axes.plot([], [], "o", color=figures.QUIET, markersize=4, label=f"{len(lines)} lines, {lines[0].title} first")
+    _draw_errors(axes, marks)
     _label_ends(axes, lines, every_loci)
     if points is not None:
         figure.colorbar(points, ax=axes, label=lines[0].label)
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure
+
+
+def _draw_errors(axes: Axes, marks: Sequence[Loci]) -> None:
+    """Draw discs of visible errors, and how many eigenvalues a mark stands for."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Circle
+
+    low, high = axes.get_xlim()
+    smallest = SAME_MARK_DISTANCE * min(high - low, float(np.ptp(axes.get_ylim()))) / 2
+    discs = [
+        Circle((float(value.real), float(value.imag)), float(error))
+        for line in marks
+        for value, error, count in zip(line.values.ravel(), line.errors.ravel(), line.counts.ravel(), strict=True)
+        if count and np.isfinite(error) and error > smallest
+    ]
+    if discs:
+        drawn = PatchCollection(discs, facecolor=figures.COLORS[0], alpha=0.15, zorder=1)
+        axes.add_collection(drawn, autolim=False)
+        axes.fill([], [], facecolor=figures.COLORS[0], alpha=0.15, label=f"errors of {len(discs)} marks")
+    clusters = [(value, count) for line in marks for value, count in zip(line.values.ravel(), line.counts.ravel(),
+                                                                         strict=True) if count > 1]  # fmt: skip
+    if not clusters:
+        return
+    positions = np.array([value for value, _ in clusters])
+    counts = np.array([count for _, count in clusters])
+    distinct = group_eigenvalues(positions, np.full(len(positions), smallest))
+    if len(distinct) <= MAX_COUNTED_CLUSTERS:
+        for group in distinct:
+            text = f"\N{MULTIPLICATION SIGN} {counts[group].max()}"
+            at = positions[group].mean()
+            axes.annotate(text, (at.real, at.imag), (6, -11), fontsize=8, textcoords="offset points",
+                          color=figures.COLORS[0])  # fmt: skip
+    text = f"{len(clusters)} marks are up to {counts.max()} eigenvalues each, not separated by their errors"
+    axes.plot([], [], " ", label=text)
 
 
 def _label_ends(axes: Axes, lines: Sequence[FamilyLine], every_loci: Sequence[Complex]) -> None:

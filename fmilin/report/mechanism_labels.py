@@ -141,7 +141,7 @@ def name_bodies(panel: MechanismAxes, posture: Posture, description: MechanismDe
         text = plain(name, 24)
         anchor = _find_pixels(panel, shapes[name].mean(axis=0)[None])[0]
         width, height = CHARACTER_WIDTH * FONT_SIZE * len(text) * scale, LINE_HEIGHT * FONT_SIZE * scale
-        box, distance = _find_place(anchor, width, height, scale, boxes, (frame.x0, frame.y0, frame.x1, frame.y1))
+        box, distance = _find_position(anchor, width, height, scale, boxes, (frame.x0, frame.y0, frame.x1, frame.y1))
         boxes.append(box)
         middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
         _write(panel, text, anchor, middle, scale, has_leader=distance >= LEADER_DISTANCE)
@@ -166,21 +166,21 @@ def _find_pixels(panel: MechanismAxes, points: Floats) -> Floats:
 Box = tuple[float, float, float, float]  # left, bottom, right, top, in pixels
 
 
-def _find_place(
+def _find_position(
     anchor: Floats, width: float, height: float, scale: float, boxes: Sequence[Box], frame: Box
 ) -> tuple[Box, float]:
     """Return the nearest free place of a label, and its distance in points; the farthest one if there is none."""
-    place = ((0.0, 0.0, width, height), 0.0)
+    position = ((0.0, 0.0, width, height), 0.0)
     for distance in LABEL_DISTANCES:
         for across, up in zip(np.cos(DIRECTION_ANGLES).tolist(), np.sin(DIRECTION_ANGLES).tolist(), strict=True):
             x = anchor[0] + distance * scale * across + (width / 2) * math.copysign(abs(across) > 0.2, across)
             y = anchor[1] + distance * scale * up
             box = (x - width / 2, y - height / 2, x + width / 2, y + height / 2)
             is_inside = box[0] > frame[0] and box[1] > frame[1] and box[2] < frame[2] and box[3] < frame[3]
-            place = (box, distance)
+            position = (box, distance)
             if is_inside and not any(overlap(box, other) for other in boxes):
-                return place
-    return place
+                return position
+    return position
 
 
 def overlap(one: Box, other: Box) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -136,12 +136,16 @@ def _multiplier_text(value: complex, error: float, *, pair: bool) -> str:
     return f"{eigenvalue_text(value, pair=pair)} (+- {error_text(error)})"
 
 
+LIMIT_ROUNDING = 1e-9  # of the modulus of a multiplier at the stability limit, added to its error
+MIN_DRAWN_ERROR = 5e-3  # of half the picture: smaller errors are covered by their marks
 MAX_MODES = 4  # modes, unless they are named
 MIN_PARTICIPATION_FRACTION = 0.02  # part of a mode below which states and harmonics are left out
 
 
 def multiplier_figure(floquet: Floquet) -> Figure:
     """Return the multipliers in the complex plane: what lies outside the circle grows."""
+    from matplotlib.patches import Circle
+
     figure = create_titled_figure(
         f"{shorten_name(floquet.name)}: multipliers of a period of {floquet.period:.6g} s", 6.4, 6.2
     )
@@ -149,18 +153,27 @@ def multiplier_figure(floquet: Floquet) -> Figure:
     reach = 1.15 * max(1.0, float(np.abs(floquet.multipliers).max(initial=0.0)))
     shade_outside_unit_circle(axes)
     nonunit = [k for k in range(len(floquet.multipliers)) if k not in floquet.unit.values()]
-    grows = np.abs(floquet.multipliers) > 1 + floquet.multiplier_errors + 1e-9
-    for marks, color, label in (
-        ([k for k in nonunit if not grows[k]], COLORS[0], "dies out, or stays"),
-        ([k for k in nonunit if grows[k]], COLORS[1], "grows"),
-        (sorted(floquet.unit.values()), COLORS[2], "symmetry"),
-    ):
+    margins, errors = np.abs(floquet.multipliers) - 1, floquet.multiplier_errors + LIMIT_ROUNDING
+    groups: list[tuple[list[int], dict[str, Any], str]] = [
+        ([k for k in nonunit if margins[k] < -errors[k]], {"marker": "o", "color": COLORS[0]}, "dies out"),
+        ([k for k in nonunit if margins[k] > errors[k]], {"marker": "X", "color": COLORS[1]}, "grows"),
+        (
+            [k for k in nonunit if abs(margins[k]) <= errors[k]],
+            {"marker": "s", "color": QUIET},
+            "at the stability limit within its error",
+        ),
+        (sorted(floquet.unit.values()), {"marker": "D", "color": COLORS[2]}, "symmetry"),
+    ]
+    for marks, look, label in groups:
         if marks:
             mu = floquet.multipliers[marks]
-            axes.plot(mu.real, mu.imag, "o", color=color, markersize=7, label=label, zorder=3)
+            axes.plot(mu.real, mu.imag, linestyle="none", markersize=7, label=label, zorder=3, **look)
+    for value, error in zip(floquet.multipliers.tolist(), floquet.multiplier_errors.tolist(), strict=True):
+        if error > MIN_DRAWN_ERROR * reach:
+            axes.add_patch(Circle((value.real, value.imag), error, color=QUIET, alpha=0.15, zorder=2))
     axes.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part", ylabel="imaginary part")
     draw_grid(axes)
-    axes.legend(loc="lower left", fontsize=9)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
@@ -182,8 +195,7 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
         for i in np.flatnonzero(size > MIN_PARTICIPATION_FRACTION * size.max(initial=0.0))[:8]:
             row[0].plot(phases, mode[:, i].real, label=shorten_name(floquet.states.names[i]), **line_style(int(i)))
         exponent = complex(floquet.exponents[k])
-        row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i", fontsize=9)
-        row[0].legend(fontsize=8, loc="upper right")
+        row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i 1/s", fontsize=9)
         share = floquet.participation[order, k]
         visible = share > MIN_PARTICIPATION_FRACTION
         at = exponent.imag + 2 * np.pi / floquet.period * floquet.harmonics[order]
@@ -191,7 +203,9 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
         row[1].set(ylim=(0, 1.05), ylabel="share")
         for axes in row:
             draw_grid(axes)
-    grid[-1][0].set_xlabel("phase")
+    curves = {label: line for row in grid for line, label in zip(*row[0].get_legend_handles_labels(), strict=True)}
+    figure.legend(list(curves.values()), list(curves), loc="outside lower left", ncols=4, frameon=False, fontsize=9)
+    grid[-1][0].set_xlabel("phase [parts of the period]")
     grid[-1][1].set_xlabel("frequency [rad/s]")
     return figure
 
@@ -255,10 +269,17 @@ def stability_figure(chart: FloquetChart) -> Figure:
     mesh = axes.pcolormesh(x, y, growth.T, cmap="OrRd", shading="nearest", vmin=0.0, rasterized=True)
     if chart.stable.any() and chart.unstable.any() and min(chart.stable.shape) > 1:
         axes.contour(x, y, np.where(chart.stable, 0.0, 1.0).T, levels=[0.5], colors=[COLORS[0]], linewidths=1.2)
-    if not chart.ok.all():
-        i, j = np.nonzero(~chart.ok)
-        axes.plot(x[i], y[j], "x", color=QUIET, markersize=4, label="no periodic motion")
-        axes.legend(loc="upper right", fontsize=9)
+    marks = (
+        (~chart.ok, "x", "no periodic motion"),
+        (chart.ok & ~chart.stable & ~chart.unstable, "o", "cannot be determined within the errors"),
+    )
+    for where, mark, label in marks:
+        if where.any():
+            i, j = np.nonzero(where)
+            axes.plot(x[i], y[j], mark, color=QUIET, markersize=4, label=f"{label}: {len(i)} points")
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+    axes.set_title("white: stable", loc="left", fontsize=10, color=QUIET)
     figure.colorbar(mesh, ax=axes, label="growth [1/s]")
     axes.set(xlabel=shorten_name(first), ylabel=shorten_name(second))
     return figure

@@ -17,10 +17,11 @@ from fmilin.report.figures import (
     draw_grid,
     format_label,
     format_ratio,
+    format_unit,
     plain,
 )
 from fmilin.report.frequency_curves import convert_to_decibels, unwrap_phase
-from fmilin.signals import Signals
+from fmilin.signals import Signal, Signals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,6 +104,8 @@ def step_figure(
         axes.axhline(0, color=QUIET, linewidth=0.8)
         axes.margins(x=0)
         draw_grid(axes)
+    for axes in grid.ravel():
+        axes.ticklabel_format(axis="y", scilimits=(-3, 4), useMathText=True)
     for row, i in enumerate(out):
         grid[row, 0].set_ylabel(f"Δ {format_label(linear.outputs[i])}")
     for axes in grid[-1]:
@@ -115,6 +118,10 @@ def step_figure(
     return figure
 
 
+def _unit(source: Signal) -> str:
+    return format_unit(source.unit) if source.unit else "unit"
+
+
 def _draw_steps(
     linear: LinearModel, grid: np.ndarray, channels: Channels, size: float, stop_time: float | None
 ) -> None:
@@ -125,7 +132,7 @@ def _draw_steps(
         for column, j in enumerate(u):
             source = linear.inputs[j]
             steps = linear.step_response(source.name, amplitude=size, stop_time=stop_time)
-            grid[0, column].set_title(f"{size:g} {source.unit or 'unit'} of {plain(source.name)}", fontsize=10)
+            grid[0, column].set_title(f"{size:g} {_unit(source)} of {plain(source.name)}", fontsize=10)
             for row, i in enumerate(out):
                 grid[row, column].plot(steps.times, steps.outputs[:, i], color=COLORS[0], linewidth=1.8)
         return
@@ -134,7 +141,7 @@ def _draw_steps(
     style = {"color": COLORS[0], "linewidth": 1.8, "drawstyle": "steps-post" if linear.sample_time > 0 else "default"}
     for column, j in enumerate(u):
         source = linear.inputs[j]
-        grid[0, column].set_title(f"{size:g} {source.unit or 'unit'} of {plain(source.name)}", fontsize=10)
+        grid[0, column].set_title(f"{size:g} {_unit(source)} of {plain(source.name)}", fontsize=10)
         for row in range(len(out)):
             grid[row, column].plot(response.time, size * response.outputs[row, column], **style)
 
@@ -148,7 +155,7 @@ def _draw_both(
         source = linear.inputs[j]
         size = _gentle(linear, j, horizon) if amplitude is None else amplitude
         responses = _both_steps(linear, model, j, size, horizon)
-        grid[0, column].set_title(f"{size:.3g} {source.unit or 'units'} of {plain(source.name)}", fontsize=10)
+        grid[0, column].set_title(f"{size:.3g} {_unit(source)} of {plain(source.name)}", fontsize=10)
         for row, i in enumerate(out):
             name, axes = linear.outputs[i].name, grid[row, column]
             k, start = responses.signals.index_of(name), linear.point.outputs[name]

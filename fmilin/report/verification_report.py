@@ -169,7 +169,7 @@ def verification_figure(verification: Verification) -> Figure:
     figure = new_figure(11.5, height)
     _headline(figure, verification, height)
     middle = (bar_height + 0.45) / height
-    edges = {"left": 0.07, "right": 0.985, "top": 1 - 1.4 / height, "bottom": middle + 0.28 / height}
+    edges = {"left": 0.08, "right": 0.985, "top": 1 - 1.4 / height, "bottom": middle + 0.28 / height}
     grid = figure.add_gridspec(rows, COLUMNS, **edges, wspace=0.28, hspace=0.62)
     for i, channel in enumerate(panels):
         _draw_responses(figure.add_subplot(grid[i // COLUMNS, i % COLUMNS]), channel)
@@ -193,9 +193,12 @@ def _headline(figure: Figure, verification: Verification, height: float) -> None
     count, failed = len(verification.channels), len(verification.failed)
     words = f"right to first order in all {count} channels" if not failed else f"wrong in {failed} of {count} channels"
     title = f"{shorten_name(verification.model.name)}: the linear model is {words}"
+    traced = [channel for channel in verification.channels if channel.trace is not None]
+    drawn = len(_select_panels(traced))
+    omitted = f" {drawn} of {len(traced)} responses are drawn." if drawn < len(traced) else ""
     subtitle = (
         "Each response at the amplitude where it is 5 % off, or at a small one where the channel fails: deviations "
-        f"from the point, over {verification.horizon:.3g} s."
+        f"from the point, over {verification.horizon:.3g} s.{omitted}"
     )
     color = WRONG if failed else "black"
     figure.text(0.02, 1 - 0.33 / height, title, fontsize=15, fontweight="bold", va="center", color=color)

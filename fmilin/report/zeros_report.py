@@ -15,10 +15,10 @@ from fmilin.linear_model.zeros import ZeroStructure
 from fmilin.report.facts import print_fact, print_remarks
 from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, plain
 from fmilin.report.linear_pictures import SAME_MARK_DISTANCE, find_repeated_marks, rays, shade_outside_unit_circle
+from fmilin.report.locus_pictures import Loci, merge_clusters
 from fmilin.report.numbers import cluster_text, shorten_name
 from fmilin.report.table import eigenvalue_table
 from fmilin.report.zero_texts import MAX_ZEROS, cluster_zeros, describe_side, describe_zeros
-from fmilin.signals import FloatArray
 from fmilin.support.table_repr import Sheet
 from fmilin.support.tables import Cell, ResultTable, build_table
 
@@ -105,7 +105,8 @@ def pole_zero_figure(
     structure = linear.zero_structure(inputs=inputs, outputs=outputs)
     is_sampled = linear.sample_time > 0
     values, zeros = linear.eigenvalues(), structure.zeros
-    errors = structure.errors[np.isfinite(structure.errors)]
+    poles = merge_clusters(values[None], linear.eigenvalue_errors()[None])
+    zero_marks = merge_clusters(zeros[None], structure.errors[None])
     reach = MARGIN * max([float(np.abs(each).max(initial=0.0)) for each in (values, zeros)])
     reach = max(reach, MARGIN) if is_sampled else reach or 1.0
     figure = create_titled_figure(f"Poles and zeros of {plain(linear.model.name, 60)}", 6.5, 6.0, None)
@@ -119,24 +120,32 @@ def pole_zero_figure(
         rays(axes, reach, reach, reach)
         axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
     style: dict[str, Any] = {"linestyle": "none", "markersize": 9, "markeredgewidth": 2.0, "zorder": 4}
-    axes.plot(values.real, values.imag, "x", color=COLORS[0], label=f"{len(values)} eigenvalues", **style)
-    axes.plot(zeros.real, zeros.imag, "o", color=COLORS[1], markerfacecolor="none",
-              label=f"{len(zeros)} transmission zeros", **style)  # fmt: skip
-    _draw_discs(axes, zeros, structure.errors, reach)
-    if len(errors) < len(zeros):
+    groups: list[tuple[Loci, str, dict[str, Any], str]] = [
+        (poles, COLORS[0], {"marker": "x"}, f"{len(values)} eigenvalues"),
+        (zero_marks, COLORS[1], {"marker": "o", "markerfacecolor": "none"}, f"{len(zeros)} transmission zeros"),
+    ]
+    for marks, color, look, label in groups:
+        distinct = marks.values[marks.counts > 0]
+        axes.plot(distinct.real, distinct.imag, color=color, label=label, **look, **style)
+        _draw_discs(axes, marks, reach, color, -12 if color == COLORS[1] else 5)
+    if not np.isfinite(structure.errors).all():
         axes.annotate("zeros without a disc of their error are not confirmed", (0.01, 0.97), xycoords="axes fraction",
                       fontsize=8, color=QUIET)  # fmt: skip
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure
 
 
-def _draw_discs(axes: Axes, zeros: Complex, errors: FloatArray, reach: float) -> None:
-    """Draw how far zeros may be off, and how many are one mark."""
+def _draw_discs(axes: Axes, marks: Loci, reach: float, color: str, offset: float) -> None:
+    """Draw how far marks may be off, and how many eigenvalues or zeros are one mark."""
     from matplotlib.patches import Circle
 
-    for value, error in zip(zeros.tolist(), errors.tolist(), strict=True):
+    is_drawn = marks.counts > 0
+    values, errors, counts = marks.values[is_drawn], marks.errors[is_drawn], marks.counts[is_drawn]
+    label = "within their errors"
+    for value, error in zip(values.tolist(), errors.tolist(), strict=True):
         if np.isfinite(error) and error > SAME_MARK_DISTANCE * reach:
-            axes.add_patch(Circle((value.real, value.imag), error, color=COLORS[1], alpha=0.15, zorder=2))
-    for center, count in find_repeated_marks(zeros, np.ones(len(zeros), np.intp), reach):
-        axes.annotate(f"× {count}", (center.real, center.imag), (7, -12), textcoords="offset points", fontsize=9,
-                      color=COLORS[1])  # fmt: skip
+            axes.add_patch(Circle((value.real, value.imag), error, color=color, alpha=0.15, zorder=2, label=label))
+            label = "_" + label.removeprefix("_")
+    for center, count in find_repeated_marks(values, counts, reach):
+        axes.annotate(f"× {count}", (center.real, center.imag), (7, offset), textcoords="offset points", fontsize=9,
+                      color=color)  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin.models import OdeModel
 from fmilin.report.family_pictures import compute_eigenvalue_rates, compute_quantity
+from fmilin.report.locus_pictures import merge_clusters
 from fmilin.report.periodic import _multiplier_text
 from fmilin.report.web.of_family import family_report
 from fmilin.report.web.of_linear import linear_report
@@ -60,3 +61,25 @@ def test_a_multiplier_of_1_that_is_known_badly_is_called_1() -> None:
     assert _multiplier_text(1.0 + 0j, 1.0, pair=False) == "1 (+- 1)"
     assert _multiplier_text(0.25 + 0j, 1e-12, pair=False) == "0.25"
     assert _multiplier_text(0.25 + 1e-6j, 1e-3, pair=False) == "0.25 (+- 1e-3)"
+
+
+def test_a_cluster_is_one_mark_of_a_root_locus_with_its_count(family: fl.LinearFamily) -> None:
+    axes = family.plot.root_locus().axes[0]
+    marks = np.concatenate([np.asarray(drawn.get_offsets()) for drawn in axes.collections if len(drawn.get_offsets())])
+    assert (np.isfinite(marks).all(axis=1)).sum() == 3 * 3  # of 3 * 5 eigenvalues: three at zero are one mark
+    assert [text.get_text() for text in axes.texts if "×" in text.get_text()] == ["× 3"]
+
+
+def test_a_cluster_is_one_mark_of_a_pole_zero_map(family: fl.LinearFamily) -> None:
+    axes = family[0].plot.zeros().axes[0]
+    (poles,) = [line for line in axes.lines if str(line.get_label()) == "5 eigenvalues"]
+    assert len(np.asarray(poles.get_xdata())) == 3
+    assert "× 3" in [text.get_text() for text in axes.texts]
+
+
+def test_marks_merge_where_their_discs_overlap() -> None:
+    values = np.array([[0.0, 0.1, 5.0, np.nan]], dtype=complex)
+    merged = merge_clusters(values, np.array([[0.06, 0.06, 0.06, np.nan]]))
+    np.testing.assert_allclose(merged.values[0, :3], [0.05, 0.05, 5.0])
+    assert merged.counts.tolist() == [[2, 0, 1, 0]]
+    np.testing.assert_allclose(merged.errors[0, :3], [0.06, 0.06, 0.06])
