@@ -21,6 +21,7 @@ from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import Mode, cluster_modes
 from fmilin.models.mechanism import MechanismDescription
 from fmilin.report.figures import COLORS, render_figure
+from fmilin.report.loop_margins import describe_feedback
 from fmilin.report.mechanism_picture import describe_eigenvalue, find_moving_modes, mechanism_figure, mechanism_motion
 from fmilin.report.mechanism_shapes import Shapes
 from fmilin.report.numbers import cluster_text
@@ -40,7 +41,7 @@ def eigenvalue_chart(points: Mapping[str, LinearModel]) -> dict[str, Any]:
     margin = 0.1 * float(np.max(np.abs(eigenvalues), initial=0.0)) or 1.0
     axes = {
         "xAxis": _axis("real part [1/s]", 26) | _around_zero(eigenvalues.real, margin),
-        "yAxis": _axis("imaginary part [1/s]", 48) | _around_zero(eigenvalues.imag, margin),
+        "yAxis": _axis("imaginary part [rad/s]", 48) | _around_zero(eigenvalues.imag, margin),
     }
     return _chart(series) | axes | {"grid": {"left": 70, "right": 20, "top": 34, "bottom": 48}}
 
@@ -104,10 +105,10 @@ def _chart(series: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _axis(name: str, gap: int) -> dict[str, Any]:
     line = {"lineStyle": {"color": GRAY, "opacity": 0.25}}
-    words = {"color": GRAY}
+    words: dict[str, Any] = {"color": GRAY}
     return {
         "type": "value", "name": name, "nameLocation": "middle", "nameGap": gap, "scale": True, "splitLine": line,
-        "axisLabel": words, "nameTextStyle": words,
+        "axisLabel": words | {"hideOverlap": True}, "nameTextStyle": words,
     }  # fmt: skip
 
 
@@ -238,6 +239,7 @@ class ExplorePage:
             for select in (self._input, self._output):
                 select.props("dense").classes("grow")
         self._bode = ui.echart({}).classes("w-full h-96")
+        self._margins = ui.label().classes("text-sm").props("id=margins")
 
     def _slider(self, slider: Slider) -> ui.slider:
         with ui.row().classes("w-full items-center justify-between no-wrap gap-2"):
@@ -311,6 +313,7 @@ class ExplorePage:
         _replace(self._eigenvalues, eigenvalue_chart(points))
         if self._bode is not None:
             _replace(self._bode, bode_chart(points, self._output.value, self._input.value))
+            self._margins.text = describe_feedback(self._linear, self._output.value, self._input.value)
 
     async def _draw(self) -> None:
         """Draw the mechanism at the point, and then moving in the mode that is chosen."""

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from fmilin.design.margins import Margins, margins
+from fmilin.design.margins import Margins, compute_margins, margins
 from fmilin.errors import FmilinError
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
+from fmilin.numerics.feedback import StateSpace
 from fmilin.report.figures import COLORS, INK, QUIET
 from fmilin.report.frequency_curves import Complex, choose_frequencies, unwrap_phase
 from fmilin.signals import FloatArray
@@ -30,6 +31,16 @@ MAX_DISK_MARGIN = 2.0  # from which on the disk is a half plane
 def is_single_loop(linear: LinearModel) -> bool:
     """Whether the model is L at one wire."""
     return any(w.kind == "loop" for w in linear.warnings) and len(linear.inputs) == len(linear.outputs) == 1
+
+
+def describe_feedback(linear: LinearModel, output: str, source: str) -> str:
+    """Return the margins of a channel that is closed by input = -output, in words; empty with delays."""
+    if isinstance(linear, DelayedLinearModel):
+        return ""
+    i, j = linear.outputs.index_of(output), linear.inputs.index_of(source)
+    loop = StateSpace(linear.A, linear.B[:, [j]], -linear.C[[i]], -linear.D[[i]][:, [j]], linear.sample_time)
+    texts = [text for text, _ in LoopMargins(linear, compute_margins(loop)).list_labels()]
+    return f"Closed by {source} = \N{MINUS SIGN}{output}: {'; '.join(texts)}."
 
 
 def _write_decibels(gain: float) -> str:

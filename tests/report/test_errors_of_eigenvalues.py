@@ -24,7 +24,7 @@ def family() -> fl.LinearFamily:
         "p": "-k*p + q",
         "q": "-0.1*p",
     }
-    model = OdeModel("chain", rates, inputs=["F"], parameters={"k": 1.0})
+    model = OdeModel("chain", rates, inputs=["F"], outputs={"y": "x"}, parameters={"k": 1.0})
     family = fl.sweep(model, {"k": np.linspace(0.5, 2.0, 3)})
     A = family.array("A")
     turn = np.linalg.qr(np.random.default_rng(3).normal(size=(5, 5)))[0]

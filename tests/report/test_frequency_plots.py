@@ -10,6 +10,7 @@ import fmilin as fl
 from fmilin.composition.system import ConnectedModel
 from fmilin.models import OdeModel
 from fmilin.report.figures import format_ratio, format_unit
+from fmilin.report.loop_margins import describe_feedback
 from fmilin.signals import Signal
 
 
@@ -138,3 +139,15 @@ def test_units_of_channels_are_ratios(output: str, source: str, expected: str) -
     assert format_ratio(Signal("y", output), Signal("u", source)) == expected
     assert format_unit("kg.m2") == "kg·m2"
     assert format_unit("1.5") == "1.5"
+
+
+def test_margins_of_a_channel_with_negative_feedback_are_those_of_its_closed_form() -> None:
+    """G = 2/(s (s + 1)): |G| = 1 at w^2 = (sqrt(17) - 1)/2, and no gain destabilizes the loop."""
+    model = OdeModel("servo", {"x": "v", "v": "2*u - v"}, inputs=["u"], outputs={"y": "x", "z": "-x"})
+    linear = fl.linearize(model)
+    w = float(np.sqrt((np.sqrt(17) - 1) / 2))
+    phase = 180 - 90 - np.degrees(np.arctan(w))
+    text = describe_feedback(linear, "y", "u")
+    assert f"phase margin {phase:.4g}° at {w:.4g} rad/s" in text
+    assert "gain margin 0 to ∞" in text
+    assert "unstable" in describe_feedback(linear, "z", "u")
