@@ -72,15 +72,15 @@ def merge_clusters(values: Complex, errors: FloatArray) -> Loci:
     merged, radii, counts = values.copy(), errors.copy(), np.isfinite(values).astype(np.intp)
     for row in range(len(values)):
         good = np.flatnonzero(np.isfinite(values[row]))
-        known = np.where(np.isfinite(errors[row, good]), errors[row, good], 0.0)
-        for group in group_eigenvalues(values[row, good], known):
+        certain_radii = np.where(np.isfinite(errors[row, good]), errors[row, good], 0.0)
+        for group in group_eigenvalues(values[row, good], certain_radii):
             if len(group) == 1:
                 continue
             members = good[group]
             mean = values[row, members].mean()
             spread = float(np.abs(values[row, members] - mean).max())
             merged[row, members] = mean
-            radii[row, members] = max(spread, float(known[group].max()))
+            radii[row, members] = max(spread, float(certain_radii[group].max()))
             counts[row, members] = 0
             counts[row, members[0]] = len(group)
     return Loci(merged, radii, counts)
