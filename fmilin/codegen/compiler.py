@@ -5,6 +5,7 @@ A file of the cache begins with the digest of its name and content, and only the
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import hashlib
@@ -26,6 +27,7 @@ from fmilin.errors import ModelError, UsageError
 from fmilin.support.dataclass import dataclass
 from fmilin.support.files import (
     keep_owner_rights,
+    new_folder,
     replace_when_complete,
     temporary_folder,
     write_atomically,
@@ -131,7 +133,11 @@ def build_program(
     libraries: Sequence[str],
     name: str,
 ) -> Path:
-    """Compile a program, once for the same sources and compiler; return its path in the cache."""
+    """Compile a program, once for the same sources and compiler; return its path in the cache.
+
+    If nothing can be kept there (a home that cannot be written), the program is in a temporary folder until this
+    process ends.
+    """
     arguments = [*compiler, *flags]
     path = cache_folder() / f"{content_key(sources, ' '.join(units), compiler, [*flags, *libraries])}-{name}"
     with contextlib.suppress(OSError):
@@ -143,15 +149,34 @@ def build_program(
             (folder / file).write_bytes(content)
         _run([*arguments, "-o", name, *units, *libraries], folder)
         program = (folder / name).read_bytes()
-    if not _is_private(cache_folder()):
-        raise ModelError(
-            f"The folder '{cache_folder()}' belongs to another user. Let the environment variable XDG_CACHE_HOME name "
-            "a folder of your own."
-        )
-    with replace_when_complete(path) as unfinished:
-        unfinished.write_bytes(program)
-        unfinished.chmod(0o700)
+    try:
+        if _is_private(cache_folder()):
+            _write_program(path, program)
+            return path
+    except (OSError, UsageError):
+        pass
+    path = _new_folder_of_process() / name
+    _write_program(path, program)
     return path
+
+
+def _write_program(path: Path, content: bytes) -> None:
+    with replace_when_complete(path) as unfinished:
+        unfinished.write_bytes(content)
+        unfinished.chmod(0o700)
+
+
+def _new_folder_of_process() -> Path:
+    """Return a new folder that is removed when this process ends, not when one does that was forked from it."""
+    folder = new_folder()
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
 
 
 def is_built(sources: Mapping[str, str], unit: str, compiler: Compiler) -> bool:
@@ -276,10 +301,16 @@ def cache_folder() -> Path:
     if base := os.environ.get("XDG_CACHE_HOME"):
         return Path(base) / "fmilin" / "libraries"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "fmilin" / "libraries"
+        return _home_folder() / "Library" / "Caches" / "fmilin" / "libraries"
     if sys.platform == "win32" and (base := os.environ.get("LOCALAPPDATA")):
         return Path(base) / "fmilin" / "Cache" / "libraries"
-    return Path.home() / ".cache" / "fmilin" / "libraries"
+    return _home_folder() / ".cache" / "fmilin" / "libraries"
+
+
+def _home_folder() -> Path:
+    """Return the user's home; for a user without one, a path under which no folder can be made."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home() fails where there is none
+    return Path(os.devnull if home == "~" else home)
 
 
 def read_cached_library(name: str) -> bytes | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from fmilin.adapters import cache_folder, cache_library, read_cached_library
-from fmilin.codegen.compiler import Compiler
+from fmilin.codegen.compiler import Compiler, build_program, find_compiler
 from fmilin.errors import ModelError
 from tests.codegen.test_compiler import answer, compile_to
 
@@ -104,3 +105,23 @@ def test_a_library_that_was_emptied_is_compiled_again(tmp_path: Path) -> None:
 def test_a_compiler_that_makes_nothing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="'true' ended without an error, but wrote no library"):
         compile_to(tmp_path / "a.so", Compiler(("true",)))
+
+
+@pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "HOME"])
+def test_where_nothing_can_be_kept_a_program_is_built_for_this_process(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv(variable, os.devnull)
+    sources = {"main.c": b"int main(void) { return 7; }"}
+    program = build_program(find_compiler(), sources, ["main.c"], [], [], "program")
+    assert subprocess.run([program], check=False).returncode == 7
+    assert not program.is_relative_to(cache_folder())
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    cache_library("name", b"content")
+    assert read_cached_library("name") is None
+    assert cache_folder().is_relative_to(os.devnull)
