@@ -112,18 +112,21 @@ class HostBuildHook(BuildHookInterface):
         note.write_text(f"{self.read_version(compiler)} for {wheel_platform.partition('.')[0]}\n")
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{wheel_platform}"
-        programs = [program, *self.compile_for_wine(compiler, target)]
+        programs = [program, *self.compile_others(compiler, target)]
         build_data["force_include"] |= {str(path): f"fmilin/fmi/host/{path.name}" for path in (*programs, note)}
         self.app.display_info(f"The program that loads FMUs was compiled by {note.read_text().strip()}.")
 
-    def compile_for_wine(self, compiler: list[str], target: str) -> list[Path]:
-        """Compile the program for Windows, too, for FMUs that wine runs on Linux, where zig is the compiler."""
+    def compile_others(self, compiler: list[str], target: str) -> list[Path]:
+        """Compile the programs for FMUs of Windows (by wine) and of 32 bits, too, on Linux, where zig is the compiler."""
         if "ziglang" not in compiler or target != "x86_64-linux":
             return []
-        program = Path(self.folder) / self.recipe.program_name("windows")
-        windows_compiler = [*compiler[:-1], self.compilers.zig_target("x86_64", "windows")]
-        self.compile(self.recipe.compilation(windows_compiler, "windows", program))
-        return [program]
+        programs = []
+        for architecture, system, name in (("x86_64", "windows", "windows"), ("x86", "linux", "linux32")):
+            program = Path(self.folder) / self.recipe.program_name(name)
+            command = [*compiler[:-1], self.compilers.zig_target(architecture, system)]
+            self.compile(self.recipe.compilation(command, name, program))
+            programs.append(program)
+        return programs
 
     def choose_compiler(self, target: str) -> tuple[list[str], str]:
         """Return the command of a compiler for a target, and the platform of its wheel."""

@@ -31,7 +31,8 @@ def unpack(wheel: Path, folder: Path) -> Path:
     """Return the program of a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder, [name for name in archive.namelist() if "/host/fmilin-host" in name])
-    program = next(path for path in folder.rglob("fmilin-host*") if path.suffix != ".txt")
+    name = "fmilin-host.exe" if "win_amd64" in wheel.name else "fmilin-host"
+    (program,) = folder.rglob(name)
     program.chmod(0o755)
     return program
 

@@ -224,7 +224,9 @@ def compute_structure(
             full[n:, n:] &= at_once
         for block, matrix in zip(blocks, (full[:n, :n], full[:n, n:], full[n:, :n], full[n:, n:]), strict=True):
             block.append(matrix)
-    joined: list[Any] = [sparse.block_diag([b.astype(float) for b in block], format="csr") for block in blocks]
+    # of sparse matrices: those of dense ones are deprecated since scipy 1.18
+    sparse_blocks = [[sparse.csr_matrix(b.astype(float)) for b in block] for block in blocks]
+    joined: list[Any] = [sparse.block_diag(block, format="csr") for block in sparse_blocks]
     A, B, C, D = joined
     K, L = (abs(matrix) for matrix in wires.selections(members.size[2], count))
     direct = _pattern(sparse.hstack([K @ C, L], format="csr"))

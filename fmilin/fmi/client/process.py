@@ -24,7 +24,7 @@ from fmilin.fmi.client.host_programs import MESSAGE, Instruction, Program
 from fmilin.fmi.client.printed_lines import PrintedLines
 from fmilin.fmi.client.restrictions import UNRESTRICTED
 from fmilin.fmi.client.wine import SANDBOX_MISSING_STATUS, Wine, to_windows_path, without_sandbox
-from fmilin.fmi.host.build import host_program, windows_host_program
+from fmilin.fmi.host.build import host_program
 from fmilin.fmi.sandbox_protections import read_sandbox_report, warn_of_missing_protections
 
 if sys.platform == "win32":
@@ -85,7 +85,9 @@ class HostProcess:
     seconds
         The time that each message may take; None for no limit.
     wine
-        Runs the host, which is then the one for Windows.
+        Runs ``program``, which is for Windows.
+    program
+        The host, by default that for this machine.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class HostProcess:
         environment: Mapping[str, str] | None = None,
         seconds: float | None = 120.0,
         wine: Wine | None = None,
+        program: Path | None = None,
     ) -> None:
         self.arena = arena
         self.seconds = seconds
@@ -116,7 +119,7 @@ class HostProcess:
         self._new_to_copy: weakref.WeakSet[Program] = weakref.WeakSet()  # what the copy of the host has not taken
         self._before_copy = object()  # what those belong to that have a number, but not in the present host
         self._wine = wine
-        program = host_program() if wine is None else windows_host_program()
+        program = program or host_program()
         try:
             self._pipes = HostPipes(program, arena, options, environment or {}, self._printed, wine)
         except OSError as error:

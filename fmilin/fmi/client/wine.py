@@ -28,7 +28,10 @@ PACKAGE = "wine64"
 """Of Debian and Ubuntu."""
 
 WINDOWS = Machine("x86_64", "windows")
-"""The machine that wine stands for. The sandbox does not allow the system calls that binaries for 32 bits make."""
+"""The machine that wine stands for."""
+
+WINDOWS32 = Machine("x86", "windows")
+"""Its libraries are not run: the sandbox does not allow the system calls that wine makes for them."""
 
 _LOADERS = ("wine64", "/usr/lib/wine/wine64", "wine")
 _ADDRESS_SPACE_BYTES = 2 << 30
@@ -146,12 +149,17 @@ def require_wine(source: str) -> Wine:
     """
     wine = find_wine()
     if wine is None:
-        raise ModelError(
-            f"'{source}' has binaries for Windows only ({WINDOWS.fmi2_folder}), which run here through wine, and wine "
-            f"is not installed. Install it (Debian, Ubuntu: apt install {PACKAGE}), or request an export for this "
-            "platform."
-        )
+        raise missing_wine(source)
     return wine
+
+
+def missing_wine(source: str) -> ModelError:
+    """Return the error for a system without wine."""
+    return ModelError(
+        f"'{source}' has binaries for Windows only ({WINDOWS.fmi2_folder}), which run here through wine, and wine "
+        f"is not installed. Install it (Debian, Ubuntu: apt install {PACKAGE}), or request an export for this "
+        "platform."
+    )
 
 
 def describe_wine() -> str:

@@ -46,6 +46,34 @@ def windows_host_program() -> Path:
     return packaged if packaged.is_file() else _compile_program("windows", _choose_windows_compiler())
 
 
+def linux32_host_program() -> Path:
+    """Return the program for 32 bits on Linux: that of the wheel, or one compiled from the sources.
+
+    Raises
+    ------
+    ModelError
+        Where it has to be compiled and cannot be.
+    """
+    packaged = recipe.FOLDER / recipe.program_name("linux32")
+    if packaged.is_file():
+        return packaged
+    zig = zig_command("x86", "linux")
+    return _compile_program("linux32", (*find_compiler(), "-m32") if zig is None else zig)
+
+
+def program_for(machine: platforms.Machine) -> Path:
+    """Return the program that loads libraries for a machine.
+
+    Raises
+    ------
+    ModelError
+        Where FMILIN_HOST names none, or it has to be compiled and cannot be.
+    """
+    if machine == platforms.host():
+        return host_program()
+    return windows_host_program() if machine.system == "windows" else linux32_host_program()
+
+
 def describe_host() -> str:
     """Return which program loads FMUs and how it was made, as the end of a sentence; compile it if there is none."""
     program = host_program()
@@ -75,7 +103,7 @@ def _compile_program(system: str, compiler: tuple[str, ...]) -> Path:
 def _choose_windows_compiler() -> tuple[str, ...]:
     """Return MinGW-w64, else zig, which first compiles the C library of Windows: that takes a minute or two."""
     if shutil.which(MINGW):
-        return (MINGW,)
+        return (MINGW, "-static-libgcc")
     zig = zig_command("x86_64", "windows")
     if zig is None:
         raise ModelError(

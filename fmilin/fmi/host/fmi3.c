@@ -89,7 +89,8 @@ static int32_t completed_step(struct fmu *fmu, const struct call *call) {
 static int32_t count_numbers(struct fmu *fmu, const struct call *call) {
   size_t number = 0;
   int status = ((int (*)(void *, size_t *))call->function)(fmu->component, &number);
-  *(int64_t *)call->operands[0] = number > INT64_MAX ? INT64_MAX : (int64_t)number;
+  uint64_t wide = number; /* as a size of 32 bits it is never above the largest */
+  *(int64_t *)call->operands[0] = wide > INT64_MAX ? INT64_MAX : (int64_t)wide;
   return status;
 }
 

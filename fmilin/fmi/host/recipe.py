@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden")
+FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-fvisibility=hidden", "-D_FILE_OFFSET_BITS=64")
+"""Sizes of files and limits have 64 bits on a machine of 32 bits, too."""
 BUILD_NOTE = "fmilin-host.txt"
 """In a wheel, the file next to the program: by which compiler it was made."""
 
 
 def program_name(system: str) -> str:
-    """Return the name of the program on ``linux``, ``windows`` or ``darwin``."""
-    return "fmilin-host.exe" if system == "windows" else "fmilin-host"
+    """Return the name of the program on ``linux``, ``windows`` or ``darwin``, or for 32 bits on ``linux32``."""
+    return {"windows": "fmilin-host.exe", "linux32": "fmilin-host-32"}.get(system, "fmilin-host")
 
 
 def link_options(system: str) -> tuple[str, ...]:
@@ -22,7 +23,8 @@ def link_options(system: str) -> tuple[str, ...]:
 
     Mathematical functions and threads are there for FMUs that use them without saying so, as in a Python process.
     """
-    return {"linux": ("-s", "-ldl", "-lpthread", "-lm"), "windows": ("-s",), "darwin": ()}[system]
+    of_linux = ("-s", "-ldl", "-lpthread", "-lm")
+    return {"linux": of_linux, "linux32": of_linux, "windows": ("-s",), "darwin": ()}[system]
 
 
 def source_files() -> list[Path]:

@@ -12,7 +12,7 @@
 
 #if defined(__linux__)
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__) || defined(__aarch64__) || defined(__i386__)
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,6 +41,8 @@ enum {
 
 #if defined(__x86_64__)
 static const uint32_t ARCHITECTURE = AUDIT_ARCH_X86_64;
+#elif defined(__i386__)
+static const uint32_t ARCHITECTURE = AUDIT_ARCH_I386;
 #else
 static const uint32_t ARCHITECTURE = AUDIT_ARCH_AARCH64;
 #endif
@@ -61,8 +63,7 @@ static const int REFUSED[] = {
     CALL_LISTMOUNT,
     /* the kernel and the machine */
     __NR_bpf, __NR_perf_event_open, __NR_userfaultfd, __NR_keyctl, __NR_add_key, __NR_request_key, __NR_init_module,
-    __NR_finit_module, __NR_delete_module, __NR_kexec_load, __NR_kexec_file_load, __NR_reboot, __NR_swapon,
-    __NR_swapoff, __NR_acct, __NR_quotactl, CALL_QUOTACTL_FD, __NR_sethostname, __NR_setdomainname,
+    __NR_finit_module, __NR_delete_module, __NR_kexec_load, __NR_reboot, __NR_swapon, __NR_swapoff, __NR_acct, __NR_quotactl, CALL_QUOTACTL_FD, __NR_sethostname, __NR_setdomainname,
     __NR_settimeofday, __NR_clock_settime, __NR_clock_adjtime, __NR_adjtimex, __NR_syslog, __NR_vhangup,
     CALL_SET_MEMPOLICY_HOME_NODE, CALL_LSM_SET_SELF_ATTR, CALL_LSM_GET_SELF_ATTR, CALL_LSM_LIST_MODULES,
     /* files by handles, and watching whole file systems */
@@ -75,9 +76,16 @@ static const int REFUSED[] = {
     __NR_fchmod, __NR_fchmodat, CALL_FCHMODAT2, __NR_fchown, __NR_fchownat, __NR_setxattr, __NR_lsetxattr,
     __NR_fsetxattr, CALL_SETXATTRAT, __NR_removexattr, __NR_lremovexattr, __NR_fremovexattr, CALL_REMOVEXATTRAT,
     __NR_utimensat, CALL_FILE_SETATTR,
-#if defined(__x86_64__)
+#if !defined(__i386__)
+    __NR_kexec_file_load,
+#endif
+#if !defined(__aarch64__)
     __NR_chmod, __NR_chown, __NR_lchown, __NR_utime, __NR_utimes, __NR_futimesat, __NR_modify_ldt, __NR_iopl,
     __NR_ioperm, __NR_uselib, __NR_ustat, __NR_sysfs, __NR__sysctl,
+#endif
+#if defined(__i386__) /* the same with other widths; all of shared memory, queues and semaphores behind one number */
+    __NR_umount, __NR_stime, __NR_nice, __NR_vm86, __NR_vm86old, __NR_ipc, __NR_chown32, __NR_lchown32, __NR_fchown32,
+    __NR_clock_settime64, __NR_clock_adjtime64, __NR_utimensat_time64,
 #endif
 };
 
@@ -89,14 +97,14 @@ static const int HIDDEN[] = {
 /* Starting processes and replacing this one. */
 static const int OF_PROCESSES[] = {
     __NR_execve, __NR_execveat,
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
     __NR_vfork,
 #endif
 };
 
 /* What clone does, too. */
 static const int OF_COPIES[] = {
-#if defined(__x86_64__)
+#if !defined(__aarch64__)
     __NR_fork,
 #else
     -1,
@@ -105,8 +113,12 @@ static const int OF_COPIES[] = {
 
 /* With pairs of connected sockets alone there is no use for these; messages could carry descriptors beyond the limit. */
 static const int OF_SOCKETS[] = {
-    __NR_socket, __NR_bind, __NR_connect, __NR_listen, __NR_accept, __NR_accept4, __NR_setsockopt, __NR_sendmsg,
-    __NR_sendmmsg,
+    __NR_socket, __NR_bind, __NR_connect, __NR_listen, __NR_accept4, __NR_setsockopt, __NR_sendmsg, __NR_sendmmsg,
+#if defined(__i386__)
+    __NR_socketcall, /* all of these, with arguments that lie behind a pointer */
+#else
+    __NR_accept,
+#endif
 };
 
 static const uint32_t FAMILIES[] = {AF_UNIX /* alone with --local-sockets */, AF_INET, AF_INET6, AF_NETLINK};
@@ -163,7 +175,7 @@ static void answer_calls(struct filter *filter, const int *calls, size_t count, 
 /* Loads the lower half of an argument, if the call is this one; else `length` steps that follow are skipped. */
 static void load_argument(struct filter *filter, int call, size_t position, size_t length) {
   add_step(filter, BPF_JMP | BPF_JEQ | BPF_K, 0, 1 + length, (uint32_t)call);
-  load(filter, offsetof(struct seccomp_data, args) + 8 * position); /* both machines are little-endian */
+  load(filter, offsetof(struct seccomp_data, args) + 8 * position); /* these machines are little-endian */
 }
 
 static void decide_by_values(struct filter *filter, int call, size_t position, const uint32_t *values, size_t count,
@@ -244,6 +256,9 @@ static void write_filter(struct filter *filter, const struct sandbox_limits *lim
   }
   decide_clone(filter, may_start_processes || may_copy);
   refuse_values(filter, __NR_fcntl, 1, FORBIDDEN_FCNTL, COUNT(FORBIDDEN_FCNTL));
+#if defined(__i386__)
+  refuse_values(filter, __NR_fcntl64, 1, FORBIDDEN_FCNTL, COUNT(FORBIDDEN_FCNTL));
+#endif
   refuse_values(filter, __NR_prctl, 0, FORBIDDEN_PRCTL, COUNT(FORBIDDEN_PRCTL));
   allow_values(filter, __NR_prlimit64, 0, this_process, 1);
   allow_values(filter, __NR_personality, 0, plain_personality, COUNT(plain_personality));

@@ -25,6 +25,7 @@ from fmilin.fmi.client.host_programs import Instruction, Operation, Program, Val
 from fmilin.fmi.client.process import NO_FUNCTION, TOO_LONG, Failure, HostProcess
 from fmilin.fmi.client.restrictions import current_restrictions, python_variables
 from fmilin.fmi.client.wine import require_wine, to_windows_path
+from fmilin.fmi.host.build import program_for
 from fmilin.fmi.platforms import Machine
 from fmilin.fmi.platforms import host as this_machine
 
@@ -102,7 +103,9 @@ class LoadedCode:
         self.instances = 0  # that this process has had
         self.is_copied = False  # whether copies of the next process may be made
         self._path, self._standard, self._sink, self._folder = path, standard, sink, folder
-        self._wine = None if machine == this_machine() else require_wine(sink.source)
+        self._machine = machine
+        self._is_foreign = machine != this_machine()
+        self._wine = require_wine(sink.source) if self._is_foreign and machine.system == "windows" else None
         self._restrictions = current_restrictions()
         self._scratch = folder / ".scratch"
         self._host: HostProcess | None = None
@@ -123,12 +126,13 @@ class LoadedCode:
         """Load the library in a process with these variables, too; return why it cannot be loaded, else nothing."""
         self._scratch.mkdir(exist_ok=True)
         options = ["--read", str(self._folder), "--scratch", str(self._scratch)]
-        may_copy = self.is_copied and self._wine is None
+        may_copy = self.is_copied and not self._is_foreign
         host = HostProcess(
             self.arena,
             self._sink.source,
             self._sink.take,
             wine=self._wine,
+            program=program_for(self._machine),
             options=[*self._restrictions.to_options(copied=may_copy), *options],
             environment={**self._restrictions.to_environment(), "TMPDIR": str(self._scratch), **variables},
             seconds=self._restrictions.seconds,

@@ -14,8 +14,9 @@ from typing import Any
 
 from fmilin.codegen.compiler import cache_library, content_key, find_compiler, library_suffix, read_cached_library
 from fmilin.errors import ModelError
+from fmilin.fmi.client.linux32 import LINUX32, can_run_32_bits, missing_libraries
 from fmilin.fmi.client.restrictions import MAX_PROCESSES, Limits, current_restrictions
-from fmilin.fmi.client.wine import WINDOWS, find_wine, require_wine
+from fmilin.fmi.client.wine import WINDOWS, WINDOWS32, find_wine, missing_wine
 from fmilin.fmi.host.sandboxed_run import NOT_STARTED_STATUS, ProgramEnd, run_in_sandbox
 from fmilin.fmi.platforms import Machine, fmpy_folder
 from fmilin.fmi.platforms import host as this_machine
@@ -77,7 +78,7 @@ def _has_library(fmu: FmuFile, description: ModelDescription, machine: Machine, 
 def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) -> tuple[Machine, bool]:
     """Return the machine of the library to load, and whether the sources have to be compiled, and may be.
 
-    That is this machine, if the FMU has a library for it; else, on Linux, Windows under wine.
+    That is this machine, if the FMU has a library for it; else, on Linux, one of 32 bits, or Windows under wine.
 
     Raises
     ------
@@ -90,13 +91,12 @@ def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) ->
     if fmu.options.compile_sources and "C sources" in fmu.platforms:
         return this, True
     can_compile = "C sources" in fmu.platforms
-    if (
-        this == Machine("x86_64", "linux")
-        and _has_library(fmu, description, WINDOWS, version)
-        and (find_wine() is not None or not can_compile)
-    ):
-        require_wine(fmu.name)
-        return WINDOWS, False
+    foreign = [machine for machine in _foreign_machines() if _has_library(fmu, description, machine, version)]
+    runnable = [machine for machine in foreign if _can_run(machine)]
+    if runnable:
+        return runnable[0], False
+    if foreign and not can_compile:
+        raise missing_libraries(fmu.name) if foreign[0] == LINUX32 else missing_wine(fmu.name)
     folders = this.folders(version)
     library = description.model_identifier + this.suffix
     inside = ", ".join(fmu.platforms) or "none at all"
@@ -105,7 +105,18 @@ def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) ->
         advice = "Compile its sources with this machine's compiler: fmu=FmuOptions(compile_sources=True)."
     elif any(folder in fmu.platforms for folder in folders):
         advice = f"The folder exists, but lacks '{library}', the name in the model description."
+    elif any(folder in fmu.platforms for folder in WINDOWS32.folders(version)):
+        advice = "Request an export for 64 bits: wine runs none of 32 bits in the sandbox."
     raise ModelError(f"'{fmu.name}' has no library for this platform ({folders[0]}); inside are: {inside}. {advice}")
+
+
+def _foreign_machines() -> tuple[Machine, ...]:
+    """Return the machines whose libraries run here in a host of their own, the first choice first."""
+    return (LINUX32, WINDOWS) if this_machine() == Machine("x86_64", "linux") else ()
+
+
+def _can_run(machine: Machine) -> bool:
+    return can_run_32_bits() if machine == LINUX32 else find_wine() is not None
 
 
 MAX_COMPILE_SECONDS = 600.0  # seconds that the compiler may take

@@ -11,6 +11,7 @@ import numpy as np
 from fmilin.errors import ModelError, UsageError, quote_first
 from fmilin.fmi.client.arena import Arena
 from fmilin.fmi.client.host_programs import Program
+from fmilin.fmi.client.linux32 import describe_32_bits
 from fmilin.fmi.client.wine import describe_wine
 from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read.archive import FmuFile
@@ -94,7 +95,7 @@ class Session:
             if compiles:
                 self.notes.append(compile_sources(self._folder, description, machine.folders(kind.version)[0]))
             if machine != this_machine():
-                self.notes.append(describe_wine())
+                self.notes.append(describe_wine() if machine.system == "windows" else describe_32_bits())
             sink = LogSink(fmu.name, description.float_names)
             instance = kind(self._folder, description, len(self.layout.states), sink, self.arena, machine)
             self._instance = instance
