@@ -34,7 +34,7 @@ def build_for_32_bits(name: str, folder: Path) -> Path:
     headers = Path(package.submodule_search_locations[0]) / "c-code"
     target = [*ZIG, "-target", zig_target("x86", "linux"), "-shared", "-fPIC", "-O1", "-w", "-s"]
     built = folder / f"{name}_32.so"
-    command = [*target, f"-I{headers}", f"-I{make.HERE}", "-o", built, make.HERE / f"{name}.c", "-lm"]
+    command = [*target, f"-I{headers}", f"-I{make.HERE}", "-o", str(built), str(make.HERE / f"{name}.c"), "-lm"]
     subprocess.run(command, check=True)
     description = make.description_of(name)
     version = int(description.partition('fmiVersion="')[2][0])
