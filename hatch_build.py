@@ -117,7 +117,7 @@ class HostBuildHook(BuildHookInterface):
         self.app.display_info(f"The program that loads FMUs was compiled by {note.read_text().strip()}.")
 
     def compile_others(self, compiler: list[str], target: str) -> list[Path]:
-        """Compile the programs for FMUs of Windows (by wine) and of 32 bits, too, on Linux, where zig is the compiler."""
+        """Compile the programs for FMUs of Windows and of 32 bits, too, on Linux, where zig is the compiler."""
         if "ziglang" not in compiler or target != "x86_64-linux":
             return []
         programs = []
