@@ -111,7 +111,7 @@ def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) ->
 
 
 def _foreign_machines() -> tuple[Machine, ...]:
-    """Return the machines whose libraries run here in a host of their own, the first choice first."""
+    """Return other machines of which libraries run here in a host of their own, the first choice first."""
     return (LINUX32, WINDOWS) if this_machine() == Machine("x86_64", "linux") else ()
 
 
