@@ -1,4 +1,4 @@
-"""The sources of a model: Python, a mechanism file (TOML), an FMU, an MJCF file, Modelica."""
+"""The sources of a model: Python, a mechanism file (TOML), an FMU, an MJCF file, Modelica, Exudyn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import fmilin as fl
 from benchmarks.scoreboard.row import Maker
 from fmilin.fmi.write import build_fmu
 from fmilin.model.interface import Model
 
-__all__ = ["fmu", "fmu_of_toml", "mjcf", "modelica", "native", "toml"]
+__all__ = ["exudyn", "fmu", "fmu_of_toml", "mjcf", "modelica", "native", "toml"]
 
 
 def native(make: Callable[[], Model]) -> Maker:
@@ -38,6 +39,18 @@ def mjcf(text: str) -> Maker:
 def modelica(text: str) -> Maker:
     """Return the source of a Modelica model; it needs the adapter."""
     return _file(text, "model.mo")
+
+
+def exudyn(make: Callable[[], Any]) -> Maker:
+    """Return the source of a system that Exudyn builds in Python; it needs the adapter."""
+
+    @contextmanager
+    def opened() -> Iterator[Model]:
+        from fmilin_exudyn import from_system
+
+        yield from_system(make())
+
+    return opened
 
 
 def fmu(make: Callable[[], Model]) -> Maker:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import sqrt
 
 from benchmarks.scoreboard.answers import fastest
-from benchmarks.scoreboard.doors import fmu_of_toml, mjcf, toml
+from benchmarks.scoreboard.doors import exudyn, fmu_of_toml, mjcf, toml
+from benchmarks.scoreboard.exudyn_systems import make_beam
 from benchmarks.scoreboard.row import Row
 from benchmarks.scoreboard.rows.beam_on_spring import ABOUT_CENTRE, LENGTH, MASS
 from benchmarks.scoreboard.rows.pendulum_double_slow import EXUDYN
@@ -47,7 +48,12 @@ ROW = Row(
     published=1j * sqrt(MASS * g * LENGTH / 2 / (ABOUT_CENTRE + MASS * LENGTH**2 / 4)),
     formula="I phi'' = -M g R sin(phi)",
     answer=fastest,
-    doors={"TOML": toml(TOML), "FMU": fmu_of_toml(TOML), "MJCF": mjcf(MJCF)},
+    doors={
+        "TOML": toml(TOML),
+        "FMU": fmu_of_toml(TOML),
+        "MJCF": mjcf(MJCF),
+        "Exudyn": exudyn(lambda: make_beam(hanging=True)),
+    },
     peers={
         "MuJoCo": "mujoco_spectrum beam_hanging",
         "Drake": "drake_spectrum beam_hanging",

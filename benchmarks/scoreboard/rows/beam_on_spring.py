@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from benchmarks.scoreboard.answers import fastest
-from benchmarks.scoreboard.doors import fmu_of_toml, toml
+from benchmarks.scoreboard.doors import exudyn, fmu_of_toml, toml
+from benchmarks.scoreboard.exudyn_systems import make_beam
 from benchmarks.scoreboard.row import Row
 
 LENGTH, WIDTH, HEIGHT, DENSITY, STIFFNESS, SPRING = 0.1, 0.01, 0.001, 5000.0, 10.0, 0.02
@@ -42,6 +43,6 @@ ROW = Row(
     published=sqrt(STIFFNESS * LENGTH**2 / (ABOUT_CENTRE + MASS * LENGTH**2 / 4)) / (2 * pi),
     formula="sqrt(springK beamL^2/thetaZZ)/(2 pi)",
     answer=lambda model: fastest(model).imag / (2 * pi),
-    doors={"TOML": toml(TOML), "FMU": fmu_of_toml(TOML)},
+    doors={"TOML": toml(TOML), "FMU": fmu_of_toml(TOML), "Exudyn": exudyn(lambda: make_beam(hanging=False))},
     peers={"Exudyn": "exudyn_beam beam_on_spring"},
 )

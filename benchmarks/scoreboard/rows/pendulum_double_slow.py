@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.scoreboard.answers import slowest
-from benchmarks.scoreboard.doors import fmu_of_toml, mjcf, modelica, native, toml
+from benchmarks.scoreboard.doors import exudyn, fmu_of_toml, mjcf, modelica, native, toml
+from benchmarks.scoreboard.exudyn_systems import make_double_pendulum
 from benchmarks.scoreboard.row import Row
 from fmilin.models import LagrangeModel, SymbolicConstraint
 
@@ -108,6 +109,7 @@ ROW = Row(
         "FMU": fmu_of_toml(TOML),
         "MJCF": mjcf(MJCF),
         "Modelica": modelica(MODELICA),
+        "Exudyn": exudyn(make_double_pendulum),
     },
     peers={
         "MuJoCo": "mujoco_spectrum pendulum_double_slow",
