@@ -107,6 +107,15 @@ def double_pendulum() -> Matrix:
     return A
 
 
+def open_tanks() -> Matrix:
+    """Return A of two open tanks: k (m1 - m2) flows through the pipe, with the enthalpy H1/m1 of the upper tank."""
+    k, m, H = 2.0, (0.9, 0.1), 0.9 * 313.15
+    flow, h = k * (m[0] - m[1]), H / m[0]
+    mass = [-k, 0, k, 0]
+    enthalpy = [-k * h + flow * H / m[0] ** 2, -flow / m[0], k * h, 0]
+    return np.array([mass, enthalpy, [-value for value in mass], [-value for value in enthalpy]])
+
+
 ROTATIONAL, BODIES = "Mechanics.Rotational.Examples.", "Mechanics.MultiBody.Examples."
 DRIVE = ("inertia2.phi", "inertia2.w", "inertia3.phi", "inertia3.w")
 DOWN = -np.pi / 2
@@ -133,6 +142,10 @@ CASES = (
         ("dcpm.la.i", "dcpm.phiMechanical", "loadInertia.w"), dc_machine(),
     ),
     Case("Thermal.HeatTransfer.Examples.Motor", {}, ("winding.T", "core.T"), heated_motor()),
+    Case(
+        "Thermal.FluidHeatFlow.Examples.TwoTanks", {},
+        ("openTank1.m", "openTank1.H", "openTank2.m", "openTank2.H"), open_tanks(),
+    ),
     Case("Fluid.Examples.Tanks.ThreeTanks"),
     Case(
         "Blocks.Examples.PID_Controller", {},

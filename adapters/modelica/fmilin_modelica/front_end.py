@@ -41,7 +41,7 @@ from fmilin_modelica.needed_classes import files_of, needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_components
 from fmilin_modelica.places import Texts
-from fmilin_modelica.rewriting import rewrite
+from fmilin_modelica.rewriting import EVALUATE_FAULT, rewrite, write_evaluations_of_parameters
 from fmilin_modelica.sources import Source
 
 __all__ = ["flattened", "fresh"]
@@ -140,6 +140,9 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     notes: list[str] = []
     write = write_complex_as_real(files, text, name)
     answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
+    if EVALUATE_FAULT in answer.get("error", ""):
+        write = _chain(write, write_evaluations_of_parameters)
+        answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if NO_STATE in answer.get("crash", ""):
         other = _answer(source, text, model, files, lambda code: rewrite(write(code), splits_sums=False))
         answer = other if "dae" in other else answer

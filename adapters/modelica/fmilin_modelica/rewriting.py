@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import re
 
+from fmilin_modelica.class_reader import read_classes
 from fmilin_modelica.libraries import SKIPPED
 
-__all__ = ["edit_text", "mask_comments_and_strings", "rewrite"]
+__all__ = [
+    "EVALUATE_FAULT",
+    "edit_text",
+    "mask_comments_and_strings",
+    "rewrite",
+    "write_evaluations_of_parameters",
+]
+
+EVALUATE_FAULT = "annotation Evaluate is only allowed on parameter"
 
 _KEYWORDS = (
     "algorithm|and|else|elseif|equation|extends|for|if|import|in|loop|model|not|or|protected|public|return|then|type|"
@@ -246,3 +255,20 @@ def edit_text(text: str, edits: list[tuple[int, int, str]]) -> str:
     for begin, end, words in sorted(edits, reverse=True):
         text = text[:begin] + words + text[end:]
     return text
+
+
+def write_evaluations_of_parameters(text: str) -> str:
+    """Return a text in which variables have no annotation ``Evaluate``: the front end allows it on parameters alone.
+
+    It becomes an annotation of this adapter, ``__fmilin_Evaluate``, which tools ignore.
+    """
+    if "Evaluate" not in text:
+        return text
+    tokens, classes = read_classes(text)
+    places: set[int] = set()
+    for found in (inner for top in classes for inner in top.list_all()):
+        for component in found.components.values():
+            if not component.prefixes & {"parameter", "constant"}:
+                clause = range(component.token, component.clause_end)
+                places |= {tokens[place].begin for place in clause if tokens[place].text == "Evaluate"}
+    return edit_text(text, [(place, place, "__fmilin_") for place in places])

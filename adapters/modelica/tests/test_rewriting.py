@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fmilin_modelica.outer_members import list_outer_members, write_outer_members_as_variables
-from fmilin_modelica.rewriting import rewrite, unwrap_local_bases
+from fmilin_modelica.rewriting import rewrite, unwrap_local_bases, write_evaluations_of_parameters
 
 TABLES = """model Clutch
   parameter Real mu_pos[:, 2] = [0, 0.5]; // parameter Real no = getTable1DValue(id, 1, 0);
@@ -164,4 +164,26 @@ def test_classes_read_arrays_and_records_of_outer_components_from_variables_of_t
         "v = world.k;",
         "equation",
         "der(v) = world_g_of_Body + world.g[1]*world.h;",
+    ]
+
+
+EVALUATED = """model M
+  parameter Boolean a = true annotation(Evaluate=true);
+  Boolean b "Evaluate" annotation(Dialog, Evaluate = true);
+  function f
+    input Boolean c annotation(Evaluate=true), d;
+  end f;
+end M;
+"""
+
+
+def test_variables_are_not_annotated_as_parameters_to_be_evaluated():
+    assert write_evaluations_of_parameters(EVALUATED).splitlines() == [
+        "model M",
+        "  parameter Boolean a = true annotation(Evaluate=true);",
+        '  Boolean b "Evaluate" annotation(Dialog, __fmilin_Evaluate = true);',
+        "  function f",
+        "    input Boolean c annotation(__fmilin_Evaluate=true), d;",
+        "  end f;",
+        "end M;",
     ]
