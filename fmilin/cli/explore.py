@@ -94,11 +94,15 @@ def _say_address(address: str) -> None:
 def _of_family(source: str) -> ExploredModel:
     from fmilin.explore.page import ExploredModel, Slider
     from fmilin.families.family import LinearFamily
+    from fmilin.report.family_pictures import find_unit
 
     family = LinearFamily.load(Path(source))
     axes = {name: values for name, values in family.axes.items() if len(values) > 1}
     fixed_values = {name: float(values[0]) for name, values in family.axes.items()}
-    sliders = [Slider(name, "axis", "", fixed_values[name], float(v.min()), float(v.max())) for name, v in axes.items()]
+    sliders = [
+        Slider(name, "axis", find_unit(family, name) or "", fixed_values[name], float(v.min()), float(v.max()))
+        for name, v in axes.items()
+    ]
 
     def answer(choice: PageChoice) -> LinearModel:
         return family.interpolate(fixed_values | dict(choice.values))
@@ -124,7 +128,7 @@ def _of_model(request: CommandRequest, typed: Sequence[str], runner: JobRunner) 
     return ExploredModel(
         start.model.name,
         start,
-        _sliders(start, parameters),
+        _sliders(start, parameters, _read_units(request, model)),
         states if len(states) > len(start.states) else (),
         answer,
         lambda choice, suffix: shlex.join(_line(request, typed, choice, suffix)),
@@ -214,7 +218,19 @@ def _without_values(typed: Sequence[str]) -> list[str]:
     return remaining_words
 
 
-def _sliders(start: LinearModel, parameters: Mapping[str, float]) -> list[Slider]:
+def _read_units(request: CommandRequest, model: Model | None) -> dict[str, str]:
+    """Return the units of parameters, as far as the model or the description of the FMU states them."""
+    from fmilin.fmi.read.archive import read_description
+    from fmilin.model.capabilities import HasParameterSignals
+
+    if model is None:
+        variables = read_description(request.source, request.load.fmu).variables if is_fmu(request.source) else ()
+        return {variable.name: variable.unit for variable in variables}
+    signals = model.describe_parameters() if isinstance(model, HasParameterSignals) else {}
+    return {name: signal.unit for name, signal in signals.items()}
+
+
+def _sliders(start: LinearModel, parameters: Mapping[str, float], units: Mapping[str, str]) -> list[Slider]:
     """Return what can be moved: independent states, inputs, and parameters that are known by name."""
     from fmilin.explore.page import Slider
     from fmilin.signals import Signal
@@ -222,7 +238,11 @@ def _sliders(start: LinearModel, parameters: Mapping[str, float]) -> list[Slider
     quantities = [("state", s, start.point.states[s.name]) for s in start.states if s.name in start.point.states]
     quantities += [("input", s, start.point.inputs[s.name]) for s in start.inputs if s.name in start.point.inputs]
     named = {**start.point.states, **start.point.inputs}
-    quantities += [("parameter", Signal(name), value) for name, value in parameters.items() if name not in named]
+    quantities += [
+        ("parameter", Signal(name, units.get(name, "")), value)
+        for name, value in parameters.items()
+        if name not in named
+    ]
     return [Slider(s.name, kind, s.unit, v, *_range(kind, v, s.nominal)) for kind, s, v in quantities]
 
 

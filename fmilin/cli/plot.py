@@ -90,6 +90,9 @@ class Drawing:
         "text",
         metavar="MODEL",
     )
+    loop_at: list[str] | None = command_option(
+        None, "Of margins, bode and nyquist of a system: the loop transfer L at a wire.", OPTIONS, "names"
+    )
     mode: list[int] | None = command_option(
         None, "Of modes: which, slowest first.", OPTIONS, "numbers", metavar="N,...", reading=ValueReader(str, _numbers)
     )
@@ -116,6 +119,7 @@ class Drawing:
     def check(self) -> None:
         """Make sure that the options go with the kind of picture."""
         conditions = {
+            "--loop-at": (self.loop_at is not None, ("margins", "bode", "nyquist")),
             "--mode": (self.mode is not None, ("modes", "floquet-modes", "sensitivities")),
             "--amplitude": (self.amplitude is not None, ("step",)),
             "--stop-time": (self.stop_time is not None, ("step", "validity")),
@@ -145,6 +149,7 @@ class Drawing:
         "fmilin plot four_bar.fmu --kind step --stop-time 5 -o step.svg",
         "fmilin plot loader.toml --kind modes --trim -o modes.gif",
         "fmilin plot family.nc --kind root-locus -o locus.png",
+        "fmilin plot loop.ssp --kind margins --loop-at plant.u -o margins.png",
     ],
 )
 @MODEL
@@ -274,8 +279,8 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
         )
     if drawing.kind == "margins" and not is_single_loop(linear):
         raise UsageError(
-            "--kind margins draws a loop at one wire of a system: 'fmilin linearize SYSTEM.ssp --loop-at WIRE -o "
-            "loop.mat' saves one."
+            "--kind margins draws a loop at one wire of a system: add --loop-at WIRE, named by the input at which it "
+            "ends."
         )
     plot, inputs, outputs = linear.plot, request.how.inputs, request.how.outputs
     pictures: dict[str, Callable[[], Figure]] = {
@@ -303,6 +308,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
 
 def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
+    from fmilin.composition.loop_transfer import loop_transfer
     from fmilin.linearization.linearize import linearize_as, linearize_naively
 
     if drawing.kind in FAMILY and drawing.kind not in LINEAR:
@@ -311,6 +317,9 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
             "NAME=FROM:TO:COUNT -o FILE.nc' makes one."
         )
     model, point = at_point(request, runner)
+    if drawing.loop_at is not None:
+        loop = loop_transfer(model, drawing.loop_at, point, linearization=request.how)
+        return _linear_figure(loop, drawing, request, model)
     linear = linearize_as(model, point, request.how)
     if drawing.kind == "eigenvalues":
         all_independent = len(linear.states) == len(linear.full_states)

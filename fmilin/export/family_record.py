@@ -125,7 +125,7 @@ def _facts(family: LinearFamily) -> dict[str, Any]:
         "states": list(family.states.names),
         **{group: list(each.names) for group, each in groups.items()},
         "parameters": list(template.parameters),
-        "units": {signal.name: signal.unit for signal in signals},
+        "units": {**family.parameter_units, **{signal.name: signal.unit for signal in signals}},
         "sample_time": template.sample_time,
         "order": template.order,
         "model": asdict(template.model),
@@ -281,6 +281,7 @@ def _family(stored: Stored) -> LinearFamily:
         point_derivatives={
             int(number): read_derivatives(parts, sizes) for number, parts in facts.get("derivatives", {}).items()
         },
+        parameter_units={name: str(facts["units"][name]) for name in axes if facts.get("units", {}).get(name)},
     )
 
 

@@ -138,6 +138,8 @@ class LinearFamily(TableRepr, Sequence[LinearModel]):
     described_by: Model | None = field(default=None, repr=False)
     #: by the number of the point and by parameter, where they were asked for
     point_derivatives: Mapping[int, Mapping[str, Derivative]] = field(default_factory=dict, repr=False)
+    #: of varied parameters, where the model states them; states, inputs and outputs have their own
+    parameter_units: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @implemented_in("fmilin.report.result_tables:show_family")
     def _print_table(self, page: Sheet) -> None: ...

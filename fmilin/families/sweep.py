@@ -20,7 +20,7 @@ from fmilin.families.solver import PointSolver
 from fmilin.families.sweep_plan import SweepExecutor, SweepPlan, SweepTask, TaskReport
 from fmilin.fmi.client.restrictions import Limits, apply_limits, current_restrictions
 from fmilin.linearization.request import Request
-from fmilin.model.capabilities import can_be_described
+from fmilin.model.capabilities import HasParameterSignals, can_be_described
 from fmilin.model.interface import Model
 from fmilin.model.locks import no_model
 from fmilin.options import Linearization, Loading
@@ -34,6 +34,7 @@ class Here(SweepExecutor):
     """Computes in this process, one task after the other."""
 
     def __init__(self, plan: SweepPlan) -> None:
+        self._plan = plan
         self._solver = PointSolver(plan)
         self._solver.check()
         self._tasks: deque[SweepTask] = deque()
@@ -51,6 +52,14 @@ class Here(SweepExecutor):
         for outcomes, predecessor in self._solver.solve(task.numbers, task.predecessor):
             done += len(outcomes)
             yield TaskReport(task, outcomes, predecessor, finished=done == len(task.numbers))
+
+    def list_parameter_units(self) -> dict[str, str]:
+        """Return the units of varied parameters, as far as the model states them."""
+        base = self._solver.base
+        described = base.describe_parameters() if isinstance(base, HasParameterSignals) else {}
+        return {
+            name: described[name].unit for name in self._plan.grid.axes if name in described and described[name].unit
+        }
 
     def close(self) -> None:
         """Close the models that were opened."""
@@ -295,7 +304,8 @@ def sweep(  # noqa: PLR0913 - what trim and load take besides a linearization; a
     builder = FamilyBuilder(plan.grid)
     with apply_limits(limits), choose_engine(plan, jobs=jobs, scheduler=scheduler) as engine:
         run(plan, engine, builder, progress)
-    family = builder.family()
+        units = engine.list_parameter_units() if isinstance(engine, Here) else {}
+    family = replace(builder.family(), parameter_units=units)
     if isinstance(source, Model) and can_be_described(source) and constraints is None and not plan.loop_at:
         return replace(family, described_by=source)
     return family

@@ -347,8 +347,13 @@ def _describe_keywords(docstring: str, keywords: Sequence[str]) -> str:
     return docstring[: described.end()] + entry + docstring[described.end() :]
 
 
+TRIM_KEYWORDS = ("fixed", "free", "near", "steady")
+
+
 def _describe_unexpected_keyword(function: str, keyword: str) -> str:
     text = f"{function}() got an unexpected keyword argument '{keyword}'"
+    if function == "sweep" and keyword in TRIM_KEYWORDS:
+        return f"{text}. It is an option of the trim: trim=fl.TrimRequest({keyword}=...)."
     nearest = get_close_matches(keyword, options_of(function), 1)
     return f"{text}. Did you mean '{nearest[0]}'?" if nearest else text
 

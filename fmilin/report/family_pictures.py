@@ -134,10 +134,8 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
         )
     if quantity != "accuracy" and min(image_values.shape) > 2 and not _is_constant(image_values.compressed()):
         lines = axes.contour(x, y, image_values, levels=8, colors="black", linewidths=0.6)
-        halo = [withStroke(linewidth=2.0, foreground="white")]  # readable on dark colours
-        lines.set_path_effects(halo)
-        for text in axes.clabel(lines, fontsize=8, fmt="%.3g"):
-            text.set_path_effects(halo)
+        for drawn in (lines, *axes.clabel(lines, fontsize=8, fmt="%.3g")):
+            drawn.set_path_effects([withStroke(linewidth=2.0, foreground="white")])  # readable on dark colours
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
     _note_constant(axes, image_values)
     figure.colorbar(image, ax=axes, label=label)
@@ -173,12 +171,24 @@ def _norm(image_values: np.ma.MaskedArray[Any, Any], quantity: str) -> LogNorm |
 
 
 def axis_label(family: LinearFamily, name: str) -> str:
-    """Return the name of an axis with its unit, where a signal of the model has that name."""
+    """Return the name of an axis with its unit, where the model states one."""
+    unit = find_unit(family, name)
+    return figures.plain(name, 40) if unit is None else f"{figures.plain(name, 40)} [{figures.format_unit(unit)}]"
+
+
+def find_unit(family: LinearFamily, name: str) -> str | None:
+    """Return the unit of a varied quantity; None where it is not known."""
     for signals in (family.full_states, family.inputs, family.outputs):
         if signals.has(name):
-            unit = signals[signals.index_of(name)].unit
-            return f"{figures.plain(name, 40)} [{figures.format_unit(unit)}]"
-    return figures.plain(name, 40)
+            return signals[signals.index_of(name)].unit
+    return family.parameter_units.get(name)
+
+
+def _describe_values(family: LinearFamily, number: int, names: Sequence[str]) -> str:
+    """Return the values of some axes at a point with their units."""
+    at = family.grid.values(number)
+    units = {name: figures.format_unit(find_unit(family, name) or "") for name in names}
+    return ", ".join(f"{n} = {at[n]:.4g}{f' {units[n]}' if units[n] != '1' else ''}" for n in names)
 
 
 MAX_MARKS = 25  # on a line
@@ -320,9 +330,7 @@ def list_lines(family: LinearFamily) -> Iterator[FamilyLine]:
     unstable = np.isin(family.spectra.kinds, GROWING).reshape(values.shape)
     errors = compute_rate_errors(family).reshape(values.shape)
     for k in range(len(values)):
-        at = family.grid.values(k * length)
-        fixed = [] if family.grid.zipped else other_axes
-        title = ", ".join(f"{n} = {at[n]:.4g}" for n in fixed)
+        title = _describe_values(family, k * length, [] if family.grid.zipped else other_axes)
         # Pairs are found in z: where one becomes real and negative, log(z) of both has the imaginary part pi/T.
         yield FamilyLine(
             axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], followed[k],
@@ -364,8 +372,7 @@ def margin_figure(family: LinearFamily) -> Figure:
     figure, gain, phase = figures.over_one_axis(compose_family_title(family, "Margins"))
     for k, row in enumerate(family.margins().reshape(-1, len(axis))):
         stable = [m if m is not None and m.stable else None for m in row]
-        at = family.grid.values(k * len(axis))
-        title = ", ".join(f"{n} = {at[n]:.4g}" for n in ([] if family.grid.zipped else list(family.axes)[:-1]))
+        title = _describe_values(family, k * len(axis), [] if family.grid.zipped else list(family.axes)[:-1])
         marks: dict[str, Any] = {
             "color": figures.COLORS[k % len(figures.COLORS)],
             "marker": MARKERS[k // len(figures.COLORS) % len(MARKERS)],

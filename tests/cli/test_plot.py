@@ -128,3 +128,22 @@ def test_linearize_and_sweep_draw_what_they_found(run: Run) -> None:
     done = run("linearize", PENDULUM, "--snapshots", "0,1", "--plot", "e.svg")
     assert done.status == 2
     assert "--snapshots and --plot exclude each other" in done.err
+
+
+def test_a_loop_of_a_system_is_drawn_with_its_margins(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "loop.py").write_text(
+        "import control\nimport fmilin as fl\n\n"
+        "def system():\n"
+        "    plant = control.ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]], inputs='u', outputs='y')\n"
+        "    law = control.ss([], [], [], [[2.0]], inputs='u', outputs='y')\n"
+        "    members = {'plant': plant, 'law': law}\n"
+        "    return fl.connect(members, [('plant.y', 'law.u', -1.0), ('law.y', 'plant.u')])\n",
+        encoding="utf-8",
+    )
+    source = f"{tmp_path / 'loop.py'}:system"
+    assert run("plot", source, "--kind", "margins", "--loop-at", "plant.u", "-o", "margins.svg").status == 0
+    assert is_picture("margins.svg")
+    without = run("plot", source, "--kind", "margins", "-o", "other.svg")
+    assert "add --loop-at WIRE" in without.err
+    wrong = run("plot", source, "--kind", "step", "--loop-at", "plant.u", "-o", "other.svg")
+    assert "--loop-at is for --kind margins or bode or nyquist" in wrong.err

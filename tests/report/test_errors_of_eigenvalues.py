@@ -65,7 +65,9 @@ def test_a_multiplier_of_1_that_is_known_badly_is_called_1() -> None:
 
 def test_a_cluster_is_one_mark_of_a_root_locus_with_its_count(family: fl.LinearFamily) -> None:
     axes = family.plot.root_locus().axes[0]
-    marks = np.concatenate([np.asarray(drawn.get_offsets()) for drawn in axes.collections if len(drawn.get_offsets())])
+    marks = np.concatenate(
+        [np.asarray(drawn.get_offsets()).reshape(-1, 2) for drawn in axes.collections if drawn.get_array() is not None]
+    )
     assert (np.isfinite(marks).all(axis=1)).sum() == 3 * 3  # of 3 * 5 eigenvalues: three at zero are one mark
     assert [text.get_text() for text in axes.texts if "×" in text.get_text()] == ["× 3"]
 

@@ -36,6 +36,7 @@ from fmilin.model.capabilities import (
     HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasParameterSignals,
     HasRemarksAtPoints,
     HasSparseDerivatives,
 )
@@ -45,7 +46,7 @@ from fmilin.model.ranges import find_extrapolated
 from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.options import FmuOptions
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import FloatArray, Signal, Signals
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.sparse_sensitivities import SparseSensitivities
@@ -72,6 +73,9 @@ class _Interface(NamedTuple):
     outputs: tuple[tuple[str, ScalarVariable], ...]
 
 
+PARAMETER_VARIABILITIES = ("fixed", "tunable")
+
+
 class FmuModel(
     Model,
     Hybrid,
@@ -81,6 +85,7 @@ class FmuModel(
     HasDirectionalDerivatives,
     HasDiscreteStates,
     HasEvents,
+    HasParameterSignals,
     HasPointDerivatives,
     HasRemarksAtPoints,
     HasSparseDerivatives,
@@ -93,6 +98,11 @@ class FmuModel(
 
     moves_parameters = batches = views_are_stable = True
     session_class: ClassVar[type[Session]] = Session
+
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return parameters with their units, by name, as the description of the FMU declares them."""
+        variables = self._session.layout.description.variables
+        return {v.name: Signal(v.name, v.unit) for v in variables if v.variability in PARAMETER_VARIABILITIES}
 
     @classmethod
     def opened(

@@ -45,6 +45,43 @@ def list_parameters(description: MechanismDescription) -> dict[str, float]:
     return values
 
 
+ROTARY_JOINTS = ("revolute",)
+LINEAR_JOINTS = ("prismatic",)
+FIELD_UNITS = {
+    "mass": "kg",
+    "center": "m",
+    "inertia": "kg.m2",
+    "radius": "m",
+    "tube": "m",
+    "length": "m",
+    **dict.fromkeys(("placement", "child_placement", "first_point", "second_point"), "m"),
+    **dict.fromkeys(("first_placement", "second_placement"), "m"),
+}
+FORCE_UNITS = {  # of stiffness, rest and damping by what they act along
+    "length": {"stiffness": "N/m", "rest": "m", "damping": "N.s/m"},
+    "angle": {"stiffness": "N.m/rad", "rest": "rad", "damping": "N.m.s/rad"},
+}
+
+
+def list_parameter_units(description: MechanismDescription) -> dict[str, str]:
+    """Return the units of :func:`list_parameters`, empty for joints that turn and slide."""
+    units = {f"gravity.{axis}": "m/s2" for axis in AXES}
+    for group, fields in FIELDS.items():
+        for part in getattr(description, group):
+            for what in fields:
+                units |= dict.fromkeys(_list_numbers(part, what), _find_unit(part, what))
+    return units
+
+
+def _find_unit(part: Any, what: str) -> str:
+    if what in FIELD_UNITS:
+        return FIELD_UNITS[what]
+    if isinstance(part, Joint) and part.type in ROTARY_JOINTS:
+        return FORCE_UNITS["angle"][what]
+    is_linear = not isinstance(part, Joint) or part.type in LINEAR_JOINTS
+    return FORCE_UNITS["length"][what] if is_linear else ""
+
+
 def _list_numbers(part: Any, what: str) -> dict[str, float]:
     """Return the numbers of a field of a part by name; none where it has no such number."""
     value, name = getattr(part, what), f"{part.name}.{what}"

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
-from fmilin.model.capabilities import HasGivenStates
+from fmilin.model.capabilities import HasGivenStates, HasParameterSignals
 from fmilin.model.interface import UNCHANGED, Changes, Evaluation, ExactSlopes, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import check_threads, stack_points, states_to_keep
+from fmilin.models.mechanism.changes import list_parameter_units
 from fmilin.models.mechanism.independence import Independence
 from fmilin.models.mechanism.local_form import Choice, LocalFormMatrices, MechanismDerivatives, MechanismEquations
 from fmilin.models.mechanism.loop_assembly import close_loops
@@ -31,7 +32,7 @@ from fmilin.models.mechanism.tree import Array
 from fmilin.models.mechanism.urdf_file import read_urdf_description
 from fmilin.models.native_model import NativeModel
 from fmilin.numerics.rounding import move_some_bits
-from fmilin.signals import FloatArray
+from fmilin.signals import FloatArray, Signal
 
 Kind = TypeVar("Kind")
 
@@ -125,7 +126,7 @@ def require_no_delays(description: MechanismDescription) -> None:
         )
 
 
-class Mechanism(NativeModel, HasGivenStates):
+class Mechanism(NativeModel, HasGivenStates, HasParameterSignals):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
     The states are the positions of all joints of the open tree, in the order in which the joints were given, then
@@ -195,6 +196,10 @@ class Mechanism(NativeModel, HasGivenStates):
         """
         extra = None if additions is None else Path(additions)
         return read_mechanism(cls, Path(path), extra, fixed_joints=fixed_joints, roll=roll)
+
+    def describe_parameters(self) -> Mapping[str, Signal]:
+        """Return parameters with their units, by name."""
+        return {name: Signal(name, unit) for name, unit in list_parameter_units(self.description).items()}
 
     def evaluate(self, t: float, x: FloatArray, u: FloatArray) -> Evaluation:
         """Return derivatives, outputs and residuals, by compiled code as soon as there is some.
