@@ -23,7 +23,7 @@ INTRODUCTION = """# Measured numbers
 Ratios are measured side by side in one run. Absolute times depend on this machine and its load. A missed target is
 shown as missed.
 
-`python -m benchmarks` prints these and {others} more tables: {names}.
+`python -m benchmarks` prints these and {others} more tables, one for each module of `benchmarks`.
 """
 
 
@@ -33,9 +33,8 @@ def write_page(path: Path, names: Sequence[str]) -> None:
         for name in QUICK:
             import_module(f"benchmarks.{name}").main()
     others = [name for name in names if name not in QUICK]
-    listed = ", ".join(f"`{name}`" for name in others)
     made = describe_making("python -m benchmarks --page")
-    write_tables(path, INTRODUCTION.format(made=made, others=len(others), names=listed), shown)
+    write_tables(path, INTRODUCTION.format(made=made, others=len(others)), shown)
 
 
 def describe_making(command: str) -> str:

@@ -15,8 +15,10 @@ from fmilin.models.mechanism.schema import MechanismFile
 __all__ = ["json_schema", "reference", "write"]
 
 DOCS = Path(__file__).parent
-EVERY = ("name", "kind", "start", "nominal")  # keys of every input
+EVERY = ("name", "kind", "start", "nominal", "delay")  # keys of every input
 MAX_LISTED_CHOICES = 8
+EVIDENT = ("The body.", "The joint.", "In the body's frame, in m.", "A body, or the ground.", "In the frame of this body, in m.")
+"""Meanings that occur in many tables: the page states them once, above the tables."""
 BEGIN = "<!-- what follows is written by python docs/mechanism_file.py -->"
 
 
@@ -54,14 +56,16 @@ def reference() -> str:
             kind = schema["$defs"][table]["properties"].get("kind", {}).get("const")
             named[table] = f'[[{key}]]`, `kind = "{kind}"' if kind else f"[[{key}]]"
     inputs = (
-        "### Every `[[input]]`\n\nHas `name`, `kind`, `start` (its initial value, 0 by default) and `nominal` (its "
-        "typical size, by which searches and errors are scaled).\n"
+        "### Every `[[input]]`\n\nHas `name`, `kind`, `start` (its initial value, 0 by default), `nominal` (its "
+        "typical size, by which searches and errors are scaled) and, unless it is a motion, `delay` (the dead time before "
+        "it acts, 0 s by default).\n"
     )
     tables = [key for key, entry in schema["properties"].items() if _type(entry) == "tables"]
     whole = _section("The file itself", schema, leave=tables)
     sections = [
         f"{whole}\nTables: {', '.join(f'`[[{key}]]`' for key in tables)}. Each has a `name`. After each key: the type "
-        "of its value, *needed* or the default (0 also for zero vectors), its meaning.\n",
+        "of its value, *needed* or the default (0 also for zero vectors), its meaning. `body`, `joint`, `first` and `second` "
+        "name bodies and joints (`first` and `second` also the ground); a `point` is in its body's frame, in m.\n",
         _section("Frames (placements)", schema["$defs"]["PlacementTable"]),
     ]
     for name, heading in named.items():
@@ -83,12 +87,16 @@ def reference() -> str:
 def _section(heading: str, table: dict[str, Any], leave: Sequence[str] = ()) -> str:
     rows = [f"### {heading}", "", table["description"], ""]
     required = table.get("required", ())
+    keys_of: dict[str, list[str]] = {}  # keys with the same values and meaning share a line
     for key, entry in table["properties"].items():
         if key in leave:
             continue
         default = "*needed*" if key in required else _default(entry.get("default", ""))
         value = f"{_type(entry)}, {default}" if default else _type(entry)
-        rows.append(f"- `{key}` ({value}): {entry['description']}")
+        keys_of.setdefault(f"({value}): {entry['description']}", []).append(f"`{key}`")
+    for meaning, keys in keys_of.items():
+        value, _, text = meaning.partition("): ")
+        rows.append(f"- {', '.join(keys)} {value + ')' if text in EVIDENT else meaning}")
     return "\n".join(rows) + "\n"
 
 

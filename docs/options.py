@@ -15,6 +15,8 @@ from fmilin.options import (
     Exclusion,
     Linearization,
     OptionDescription,
+    SourceOptions,
+    Stepping,
     describe,
 )
 
@@ -42,23 +44,40 @@ family.derivatives["L"].A   # at all points, shape (3, 2, 2)
 An option that is given twice or has no meaning in the function is an error.
 """
 
-LISTS = """The lists below give keyword, option of the command line, default (none, false or empty if not stated) and
-meaning.
+DESCRIBED_HERE = (Linearization, Stepping, SourceOptions)
+"""Options of many functions. Those of one function or command are described with it."""
+LISTS = """The lists give keyword, option of the command line, default (none, false or empty if not stated) and meaning.
+"""
+ELSEWHERE = """## Options of single functions and commands
+
+Keywords and options of the command line. [Python](api.md) and [commands](commands.md) describe them.
+
 """
 
 
 def page() -> str:
     """Return the text of the page."""
     sections = [INTRODUCTION, _functions(), LISTS]
-    for dataclass_type in DESCRIBED:
-        name = "fl.Linearization" if dataclass_type is Linearization else dataclass_type.__name__
+    for dataclass_type in DESCRIBED_HERE:
         first_line = (dataclass_type.__doc__ or "").partition("\n")[0]
-        sections.append(f"## {name}\n\n{_in_markdown(first_line)}\n\n{_list(describe(dataclass_type))}")
-    return "\n".join(sections)
+        sections.append(
+            f"## {dataclass_type.__name__}\n\n{_in_markdown(first_line)}\n\n{_list(describe(dataclass_type))}"
+        )
+    rows = [_pairs(kind.__name__, describe(kind)) for kind in DESCRIBED if kind not in DESCRIBED_HERE]
+    return "\n".join([*sections, ELSEWHERE + "\n".join(rows) + "\n"])
+
+
+def _pairs(name: str, descriptions: tuple[OptionDescription, ...]) -> str:
+    """Return the keywords of one dataclass with their options, as one line."""
+    pairs = (
+        f"`{description.keyword}` " + (f"`{description.option}`" if description.option else "(Python)")
+        for description in descriptions
+    )
+    return f"- {name}: {', '.join(pairs)}"
 
 
 def _functions() -> str:
-    """Return the table of the options that functions and commands do not take, each with the reason."""
+    """Return the lists of the options that functions and commands do not take, each with the reason."""
     commands = {f"fmilin {command}": reasons for command, reasons in WITHOUT_MEANING_IN_COMMANDS.items()}
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     complete = []
@@ -73,16 +92,18 @@ def _functions() -> str:
     lines = [
         "## Functions and their options",
         "",
-        f"{_in_code(complete)} takes all options. The others take all but these:",
+        f"{_in_code(complete)} takes all options. The others take all but these, with the reason:",
         "",
-        "| function | does not take | reason |",
-        "| --- | --- | --- |",
     ]
     order = [*WITHOUT_MEANING, *commands]
     all_options = {description.keyword for description in describe(Linearization)}
+    above: list[str] = []
     for (reason, rejected_keywords), functions in sorted(rows.items(), key=lambda row: order.index(row[1][0])):
         rejected_options = "any option" if set(rejected_keywords) == all_options else _in_code(rejected_keywords)
-        lines.append(f"| {_in_code(functions)} | {rejected_options} | {reason} |")
+        if functions != above:
+            lines.append(f"- {_in_code(functions)}:")
+        lines.append(f"  - {rejected_options}: {reason}")
+        above = functions
     return "\n".join(lines) + "\n"
 
 

@@ -17,6 +17,7 @@ __all__ = ["layers", "page", "picture", "write"]
 
 ROOT = Path(__file__).parents[1]
 FACTS = ("Takes", "Returns", "Does not depend on")
+"""Lines of a package's docstring. The page leaves out the last, of which the order of the layers shows most."""
 ROW, WIDTH, BOX, LEFT, MARGIN = 46, 1000, 170, 230, 24
 
 
@@ -35,7 +36,8 @@ def page() -> str:
         "# Packages\n\n"
         "From a source to a linear model: **source → `Model` → operating point on the manifold → local\n"
         "parametrization → derivatives → `LinearModel` → file**. Each package imports those below it only.\n"
-        "Their docstrings say what each takes (→) and returns; `python docs/packages.py` writes this page.\n\n"
+        "Their docstrings say what each takes (→) and returns, and what it does not depend on;\n"
+        "`python docs/packages.py` writes this page.\n\n"
         "![The packages of fmilin, from the command line down, and their imports](pictures/packages.svg)\n\n"
         f"{rows}"
     )
@@ -66,7 +68,7 @@ def write() -> None:
     (ROOT / "docs" / "pictures" / "packages.svg").write_text(picture(), encoding="utf-8")
 
 
-def _words(folder: str) -> tuple[str, list[str]]:
+def read_docstring(folder: str) -> tuple[str, list[str]]:
     """Return the first paragraph of the docstring of a package or module, and of a package the lines below it."""
     package = ROOT / "fmilin" / folder / "__init__.py"
     is_package = package.exists()
@@ -76,14 +78,23 @@ def _words(folder: str) -> tuple[str, list[str]]:
 
 
 def _section(folder: str) -> str:
-    head, lines = _words(folder)
+    head, lines = read_docstring(folder)
     details = _details(lines).replace(":class:`~fmilin.", "`")
     suffix = "" if lines else ".py"
     return f"## `fmilin/{folder}{suffix}`\n\n{head}\n" + (f"\n{details}\n" if lines else "")
 
 
 def _details(lines: list[str]) -> str:
-    """Return what a package takes and returns as one line, and what it does not depend on as another."""
+    """Return what a package takes and returns as one line."""
+    facts = collect_facts(lines)
+    if not facts:
+        return ""
+    takes, returns, _ = (facts.get(fact, "") for fact in FACTS)
+    return f"{takes[:1].upper()}{takes[1:].removesuffix('.')} → {returns}"
+
+
+def collect_facts(lines: list[str]) -> dict[str, str]:
+    """Return the facts that the docstring of a package states, by their names."""
     facts: dict[str, str] = {}
     name = ""
     for line in lines:
@@ -92,10 +103,7 @@ def _details(lines: list[str]) -> str:
             name, facts[head] = head, text
         elif name:
             facts[name] += f" {line.strip()}"
-    takes, returns, independent = (facts.get(fact, "") for fact in FACTS)
-    if not facts:
-        return ""
-    return f"- {takes[:1].upper()}{takes[1:].removesuffix('.')} → {returns}\n- Independent of {independent}"
+    return facts
 
 
 def _imports() -> dict[str, set[str]]:
@@ -137,7 +145,7 @@ def _box(name: str, row: int, column: int) -> str:
 
 
 def _short(name: str) -> str:
-    return _words(name)[0].split(":")[0].rstrip(".")
+    return read_docstring(name)[0].split(":")[0].rstrip(".")
 
 
 def _arrow(place: dict[str, tuple[int, int]], above: str, below: str) -> str:

@@ -28,8 +28,8 @@ def page() -> str:
         "# Warnings and notes\n\n"
         "Every result carries diagnostics: `lin.warnings` in Python, `warnings` in JSON, the lines below the table on\n"
         "the command line. Each has a `kind`, which programs can test for, and a `message` with names and numbers.\n"
-        "A *note* (`is_information`) says how the result was made; the others are *warnings*. The advice after the\n"
-        'arrow names Python keywords; the command line prints its options, `--free torque` for `free=["torque"]`.\n\n'
+        "A *note* (`is_information`) says how the result was made and needs no action; the others are *warnings*. The\n"
+        'advice after the arrow names Python keywords; messages on the command line name its options.\n\n'
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
         + "\n"
         + _list_checks()
@@ -52,15 +52,14 @@ def _list_checks() -> str:
     return (
         "## Checks of a linearization\n\n"
         'A linear model is computed first and checked then. `checks="standard"` runs these checks, at every point\n'
-        'unless the table says otherwise; `checks="all"` runs every one at every point, without results of earlier\n'
-        'points; `checks="none"` runs none, so that wrong constraints and derivatives pass unnoticed, and the linear\n'
-        "model says so. Problems of the computation itself are errors in any case: a kink or an event among the\n"
-        "differences, singular coordinates. No check depends on another one; if several fail, the error of the first\n"
-        "in the table is raised. With `formulation=`, at singular configurations and for large models, the checks\n"
-        "that have a meaning there run. Models identified from responses have their own checks, which always run:\n"
-        '`checks="none"` is rejected together with a method of `fl.Stepping` that measures responses, and `checks=`\n'
-        "together with `formulation=`.\n\n"
-        "| verified | cost beyond the linear model | result |\n| --- | --- | --- |\n"
+        'unless the list says otherwise; `checks="all"` runs every one at every point, without results of earlier\n'
+        'points; `checks="none"` runs none, so that wrong constraints and derivatives pass unnoticed, with a warning.\n'
+        "Problems of the computation itself (a kink or an event among the differences, singular coordinates) are errors\n"
+        "in any case. No check depends on another one; if several fail, the error of the first in the list is raised.\n"
+        "With `formulation=`, at singular configurations and for large models, the checks that have a meaning there\n"
+        "run, and `checks=` is rejected with `formulation=`. Models identified from responses always run checks of\n"
+        'their own: `checks="none"` is rejected there.\n\n'
+        "The parentheses state the cost beyond the linear model, if there is one; the result is that of a failed check.\n\n"
         f"{rows}\n"
     )
 
@@ -68,13 +67,15 @@ def _list_checks() -> str:
 def _describe_check(check: Check[LinearizedPoint, LinearizedBatch]) -> str:
     kinds = ", ".join(f"`{kind}`" for kind in check.kinds)
     result = ". ".join(part for part in (kinds, check.error.removesuffix(".")) if part)
-    cost = f"Once a model: {check.needs}" if check.runs == "once a model" else check.needs
-    return f"| {check.verifies} | {cost} | {result} |"
+    needs = check.needs.removesuffix(".")
+    once = "once a model: " if check.runs == "once a model" else ""
+    in_parentheses = "" if needs == "Nothing" else f" ({once}{needs[:1].lower()}{needs[1:]})"
+    return f"- {check.verifies.removesuffix('.')}{in_parentheses} → {result}"
 
 
 def _row(kind: Kind) -> str:
     note = " (note)" if kind.severity == "information" else ""
-    advice = "" if kind.advice == "Nothing." else f" → {kind.advice}"
+    advice = "" if kind.advice == "Nothing." else f" → {kind.advice.removeprefix('Nothing; ')}"
     return f"- `{kind.name}`{note}: {kind.meaning}{advice}"
 
 

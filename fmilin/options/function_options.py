@@ -108,15 +108,15 @@ class LinearizationOptions(OpenedOptions, total=False):
 
 _SIGNALS_ARE_WIRES = "The inputs and outputs of a loop are its wires."
 _NOT_LAGRANGE = "A connected system is not a model of Lagrange's equations."
-_NOT_SINGULAR = "Singular configurations are linearized over velocities of models of Lagrange's equations only."
-_CLOSED_LOOP_HOLDS_NOTHING = "A discrete model would hold the signal on the wire over a step, unlike the closed loop."
-_CLOSED_AGAIN = "The loop is closed with matrices, without the equations of the system."
-_NO_MATRICES_OF_POINTS = "The coordinates follow the motion, and the equations as written do not."
+_NOT_SINGULAR = "Only models of Lagrange's equations are linearized at singular configurations."
+_CLOSED_LOOP_HOLDS_NOTHING = "A discrete model would hold the signal on the wire over a step."
+_CLOSED_AGAIN = "The loop is closed with matrices, not equations."
+_NO_MATRICES_OF_POINTS = "The coordinates follow the motion, unlike the equations as written."
 _ORBIT_MOVES = "The orbit itself changes with parameters."
-_ALONG_A_MOTION = "A motion is followed by integration; a stepped model is measured along it."
-_NOT_ALONG_A_MOTION = "A motion that passes a singular configuration has no linear model there."
+_ALONG_A_MOTION = "A motion is integrated; a stepped model is measured along it."
+_NOT_ALONG_A_MOTION = "A motion has no linear model at a singular configuration."
 _NO_FORMULATION_ALONG = "Formulations are of single points."
-_OWN_STATES = "Derivatives by parameters are along states of the model, which are kept."
+_OWN_STATES = "Derivatives by parameters keep the states of the model."
 _BOX_NAMES_PARAMETERS = "The parameters are those of the box."
 _MEMBERS = "Members are linearized each in its own coordinates and signals."
 _ZERO_IN_EVERY = "Whether a channel is zero does not depend on this option."
@@ -126,11 +126,11 @@ _TOTALS_OF_AN_ORBIT = "Multipliers of 1 belong to the totals of a periodic motio
 _TOTALS_OF_STATES = "Totals would be constraints on the states, which are kept."
 _DELAYS_ARE_AXES = "Delays of a sweep are axes of its grid: several values of each."
 _NO_DELAYS_IN_FAMILIES = (
-    "Families hold matrices, which models with delays do not have. Linearize one point with delays=, and vary the "
-    "delays of its linear model: sweep_delays()."
+    "Families hold matrices, which models with delays do not have. Linearize one point with delays=, then call "
+    "sweep_delays() of its linear model."
 )
 _NO_DELAYS_ALONG = "Periodic motions are followed without delays, which would change them."
-_NO_DELAYS_OF_NUMBERS = "Derivatives by parameters and boxes of parameters are of models without delays."
+_NO_DELAYS_OF_NUMBERS = "Boxes of parameters are of models without delays."
 _DELAYS_CHANGE_NO_ZERO = "A channel that is zero without a delay is zero with it."
 
 _LOOP = {
@@ -175,7 +175,7 @@ _OF_MEMBERS = {
     "formulation": _NOT_LAGRANGE,
     "descriptor": _MEMBERS,
     "parameters": _MEMBERS,
-    "delays": "Members are linearized without delays: a co-simulation has those of its steps.",
+    "delays": "A co-simulation has the delays of its steps only.",
     "keep_totals": _MEMBERS,
 }
 _SAMPLED_LOOP = {
@@ -190,13 +190,13 @@ _SAMPLED_LOOP = {
     "keep_totals": "The states of the plant are those that the regulator acts on.",
 }
 _TANGENT = {
-    "coordinates": "Coordinates on a tangent space that is found from numbers are states of the model.",
-    "at_singularity": "At a singular configuration the directions of motion do not follow from one Jacobian.",
-    "formulation": "A formulation takes the constraints of the model, which are left out.",
-    "descriptor": "A descriptor system has the constraints of the model, which are left out.",
-    "parameters": "How directions of motion change with parameters does not follow from numbers at one point.",
+    "coordinates": "The coordinates are states of the model.",
+    "at_singularity": "One Jacobian does not give the directions of motion at a singular configuration.",
+    "formulation": "The constraints of the model are left out.",
+    "descriptor": "The constraints of the model are left out.",
+    "parameters": "Numbers at one point do not give the change of directions with parameters.",
     "delays": "The linear model takes them: with_delays() of the result.",
-    "keep_totals": "Directions in which the model cannot move are left out in any case.",
+    "keep_totals": "Directions without motion are always left out.",
 }
 _EXPLANATION = {
     "independent": _ZERO_IN_EVERY,
@@ -240,7 +240,7 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
 }
 """By function that linearizes: the options that have no meaning there, each with the reason."""
 
-_WITHOUT_A_LINEAR_MODEL = "The eigenvalues are those of the equations as they are written, without a linear model."
+_WITHOUT_A_LINEAR_MODEL = "The eigenvalues are those of the equations as written, without a linear model."
 _FROM_RATES = "Constraints are found from rates of the model, without a linear model."
 
 WITHOUT_MEANING_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {

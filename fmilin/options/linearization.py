@@ -47,9 +47,9 @@ class Stepping:
 
     method: str = option(
         default="auto",
-        help="How the linear model is made: from derivatives read at the point (direct), from one communication step "
-        "for each displaced coordinate (step), from responses to pulses on the inputs (response), or from the "
-        "frequency response, for a noisy model (multisine). auto: the first of the first three that works.",
+        help="From derivatives read at the point (direct), one communication step for each displaced coordinate "
+        "(step), responses to pulses on the inputs (response), or the frequency response, for a noisy model "
+        "(multisine). auto: the first of the first three that works.",
         group=COSIMULATION,
         kind="choice",
         choices=STEPPING_METHODS,
@@ -92,7 +92,7 @@ class Stepping:
     )
     integrator: str | None = option(
         default=None,
-        help="The integrator of a model with a fixed step of its own, if its responses do not show which one it is.",
+        help="The integrator of a model with a fixed step of its own, if its responses do not identify it.",
         group=COSIMULATION,
         kind="choice",
         choices=STEPPING_INTEGRATORS,
@@ -161,18 +161,16 @@ class Linearization:
     )
     checks: str = option(
         default="standard",
-        help="Checks after the computation: those of the documentation, each as often as needed (standard); every "
-        "check at every point, without results of earlier points (all); or no check, so that wrong constraints or "
-        "derivatives pass unnoticed (none). Of a model with its own solver, derivatives are checked in the same way; "
-        "models identified from responses are always validated, so none is rejected with methods that measure "
-        "responses.",
+        help="Checks after the computation: each as often as needed (standard); every check at every point, without "
+        "results of earlier points (all); or no check, so that wrong constraints or derivatives pass unnoticed "
+        "(none). Models identified from responses are always validated: none is rejected there.",
         group=LINEARIZATION,
         kind="choice",
         choices=("standard", "all", "none"),
     )
     one_sided: Literal["left", "right"] | None = option(
         default=None,
-        help="Derivatives on one side of the point, by differences: for a point at a kink or at an event.",
+        help="Differences on one side of the point, for a point at a kink or at an event.",
         group=LINEARIZATION,
         kind="choice",
         choices=("left", "right"),
@@ -186,8 +184,7 @@ class Linearization:
     )
     stepping: Stepping | None = option(
         default=None,
-        help="For a model with its own solver, such as a co-simulation FMU: method of the linear model, communication "
-        "step, and continuous or discrete model.",
+        help="For a model with its own solver, such as a co-simulation FMU.",
         group=COSIMULATION,
         kind="nested",
         flag=None,
@@ -211,8 +208,8 @@ class Linearization:
     )
     descriptor: bool = option(
         default=False,
-        help="Compute the descriptor system too, for about one evaluation more. If there is none, lin.descriptor is "
-        "None, and fmilin.descriptor(model) says why.",
+        help="Compute the descriptor system too. If there is none, lin.descriptor is None, and fmilin.descriptor(model) "
+        "says why.",
         group=LINEARIZATION,
         kind="switch",
         flag=None,
@@ -220,8 +217,7 @@ class Linearization:
     )
     keep_inaccurate: bool = option(
         default=False,
-        help="Return the linear model even if the estimated error of an entry is more than a tenth of the largest "
-        "entry of its row.",
+        help="Return the linear model even if the error of an entry exceeds a tenth of the largest entry of its row.",
         group=LINEARIZATION,
         kind="switch",
     )
@@ -233,8 +229,8 @@ class Linearization:
     )
     keep_totals: bool = option(
         default=False,
-        help="Leave out the directions that neither a motion nor an input can change: linear totals of the states, "
-        "such as the content of a closed network, keep their values at the point. Their zero eigenvalues are left out.",
+        help="Hold linear totals of the states that neither a motion nor an input changes, such as the content of a "
+        "closed network, at their values at the point, and leave out their zero eigenvalues.",
         group=LINEARIZATION,
         kind="switch",
         excludes=(
@@ -259,8 +255,8 @@ class Linearization:
 
     delays: Mapping[str, float] = option(
         default={},
-        help="Dead time in seconds before an input, behind an output, or on a wire of a system, which is named by the "
-        "input of a member at which it ends. The linear model is exact in the delays.",
+        help="Dead time in seconds before an input, behind an output, or on a wire of a system, named by the input of "
+        "a member at which it ends.",
         group=LINEARIZATION,
         kind="assignments",
         flag="--delay",

@@ -28,6 +28,7 @@ def test_every_package_names_what_it_takes_what_it_returns_and_what_it_does_not_
     folders = {path.parent.name for path in source.glob("*/__init__.py")}
     modules = {path.stem for path in source.glob("*.py")} - {"__init__", "__main__"}
     assert {name for row in packages.layers() for name in row} == folders | modules
-    page = packages.page()
-    assert len(re.findall(r"^- \S.* → \S.*$", page, re.MULTILINE)) == len(folders)
-    assert len(re.findall(r"^- Independent of \S", page, re.MULTILINE)) == len(folders)
+    assert len(re.findall(r"^[A-Z`].* → \S.*$", packages.page(), re.MULTILINE)) == len(folders)
+    for folder in folders:
+        facts = packages.collect_facts(packages.read_docstring(folder)[1])
+        assert all(facts[name] for name in packages.FACTS)

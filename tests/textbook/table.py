@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ NOT_LINEAR = [
 ]
 
 INEXPRESSIBLE: Mapping[str, Mapping[str, str]] = {
-    "LagrangeModel": {**NO_MASSES, "quaternion_body": "speeds of a body are not the rates of its quaternion"},
+    "LagrangeModel": {**NO_MASSES, "quaternion_body": "has speeds that are not the rates of its quaternion"},
     "KaneModel": NO_MASSES,
     "TOML": NO_MECHANISM,
     "URDF": NO_MECHANISM,
@@ -93,12 +94,11 @@ Models that a student meets first, each through every source that can express it
 - the operating point and A, B, C and D are those of the textbook, to 1e-12 (1e-8 where a source has no exact
   derivatives), and each entry is within its stated error;
 - `lin.is_equilibrium` is True, or False where the point moves: the ball in flight, the spinning body and the
-  integrator, which its input fills;
+  integrator;
 - each eigenvalue is within `lin.eigenvalue_errors()` of the closed form;
-- `fl.trim` from a displaced guess ends at the textbook's equilibrium, and raises an error where the model has none with
-  these inputs (the saturated integrator);
-- `fl.design.margins` gives the textbook's margins with a proportional or a sampled PI regulator: of the RL circuit, the
-  mass, both pendulums, the lag, the motors, the tanks, the integrator and the sampled loop.
+- `fl.trim` from a displaced guess ends at the textbook's equilibrium, or raises an error if there is none with these
+  inputs (the saturated integrator);
+- `fl.design.margins` gives the textbook's margins with a proportional or a sampled PI regulator, where there is one.
 
 A dash: the source cannot express the model (reasons below). *wrong*: a known fault of fmilin.
 `python -m benchmarks textbook` computes the table; `tests/textbook` compares every cell with this page.
@@ -114,26 +114,32 @@ def text_of_page() -> str:
 
 
 def format_table(verdict_of: Callable[[str, str], Verdict]) -> str:
-    """Return the table of sources by models, with the verdict of each (source, name of the model)."""
+    """Return the table of sources by models, with the verdict of each (source, name of the model).
+
+    Sources with the same verdicts share a column.
+    """
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for source in SOURCES:
+        columns.setdefault(tuple(verdict_of(source, name).word for name in MODELS), []).append(source)
     rows = [
-        "| " + " | ".join([textbook.title, *(verdict_of(source, name).word for source in SOURCES)]) + " |"
-        for name, textbook in MODELS.items()
+        "| " + " | ".join([textbook.title, *words]) + " |"
+        for textbook, *words in zip(MODELS.values(), *columns, strict=True)
     ]
-    head = "| " + " | ".join(["model", *SOURCES]) + " |"
-    rule = "|" + " --- |" * (1 + len(SOURCES))
+    head = "| " + " | ".join(["model", *map(", ".join, columns.values())]) + " |"
+    rule = "|" + " --- |" * (1 + len(columns))
     return "\n".join([head, rule, *rows]) + "\n"
 
 
 def _reasons() -> str:
-    """Return why cells are empty: one line for each reason, with the sources and models."""
+    """Return why cells are empty: the usual reason of each source, and the models with another one."""
     sources_of: dict[tuple[str, str], list[str]] = {}
     for source, models in INEXPRESSIBLE.items():
+        [(usual, _), *_] = Counter(models.values()).most_common()
         for reason in dict.fromkeys(models.values()):
-            titles = [MODELS[name].title for name, other in models.items() if other == reason]
-            sources_of.setdefault((reason, "; ".join(titles)), []).append(source)
-    lines = [f"| {', '.join(sources)} | {reason} | {titles} |" for (reason, titles), sources in sources_of.items()]
-    head = "## Models that a source cannot express\n\n| source | the model ... | models |\n| --- | --- | --- |"
-    return "\n".join([head, *lines]) + "\n"
+            titles = [MODELS[name].title for name, other in models.items() if other == reason and reason != usual]
+            sources_of.setdefault((reason, "; ".join(titles) or "the model"), []).append(source)
+    lines = [f"- {', '.join(sources)}: {titles} {reason}." for (reason, titles), sources in sources_of.items()]
+    return "\n".join(["## Models that a source cannot express\n", *lines]) + "\n"
 
 
 def _faults() -> str:

@@ -37,14 +37,14 @@ class DerivativesAgree(ResultCheck):
 
     verifies = "Exact derivatives agree with differences, on both sides of the point and farther away."
     needs = (
-        "Two evaluations for each column at the first point of a model, two in all at later points; a sweep of step "
-        "sizes for columns in doubt."
+        "Two evaluations for each column at the first point, two in all at later points; a sweep of step sizes for "
+        "columns in doubt."
     )
     runs = "at every point"
     kinds = ("directional-derivative", "narrow", "kink-branch")
     describes_computation = True
     verifies_model = True
-    error = "KinkError if the two sides of the point differ; NumericalError if equations of a large model do."
+    error = "KinkError if both sides of the point differ; NumericalError for equations of a large model."
 
     def has_meaning(self, at: ExaminedPoint) -> bool:
         """Whether there are derivatives that differences can be compared with."""
@@ -156,10 +156,7 @@ LISTED_STEPS = 6  # scales of steps at which derivatives are listed
 class EntriesAreAccurate(LinearizationCheck):
     """An entry with an error of a tenth of its row decides about eigenvalues by chance."""
 
-    verifies = (
-        "The estimated error of each entry is small relative to the largest entry of its row of [A B] or [C D], in "
-        "sizes of the variables."
-    )
+    verifies = "The error of each entry is small relative to the largest entry of its row of [A B] or [C D]."
     needs = "A sweep of step sizes, for the message only."
     runs = "at every point"
     kinds = ("accuracy",)

@@ -20,11 +20,11 @@ MAX_POINTS = 8  # of a batch, each of which is examined for combinations of stat
 class DescriptorSystemAgrees(LinearizationCheck):
     """The pencil s E - A of a DAE, as it is written, is a second way to the order and to A."""
 
-    verifies = "The descriptor system of a DAE as it is written has the order and the modes of the linear model."
+    verifies = "The descriptor system of a DAE as written has the order and the modes of the linear model."
     needs = "One evaluation of the equations, if there is a descriptor system."
     runs = "at every point"
     kinds = ("descriptor",)
-    error = "NumericalError if the order differs for linear equations: rounding decides it then."
+    error = "NumericalError if the order differs for linear equations."
 
     def examine(self, at: LinearizedPoint) -> Sequence[Remark]:
         if not can_be_described(at.model) or at.linear.descriptor is None:
@@ -41,7 +41,7 @@ class StatesAreIndependent(ResultCheck):
     """Undeclared constraints show as combinations of the states that nothing can change."""
 
     verifies = "Without constraints, every combination of the states can change, to first order."
-    needs = "Evaluations at random points if A, B and f0 lack full rank; once a model, these also look for loops."
+    needs = "Evaluations at random points if A, B and f0 lack full rank."
     runs = "in doubt"
     verifies_model = True
     kinds = ("dependent-states", "conserved-quantity")

@@ -45,7 +45,7 @@ FREE = "f0 keeps the motion."  # what it means for a model without constraints: 
 class PointRests(ResultCheck):
     """Eigenvalues tell about stability at an equilibrium, or along a motion along which A stays the same."""
 
-    verifies = "The point is an equilibrium, or A stays the same along its motion in these coordinates."
+    verifies = "The point is an equilibrium, or A stays the same along its motion."
     needs = "Some evaluations along the motion, unless at an equilibrium."
     runs = "at every point"
     kinds = ("off-equilibrium", "steady", "periodic")

@@ -44,10 +44,7 @@ class InputsDoNotPrescribeMotion(LinearizationCheck):
 class MethodApplies(ResultCheck):
     """Eigenvalues of a formulation, or over the enlarged set of velocities, mean something else at some points."""
 
-    verifies = (
-        "The assumptions of the requested method hold at the point: it is in equilibrium, one branch of motion "
-        "passes, penalties keep the constraints."
-    )
+    verifies = "The point is an equilibrium, one branch of motion passes, penalties keep the constraints."
     needs = "Nothing."
     runs = "at every point"
     kinds = ("singular", "off-equilibrium", "penalty-approximation")

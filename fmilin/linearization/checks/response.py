@@ -28,11 +28,11 @@ from fmilin.signals import FloatArray
 class InputsReachOutputs(ResultCheck):
     """A linear model without a path from an input to an output reads like a success, and answers nothing."""
 
-    verifies = "Some input affects some output; if none does, no input has a dead zone around the point."
+    verifies = "Some input affects some output, or no input has a dead zone around the point."
     needs = "Evaluations with larger inputs, if no input reaches an output."
     runs = "at every point"
     kinds = ("no-response",)
-    error = "NumericalError if larger inputs affect the model: a dead zone, unless keep_inaccurate or hold_modes."
+    error = "NumericalError for a dead zone, unless keep_inaccurate or hold_modes."
     is_reported_first = True
 
     def examine(self, at: AssembledPoint) -> Sequence[Remark]:

@@ -33,7 +33,7 @@ class ConstraintsDoNotVanish(ManifoldCheck):
     needs = "The constraints at a few random points."
     runs = "once a model"
     verifies_model = True
-    error = "ConstraintError if one is."
+    error = "ConstraintError."
 
     def examine(self, at: PointOnManifold) -> Sequence[Remark]:
         if not at.facts.nonvanishing:
@@ -53,7 +53,7 @@ class PointObeysConstraints(Check[ConstrainedPoint, BatchInCoordinates]):
     verifies = "The point satisfies all constraints and their rates."
     needs = "Nothing."
     runs = "at every point"
-    error = "ConstraintError with the residuals by name if it does not."
+    error = "ConstraintError with the residuals by name."
 
     examines = ConstrainedPoint
 
@@ -68,7 +68,7 @@ class PointObeysConstraints(Check[ConstrainedPoint, BatchInCoordinates]):
 class RankIsClear(ManifoldCheck):
     """The order of the linear model is N less the rank of H: a doubtful rank is a doubtful order."""
 
-    verifies = "The singular values of H show clearly how many constraints are independent."
+    verifies = "The singular values of H determine the number of independent constraints."
     needs = "Nothing."
     runs = "at every point"
     kinds = ("rank",)
@@ -110,7 +110,7 @@ class RankIsClear(ManifoldCheck):
 class PointIsReachable(ManifoldCheck):
     """Nearly parallel constraints may be satisfied far from the solution that they mean together."""
 
-    verifies = "Newton's method predicts no other solution of the constraints far from the point."
+    verifies = "Newton's method predicts no solution of the constraints far from the point."
     needs = "Nothing."
     runs = "at every point"
     kinds = ("position",)
@@ -127,11 +127,11 @@ class PointIsReachable(ManifoldCheck):
 class MotionKeepsConstraints(CoordinateCheck):
     """H f = 0 (Spencer eq. 4.5): otherwise the constraint is not one of this model."""
 
-    verifies = "The motion keeps every constraint, H f + h_t = 0, and the rank, at the point and at points near it."
+    verifies = "The motion keeps every constraint, H f + h_t = 0, and the rank, at the point and near it."
     needs = "Three evaluations near the first point of a model."
     runs = "at every point"
     verifies_model = True
-    error = "ConstraintError if one changes, NumericalError if the point is a singular configuration."
+    error = "ConstraintError if one changes, NumericalError at a singular configuration."
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
         if at.invariance is not None:
@@ -187,7 +187,7 @@ class InputsKeepConstraints(CoordinateCheck):
     verifies = "No input moves the states off the manifold, H f_u = 0."
     needs = "Nothing."
     runs = "at every point"
-    error = "ConstraintError with the input and the constraint if one does."
+    error = "ConstraintError with the input and the constraint."
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
         parametrization = at.frame.parametrization

@@ -158,9 +158,9 @@ class PointSpring(Part, kind="spring"):
     """A spring and damper between points of two bodies, a distance L apart: stiffness (L - length) + damping L'."""
 
     first: Annotated[str, "A body, or the ground."]
-    second: Annotated[str, "Another one."]
-    first_point: Annotated[Vector, "In the frame of the first body, in m."] = ZERO
-    second_point: Annotated[Vector, "In the frame of the second body, in m."] = ZERO
+    second: Annotated[str, "A body, or the ground."]
+    first_point: Annotated[Vector, "In the frame of this body, in m."] = ZERO
+    second_point: Annotated[Vector, "In the frame of this body, in m."] = ZERO
     stiffness: Annotated[float, "In N/m."] = 0.0
     length: Annotated[float, "Without force, in m."] = 0.0
     damping: Annotated[float, "In N s/m."] = 0.0
@@ -181,9 +181,9 @@ class Bushing(Part, kind="bushing"):
     """
 
     first: Annotated[str, "A body, or the ground."]
-    second: Annotated[str, "Another one."]
-    first_placement: Annotated[Placement, "The bushing's frame on the first body."] = ORIGIN
-    second_placement: Annotated[Placement, "The bushing's frame on the second body."] = ORIGIN
+    second: Annotated[str, "A body, or the ground."]
+    first_placement: Annotated[Placement, "The bushing's frame on this body."] = ORIGIN
+    second_placement: Annotated[Placement, "The bushing's frame on this body."] = ORIGIN
     # force then torque by deflection then rotation, in N/m, N/rad, N m/rad, ...
     stiffness: Annotated[
         SixAxes,
@@ -251,9 +251,9 @@ class LineForce(Part, kind="line force"):
     """An input: a force along the line between points of two bodies, positive when it pushes them apart (cylinder)."""
 
     first: Annotated[str, "A body, or the ground."]
-    second: Annotated[str, "Another one."]
-    first_point: Annotated[Vector, "In the frame of the first body, in m."] = ZERO
-    second_point: Annotated[Vector, "In the frame of the second body, in m."] = ZERO
+    second: Annotated[str, "A body, or the ground."]
+    first_point: Annotated[Vector, "In the frame of this body, in m."] = ZERO
+    second_point: Annotated[Vector, "In the frame of this body, in m."] = ZERO
     start: Annotated[float, "Initial value, in N."] = 0.0
     nominal: Annotated[float | None, NOMINAL] = None
     delay: Annotated[float, DELAY] = 0.0
@@ -339,8 +339,8 @@ class Actuator(Part, kind="actuator"):
     """
 
     joint: Annotated[str, "The driven element: a joint, a tendon or a body."] = ""
-    tendon: Annotated[str, "As for `joint`."] = ""
-    body: Annotated[str, "As for `joint`."] = ""
+    tendon: Annotated[str, "The driven element: a joint, a tendon or a body."] = ""
+    body: Annotated[str, "The driven element: a joint, a tendon or a body."] = ""
     gear: Annotated[
         PerCoordinate,
         "Of a tendon one number; of a joint one for each of its speeds, one being enough for the first; of a body six, "

@@ -192,9 +192,9 @@ class Loop(Part, kind="loop"):
 
     type: Annotated[LoopType, "The relative motion that it leaves free."]
     first: Annotated[str, "A body, or the ground."]
-    second: Annotated[str, "Another one."]
-    first_placement: Annotated[Placement, "The loop's frame on the first body."] = ORIGIN
-    second_placement: Annotated[Placement, "The loop's frame on the second body."] = ORIGIN
+    second: Annotated[str, "A body, or the ground."]
+    first_placement: Annotated[Placement, "The loop's frame on this body."] = ORIGIN
+    second_placement: Annotated[Placement, "The loop's frame on this body."] = ORIGIN
     axis: Annotated[Vector, "In the loop's frame on the first body."] = (0.0, 0.0, 1.0)
     second_axis: Annotated[Vector | None, "Of a universal joint, fixed in the second body."] = None
     pitch: Annotated[float, "Of a helical joint, in m/rad."] = 0.0
