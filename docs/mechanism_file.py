@@ -17,7 +17,13 @@ __all__ = ["json_schema", "reference", "write"]
 DOCS = Path(__file__).parent
 EVERY = ("name", "kind", "start", "nominal", "delay")  # keys of every input
 MAX_LISTED_CHOICES = 8
-EVIDENT = ("The body.", "The joint.", "In the body's frame, in m.", "A body, or the ground.", "In the frame of this body, in m.")
+EVIDENT = (
+    "The body.",
+    "The joint.",
+    "In the body's frame, in m.",
+    "A body, or the ground.",
+    "In the frame of this body, in m.",
+)
 """Meanings that occur in many tables: the page states them once, above the tables."""
 BEGIN = "<!-- what follows is written by python docs/mechanism_file.py -->"
 
@@ -57,15 +63,16 @@ def reference() -> str:
             named[table] = f'[[{key}]]`, `kind = "{kind}"' if kind else f"[[{key}]]"
     inputs = (
         "### Every `[[input]]`\n\nHas `name`, `kind`, `start` (its initial value, 0 by default), `nominal` (its "
-        "typical size, by which searches and errors are scaled) and, unless it is a motion, `delay` (the dead time before "
-        "it acts, 0 s by default).\n"
+        "typical size, by which searches and errors are scaled) and, unless it is a motion, `delay` (the dead time "
+        "before it acts, 0 s by default).\n"
     )
     tables = [key for key, entry in schema["properties"].items() if _type(entry) == "tables"]
     whole = _section("The file itself", schema, leave=tables)
     sections = [
         f"{whole}\nTables: {', '.join(f'`[[{key}]]`' for key in tables)}. Each has a `name`. After each key: the type "
-        "of its value, *needed* or the default (0 also for zero vectors), its meaning. `body`, `joint`, `first` and `second` "
-        "name bodies and joints (`first` and `second` also the ground); a `point` is in its body's frame, in m.\n",
+        "of its value, *needed* or the default (0 also for zero vectors), its meaning. `body`, `joint`, `first` and "
+        "`second` name bodies and joints (`first` and `second` also the ground); a `point` is in its body's frame, in "
+        "m.\n",
         _section("Frames (placements)", schema["$defs"]["PlacementTable"]),
     ]
     for name, heading in named.items():

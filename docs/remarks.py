@@ -29,7 +29,7 @@ def page() -> str:
         "Every result carries diagnostics: `lin.warnings` in Python, `warnings` in JSON, the lines below the table on\n"
         "the command line. Each has a `kind`, which programs can test for, and a `message` with names and numbers.\n"
         "A *note* (`is_information`) says how the result was made and needs no action; the others are *warnings*. The\n"
-        'advice after the arrow names Python keywords; messages on the command line name its options.\n\n'
+        "advice after the arrow names Python keywords; messages on the command line name its options.\n\n"
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
         + "\n"
         + _list_checks()
@@ -54,12 +54,12 @@ def _list_checks() -> str:
         'A linear model is computed first and checked then. `checks="standard"` runs these checks, at every point\n'
         'unless the list says otherwise; `checks="all"` runs every one at every point, without results of earlier\n'
         'points; `checks="none"` runs none, so that wrong constraints and derivatives pass unnoticed, with a warning.\n'
-        "Problems of the computation itself (a kink or an event among the differences, singular coordinates) are errors\n"
-        "in any case. No check depends on another one; if several fail, the error of the first in the list is raised.\n"
+        "Problems of the computation itself (a kink or an event among the differences, singular coordinates) are\n"
+        "errors in any case. No check depends on another one; if several fail, the error of the first is raised.\n"
         "With `formulation=`, at singular configurations and for large models, the checks that have a meaning there\n"
         "run, and `checks=` is rejected with `formulation=`. Models identified from responses always run checks of\n"
         'their own: `checks="none"` is rejected there.\n\n'
-        "The parentheses state the cost beyond the linear model, if there is one; the result is that of a failed check.\n\n"
+        "The parentheses state the cost beyond the linear model, the arrow the result of a failed check.\n\n"
         f"{rows}\n"
     )
 

@@ -11,6 +11,10 @@ EPS: Final = 2.0**-52
 """The distance from 1 to the next double: twice the largest relative error of one rounding. Estimates of rounding are
 multiples of it, so they would be wrong by what it is wrong."""
 
+SMALLEST_DIVISOR: Final = 1e-300
+"""Divisor in place of zero, where a ratio to a size that may vanish is meant to be huge, not NaN. No size of a model is
+as small, and a quotient of numbers up to 1e8 by it is still finite."""
+
 # -- the point -------------------------------------------------------------------------------------------------------
 
 MANIFOLD_DISTANCE_TOLERANCE: Final = 1e-8

@@ -15,8 +15,8 @@ INTRODUCTION = """# The scoreboard
 Published numbers of linearized mechanisms and other dynamic systems, with the results of fmilin and other tools. Each
 number was read in the named source or in a copy of its table, or is the value of a formula printed there. All {count}
 rows agree to the last printed digit (to 1e-12 where a source prints more), through each kind of model: Python (native),
-a mechanism file (TOML), a compiled FMU, an MJCF file, Modelica. A note says where a tool answers another question, as with
-soft constraints.
+a mechanism file (TOML), a compiled FMU, an MJCF file, Modelica. A note says where a tool answers another question, as
+with soft constraints.
 
 To compute all rows, one row or one kind of model of it again, in the repository's root (with `--peers` the other tools
 too):
@@ -61,7 +61,8 @@ def write_page() -> None:
 def _line(entry: Entry, anchor: str) -> str:
     doors = ", ".join(entry.fmilin)
     [number, *_] = entry.fmilin.values()
-    cells = [f"[{entry.system}](#{anchor}), `{entry.name}`", entry.quantity, entry.printed, f"{shown(number)} ({doors})"]
+    system = f"[{entry.system}](#{anchor}), `{entry.name}`"
+    cells = [system, entry.quantity, entry.printed, f"{shown(number)} ({doors})"]
     peers = "<br>".join(f"{entry.peer_versions[peer]}: {shown(answer)}" for peer, answer in entry.peers.items())
     return f"| {' | '.join(map(_cell, cells))} | {entry.difference:.0e} | {peers} |\n"
 

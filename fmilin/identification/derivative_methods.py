@@ -158,6 +158,7 @@ def is_coarse_solver(experiments: Experiments, step: float) -> bool:
     nu = len(experiments.scales)
     try:
         amplitudes = PART * experiments.choose_amplitudes(step)
+        # any fixed numbers: equal calls give equal results
         deviations = np.random.default_rng(27).uniform(-1.0, 1.0, (STEPS_OF_EULER, nu)) * amplitudes
         responses = experiments.odd(deviations, step).after
         exact, explicit, implicit = (

@@ -64,6 +64,7 @@ class Experiments:
     @property
     def attempt(self) -> tuple[int, int]:
         """About how many runs a model from responses takes, and how many steps in all."""
+        # an estimate for the budget: how many there are is known only when the step is found
         return 20 + 22 * len(self.scales), (1000 if self.looked else 1300) + 400 * len(self.scales)
 
     def affords(self, what: str, runs: int, steps: int, step: float) -> bool:
@@ -103,10 +104,12 @@ class Experiments:
     @property
     def seconds_of_all(self) -> int:
         """The time of all experiments, omitted ones included, and a fifth more than predicted."""
+        # a fifth more: times of single steps vary
         return ceil(1.2 * (clock() - self._begun + sum(self.left_out.values())))
 
     def _cost(self, step: float) -> tuple[float, float]:
         """Return the seconds that a run takes and those of a step in it; 0 where such steps are rejected."""
+        # a hundredth of the sizes: what a step costs near the point; any fixed numbers
         moves = 1e-2 * self.scales * np.random.default_rng(5).uniform(-1.0, 1.0, (TRIAL_STEPS, len(self.scales)))
         times = [clock()]
         for count in (1, TRIAL_STEPS):
@@ -180,8 +183,10 @@ class Experiments:
         chosen = [self._amplitude(j, step) for j in range(len(self.scales))]
         halving = max((change for _, change in chosen), default=0.0)
         amplitudes = np.array([a for a, _ in chosen], dtype=np.float64)
+        # ten times what halving changes is measured noise, and below 1e-6 nothing is out of proportion
         together = self._reduce_to_superposition(amplitudes, step, max(10 * halving, 1e-6))
         # Reduce all amplitudes until random inputs are answered in proportion by every output, where that helps.
+        # any fixed numbers: equal calls give equal results
         pattern = np.random.default_rng(12).uniform(-1.0, 1.0, (LONG_RUN_STEPS, len(together)))
         smaller = together
         for _ in range(0 if self.is_noisy else MAX_REDUCTIONS):
@@ -202,8 +207,10 @@ class Experiments:
         if j in self._changes:
             a, before = self._changes[j]
             change, _ = self._change(j, a, step)
+            # an amplitude that was good at another step is kept unless it is worse by ten times
             if change <= 10 * max(before, GOOD_CHANGE_TOLERANCE):
                 return a, change
+        # where no amplitude moves anything: a hundredth of the size
         best, least = 1e-2 * float(self.scales[j]), np.inf
         moved, moves = False, False
         failure: FmilinError | None = None
@@ -217,6 +224,7 @@ class Experiments:
             moved |= size > 0
             if change < least:
                 best, least, moves = a, change, size > 0
+            # beyond a hundred times the best one, amplitudes are in noise, and smaller ones more so
             if least < GOOD_CHANGE_TOLERANCE or change > 100 * max(least, GOOD_CHANGE_TOLERANCE):
                 break
         if least == np.inf and failure is not None:
@@ -257,6 +265,7 @@ class Experiments:
             size = max(float(np.linalg.norm(part)) for part in parts)
             if float(np.linalg.norm(together - sum(parts))) <= allowed * size:
                 break
+            # the part out of proportion is of second order: a tenth leaves a hundredth of it
             amplitudes = amplitudes / 10
         return amplitudes
 
@@ -269,12 +278,15 @@ class Experiments:
         noise = float(np.linalg.norm((base - again) / sizes))
         for j, a in enumerate(amplitudes.tolist()):
             parts = []
+            # half of it for the order of the even part, a hundredth to exclude a smooth function that bends within a
             for size in (a, a / 2, a / 100):
                 up, down = (join(run) for run in self.pulses(j, size, step, SHORT_RUN_STEPS))
                 even, odd = ((up + down) / 2 - base) / sizes, (up - down) / 2 / sizes
                 parts.append((float(np.linalg.norm(even)), float(np.linalg.norm(odd))))
             (even, _), (half_even, half_odd), (least_even, _) = parts
+            # of a kink the even part is as large as the odd one; a twentieth of it is not curvature of small pulses
             is_visible = half_even > max(0.05 * half_odd, 10 * noise, QUIET_RESPONSE_SIZE)
+            # at half the amplitude: 0.5 at a kink, 0.25 of a smooth model; at a hundredth 0.01 and 1e-4
             if is_visible and half_even > 0.4 * even and (least_even > 5e-3 * even or even < 1e3 * noise):
                 name = self.model.inputs.names[j]
                 raise NumericalError(

@@ -103,6 +103,7 @@ class FreeMotion(MeasuredWay):
 
     def _choose_order(self, step: float) -> Realized:
         """Return the smallest order that predicts the motion in half steps, which it was not made from."""
+        # an estimate for the budget: long runs, repeated, in halves, and from another start
         self.experiments.require(20, 15 * LONG_RUN_STEPS, step)
         largest = self._realize(step, LONG_RUN_STEPS)
         if not largest.model.order:
@@ -168,6 +169,7 @@ class FreeMotion(MeasuredWay):
         if np.linalg.norm(difference[:SHORT_RUN_STEPS]) > NEGLIGIBLE_MOTION_SIZE * np.linalg.norm(
             changes[:SHORT_RUN_STEPS]
         ):
+            # directions below 1e-10 of the largest are rounding of the observations
             x = np.linalg.lstsq(
                 observed[:LONG_RUN_STEPS].reshape(-1, model.order), difference[:LONG_RUN_STEPS].ravel(), rcond=1e-10
             )[0]

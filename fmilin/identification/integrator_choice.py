@@ -92,6 +92,7 @@ def identify_integrator(
     residuals = np.array([_relations(candidate.plant, rows) for candidate in candidates])
     least, most = residuals.min(axis=0), residuals.max(axis=0)
     informative = least <= MIN_RELATION_RATIO * most
+    # ten times: residuals of equally good candidates differ by noise, as ends of errors do
     holds = residuals <= np.maximum(RELATION_TOLERANCE, 10.0 * least)
     votes = (holds & informative & ~holds.all(axis=0)).sum(axis=1)
     most_votes = int(votes.max(initial=0))
@@ -244,6 +245,7 @@ def _relations(plant: Continuous, rows: OutputRows) -> FloatArray:
                     zero = not rates[i].any()
                     residuals.append(1.0 if zero or not has_rate[i] else compute_sine(rates[i], output_matrix[j]))
     values = np.linalg.eigvals(A)
+    # a mode that decays within a period says nothing of being undamped
     oscillating = sorted(values[values.imag > 0.1 * np.abs(values)].tolist(), key=lambda s: s.imag)
     damping = [abs(s.real) / abs(s) for s in oscillating[: n // 2]]
     residuals += damping + [1.0] * (n // 2 - len(damping))
@@ -272,6 +274,7 @@ def _measure_rounding(value: float, digits: int) -> float:
 def _count_all_digits(A: FloatArray, errors: FloatArray | None) -> int:
     """Return how many digits the coefficients of the characteristic polynomial have together."""
     size = float(np.max(np.abs(A), initial=0.0)) or 1.0
+    # digits beyond ten times the errors are noise
     certain = RELATION_TOLERANCE if errors is None else max(RELATION_TOLERANCE, 10.0 * float(np.max(errors)) / size)
     most = max(1, min(MAX_DIGITS, int(-np.log10(certain)) - 1)) if certain < 1.0 else 1
     total = 0

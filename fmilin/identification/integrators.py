@@ -279,8 +279,10 @@ def _pairings(step_map: _Map, proper: FloatArray) -> Iterator[tuple[FloatArray, 
     for q in _half(_rows_moved(proper, step_map.back @ step_map.Gamma, moved=False), n):
         yield q, q @ differences_backwards, False
     for speeds in _half(_rows_moved(proper, step_map.Gamma, moved=True), n):  # of bodies that inputs accelerate
+        # 1e-12: rounding of exact matrices, against 1e-8 for those that were measured
         positions = np.linalg.lstsq(differences_backwards.T, speeds.T, rcond=1e-12)[0].T
         missed = np.abs(positions @ differences_backwards - speeds)
+        # the equation holds to half of the digits, in the sizes of the entry and of the row
         if (missed <= 1e-8 * np.abs(speeds) + 1e-10 * np.max(np.abs(speeds))).all():
             yield np.asarray(positions, dtype=np.float64), speeds, False
     for q in _half(_rows_moved(proper, step_map.Gamma, moved=False), n):

@@ -119,7 +119,9 @@ def _find_order(experiments: Experiments, amplitudes: FloatArray, step: float, *
     """Return the rank of the generalized Hankel matrix, the largest over steps of several lengths."""
     most = 0
     nu = len(amplitudes)
+    # the given step, and two much longer ones: a slow part is invisible within a short window
     for power in (0, 3, MAX_STEP_EXPONENT) if shortens else (0,):
+        # pulses up and down of two sizes for each input and begin; a record has two windows of steps
         experiments.require(4 * nu * WINDOW, 8 * nu * WINDOW**2, 2.0**power * step)
         try:
             most = max(most, _find_rank(experiments, amplitudes, 2.0**power * step))
@@ -166,6 +168,7 @@ def _realize_short_records(
         fastest = float(np.max(np.abs(np.linalg.eigvals(model.A)), initial=0.0))
         if not shortens or not fastest or 0.5 < fastest * count * step < 2.0:
             break
+        # at most a factor of 16 at once: eigenvalues of a poor record are rough
         step = float(np.clip(1.0 / (fastest * count), step / 16, 16 * step))
     if model is None:
         raise _moves_too_fast(float("nan"))

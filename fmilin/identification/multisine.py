@@ -20,6 +20,7 @@ from fmilin.identification.step_size import read_given_step
 from fmilin.identification.validation import run_holdout
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray
+from fmilin.tolerances import SMALLEST_DIVISOR
 
 LENGTH = 256  # M, steps per period
 PERIODS = 8  # of all experiments together; each has at least MIN_PERIODS
@@ -54,6 +55,7 @@ class Multisines(RealizedWay):
         periods = max(MIN_PERIODS, -(-PERIODS // nu))
         self.experiments.require(2 * nu, 2 * nu * LENGTH * (MAX_SETTLING_PERIODS + periods), step)
         amplitudes = self.experiments.choose_amplitudes(step).tolist()
+        # 20 steps: long enough to see at which instant the outputs are read
         pulses = [self.experiments.pulse(j, a, step, 20) for j, a in enumerate(amplitudes)]
         reading = find_reading(self.experiments, step, pulses)
         waves = _orthogonal(LENGTH, nu) * (PART * self.experiments.scales)[None, :, None]  # (experiments, nu, M)
@@ -83,6 +85,7 @@ class Multisines(RealizedWay):
         answers = (responses[0] - responses[1]) / 2
         self._require_periodic(answers[settling:], (responses[0] + responses[1])[settling:] / 2)
         apart = np.linalg.norm(answers - answers[-1], axis=1)
+        # noise is seen after the settling periods; a thousandth of what counts as periodic is nothing
         settled = apart <= 2 * np.max(apart[settling:], axis=0) + 1e-3 * PERIODICITY_TOLERANCE * np.linalg.norm(
             answers[-1], axis=0
         )
@@ -113,9 +116,12 @@ class Multisines(RealizedWay):
         noise = frequencies.errors / rows[:, None] * columns[None, :]
         P, s = _column_space(G)
         size = float(np.sqrt(np.mean(noise**2))) / np.sqrt(LENGTH)
+        # singular values of noise are about 2 sigma sqrt(M/2), here twice that; 1e-13 is rounding of the largest
         floor = max(2.0 * size * 2 * np.sqrt(LENGTH / 2), 1e-13 * float(s[0]))
+        # 40: the time of a fit grows with the third power of the order
         most = max(1, min(int(np.count_nonzero(s > floor)), 40))
         orders = [self.stepping.order] if self.stepping.order is not None else range(1, most + 1)
+        # entries without noise are exact to 1e-9 of their row: rounding of the solver, not infinitely good
         weights = 1.0 / np.maximum(noise, 1e-9)
         fits: list[_Fit] = []
         for n in orders:
@@ -200,5 +206,5 @@ def _subspace(G: np.ndarray, P: FloatArray, n: int, weights: FloatArray) -> _Fit
         B[:, j], D[:, j] = solution[:n], solution[n:]
         loss += float(np.sum((target - stacked @ solution) ** 2))
     count = 2 * M * ny * nu
-    criterion = count * float(np.log(max(loss, 1e-300) / count)) + 2.0 * n * (ny + nu)
+    criterion = count * float(np.log(max(loss, SMALLEST_DIVISOR) / count)) + 2.0 * n * (ny + nu)
     return _Fit((A, B, C, D), criterion, loss < MIN_LOSS_RATIO * count)

@@ -25,6 +25,7 @@ from fmilin.tolerances import (
     PREDICTION_ERROR_TOLERANCE,
     RANK_MEASURED,
     ROUNDING_TOLERANCE,
+    SMALLEST_DIVISOR,
 )
 
 SMALLER_PULSE_RATIO = (
@@ -104,12 +105,14 @@ def _find_reading(experiments: Experiments, step: float, responses: Sequence[Res
     sizes = np.array([np.max(np.abs(p.after), axis=0, initial=0.0) for p in responses]).T  # (ny, nu)
     at_once = np.array([p.at_once[0] for p in responses]).T
     relative = np.abs(at_once) / np.where(sizes > 0, sizes, 1.0)
+    # a direct gain below a millionth of the response is rounding
     if relative.size and np.max(relative) > 1e-6:
         return "at once"
     limits = _extrapolate_ends(experiments, step)
     if limits is None or not limits.size:
         return "at once"
     through = np.abs(limits) / np.where(sizes > 0, sizes, 1.0)
+    # a hundredth of the response remains at the end of a vanishing step only where outputs are of that end
     return "end of step" if np.max(through) > 1e-2 else "at once"
 
 
@@ -126,6 +129,7 @@ def _extrapolate_ends(experiments: Experiments, step: float) -> FloatArray | Non
     # Richardson: without the terms in h and h^2; the two estimates must agree
     first, second = 2 * ends[1] - ends[0], 2 * ends[2] - ends[1]
     limit: FloatArray = (4 * second - first) / 3
+    # estimates that differ by a third are not converged: nothing is known to remain
     limit[np.abs(limit - second) > 0.3 * np.abs(limit)] = 0.0
     return limit
 
@@ -215,6 +219,7 @@ def _decompose(H: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     if min(H.shape) <= MIN_SIZE_FOR_RANDOMIZED_SVD:
         P, s, Qt = np.linalg.svd(H, full_matrices=False)
         return P, s, Qt
+    # any fixed random matrix: equal calls give equal results
     basis = np.linalg.qr(H @ np.random.default_rng(2011).standard_normal((H.shape[1], MAX_ORDER + OVERSAMPLING_COUNT)))[
         0
     ]
@@ -281,7 +286,7 @@ def choose_named_states(model: Sampled, scales: FloatArray, preferred: Sequence[
         return None
     W = model.T / scales[:, None]
     moved = float(np.linalg.norm(W, 2))
-    W = W / (np.linalg.norm(W, axis=0) + 1e-300)
+    W = W / (np.linalg.norm(W, axis=0) + SMALLEST_DIVISOR)
     if moved == 0 or np.linalg.matrix_rank(W, tol=RANK_MEASURED * float(np.linalg.norm(W, 2))) < n:
         return None
     if len(preferred) == n and np.linalg.cond(W[list(preferred)]) < DOUBTFUL_CONDITION_NUMBER:
@@ -293,6 +298,7 @@ def choose_named_states(model: Sampled, scales: FloatArray, preferred: Sequence[
 def _row_scales(markov: Markov) -> FloatArray:
     """Return the largest response of each row, and not less than a part of its errors."""
     sizes = np.max(np.abs(markov.Y), axis=(0, 2), initial=0.0)
+    # a row below ten times its errors has nothing to say, and must not be enlarged to the others
     noise = 10 * np.max(markov.errors, axis=(0, 2), initial=0.0)
     largest = np.maximum(sizes, noise)
     return np.where(largest > 0, largest, 1.0)

@@ -41,12 +41,14 @@ def find_change(experiments: Experiments, step: float) -> str:
             size = np.max(np.abs(outputs), axis=0)
             if not (np.ptp(outputs, axis=0) > MOTION_RESPONSE_TOLERANCE * size).any():
                 continue
+            # three pulses for each input, up and down, over as many steps as are compared and the steps before
             if not experiments.affords("whether responses change along the motion", 6 * nu, 8 * nu * STEPS_COMPARED, h):
                 return ""
             for j, amplitude in enumerate((SMALL_PULSE_SIZE * experiments.scales).tolist()):
                 first, again = (experiments.respond_to_pulse(j, amplitude, h, STEPS_COMPARED).after for _ in range(2))
                 later = experiments.respond_to_pulse(j, amplitude, h, STEPS_COMPARED, STEPS_COMPARED).after
                 rounding = float(np.max(EPS * size / (amplitude * _largest(first, size)), initial=0.0))
+                # two equal runs show noise once: ten times that is certain
                 noise = 10.0 * max(relative_change(again, first), rounding)
                 change = relative_change(later, first)
                 if change > max(MOTION_RESPONSE_TOLERANCE, noise):
@@ -64,6 +66,7 @@ def require_equal_steps(experiments: Experiments, step: float) -> None:
             experiments.respond_to_pulse(j, amplitude, step, STEPS_COMPARED, begin).after for begin in (0, 0, 1)
         )
         change = relative_change(later, first)
+        # two equal runs show noise once: ten times that is certain
         if change > max(INACCURATE_ENTRY_ERROR, 10.0 * relative_change(again, first)):
             raise NumericalError(
                 f"The same pulse of '{experiments.model.inputs.names[j]}' has different responses in the first and "

@@ -17,6 +17,7 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Cadence, Hybrid, Response, Stepped
 from fmilin.numerics.steps import domains, first_crossing
 from fmilin.signals import FloatArray
+from fmilin.tolerances import SMALLEST_DIVISOR
 
 TICK_COUNT = 24  # events in time from which the base period is read
 SIMULTANEOUS_TIME_TOLERANCE = 1e-9  # times closer than this, in parts of a step, are the same
@@ -166,7 +167,7 @@ class SampledModel(Model, Stepped):
             self.hybrid.pass_event(t, x, u)
         self.hybrid.restart()
         gaps = np.diff(np.array([self.start.time, *times]))
-        gaps = gaps[gaps > SIMULTANEOUS_TIME_TOLERANCE * max(float(np.max(gaps, initial=0.0)), 1e-300)]
+        gaps = gaps[gaps > SIMULTANEOUS_TIME_TOLERANCE * max(float(np.max(gaps, initial=0.0)), SMALLEST_DIVISOR)]
         if not gaps.size:
             return Cadence()
         period = _pattern(gaps)
@@ -181,6 +182,7 @@ def _pattern(gaps: FloatArray) -> float | None:
         # the first tick may come at once or late: patterns are searched behind it
         rest = gaps[1:]
         period = float(np.sum(rest[:n]))
+        # times are sums of periods in floating-point numbers of the FMU: six digits agree
         if len(rest) >= 2 * n and np.allclose(rest[n:], rest[:-n], rtol=1e-6, atol=1e-9 * period):
             return float(f"{period:.9g}")
     return None

@@ -71,6 +71,7 @@ def _suggest_steps(experiments: Experiments, moves: np.ndarray, step: float) -> 
     count, span = len(moves) - 1, float(moves[-1] - moves[0])
     least, most, mean = (step * (span + late) / count for late in (-1.0, 1.0, 0.0))
     cadence = experiments.stepped.cadence
+    # steps in tools have at most six digits
     rounded = (float(f"{mean:.{digits}g}") for digits in range(1, 7))
     for candidate in (cadence.internal, cadence.step, *rounded, 1.0 / round(1.0 / mean) if mean < 1.0 else None):
         if candidate and least <= candidate <= most:
@@ -111,12 +112,14 @@ def find_whole_step(experiments: Experiments, begin: float) -> float | None:
         response = respond(begin)
         if not np.any(response[1:]) or any(not _is_same(respond(begin / part), response) for part in (2, 4)):
             return None
+        # 8: a multiple of what halving and quartering did not show, and short of the fastest motion
         longer = respond(8 * begin)
     except FmilinError:
         return None
     declared = experiments.stepped.cadence.declared or begin
     if _is_same(longer, response):  # one step whatever its length: nothing but the description states the length
         return declared
+    # up to 16 internal steps in the long one: half of the first step
     for count in range(2, 17):
         if _is_same(respond(begin, count), longer):
             return declared if count == round(8 * begin / declared) else 8 * begin / count
@@ -201,6 +204,7 @@ def with_integrator(linear: LinearModel, experiments: Experiments, findings: Fin
     reading = findings.reading or "at once"
     worst = findings.half_error
     for part in PARTS:
+        # two experiments of three runs and 60 steps
         holdout = (
             run_holdout(experiments, step / part)
             if experiments.affords("shorter steps of the solver", 6, 360, step / part)

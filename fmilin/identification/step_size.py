@@ -59,6 +59,7 @@ def confirm_at_half_step(sampled: Sampled, experiments: Experiments, held_out_er
         if explained := explain_by_integrator(sampled, model, error, measure_error):
             return explained
     allowed = min(
+        # half steps double the noise over h, twice for two models
         max(OTHER_STEPS_ERROR_TOLERANCE, 5 * held_out_error if np.isfinite(held_out_error) else 0.0),
         MAX_PREDICTION_ERROR,
     )
@@ -95,6 +96,7 @@ def find_usable_step(experiments: Experiments) -> float:
     point, cadence = experiments.point, experiments.cadence
     suggested = round_step(cadence.step or cadence.internal or DEFAULT, cadence)
     reason: FmilinError | None = None
+    # longer ones first: FMUs reject steps below a smallest one more often than above a longest
     for factor in (1.0, 4.0, 16.0, 64.0, 0.1, 0.01):
         step = round_step(factor * suggested, cadence)
         try:
@@ -180,5 +182,6 @@ def _find_better_step(fastest: float, step: float, longest: float) -> float | No
     if fastest * step > MAX_STEP_ANGLE:
         return IDEAL_STEP_ANGLE / fastest
     if fastest * step < MIN_STEP_ANGLE and step < longest:
+        # 20: at once not further, since a short record shows only fast motions
         return min(IDEAL_STEP_ANGLE / fastest if fastest > 0 else longest, 20 * step, longest)
     return None

@@ -62,6 +62,7 @@ def _run_holdout(experiments: Experiments, step: float) -> HeldOut | None:
     nu, ny = len(experiments.scales), len(experiments.model.outputs)
     if not nu or not ny:
         return None
+    # any fixed numbers that no other experiment has: the responses must be new
     random = np.random.default_rng(8)
     try:
         amplitudes = experiments.choose_amplitudes(step)
@@ -107,6 +108,7 @@ def measure_solver_error(experiments: Experiments, step: float) -> SolverError |
     nu = len(experiments.scales)
     if not nu or not len(experiments.model.outputs):
         return None
+    # any fixed numbers: equal calls give equal results
     random = np.random.default_rng(12).uniform(-1.0, 1.0, (STEPS_IN_PARTS, nu))
     try:
         deviations = random * experiments.choose_amplitudes(step) * PART

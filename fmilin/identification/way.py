@@ -258,6 +258,7 @@ class MeasuredWay(Way):
         """Return the model with how the point itself moves during a step, inputs held."""
         n = model.order
         drift, again = (self._measure_drift_once(model, coordinates) for _ in range(2))
+        # two equal runs show noise once: ten times that is certain
         small = MOTION_RATE_TOLERANCE * model.step * coordinates.states.scales(coordinates.y0) + 10 * np.abs(
             drift - again
         )
@@ -280,4 +281,5 @@ class MeasuredWay(Way):
         change = (outputs - outputs[0]).ravel()
         if n == 0 or not np.isfinite(change).all():
             return np.zeros(n)
+        # directions below 1e-10 of the largest are rounding of the observations
         return np.asarray(np.linalg.lstsq(np.vstack(rows), change, rcond=1e-10)[0])

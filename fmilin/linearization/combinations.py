@@ -61,6 +61,7 @@ class RateSamples:
 
     def __init__(self, model: Model, point: OperatingPoint, sizes: FloatArray, combinations: int) -> None:
         self._model, self._point, self.sizes = model, point, sizes
+        # any fixed numbers: equal calls give equal results
         self._random = np.random.default_rng(1916)
         n = len(sizes)
         self.reached = np.zeros(n, dtype=bool)
@@ -70,6 +71,7 @@ class RateSamples:
             self._f = slopes[:, :n].T
             self.reached = np.abs(slopes[:, n:]).max(axis=1, initial=0.0) > 0
             return
+        # ten more rows than unknowns: some evaluations fail, and the rank needs a gap
         count = min(2 * n, max(MIN_SAMPLES, 4 * combinations)) + 10
         x, f = self._samples(count, FAR_DISPLACEMENT_SIZE)
         self._f = f
@@ -141,6 +143,7 @@ class RateSamples:
         if not k:
             return candidates
         upper = np.triu_indices(n)
+        # twenty more rows than unknowns: some evaluations fail, and the rank needs a gap
         x, f = self._samples(len(upper[0]) + k + 20, NEAR_DISPLACEMENT_SIZE, excited=False)
         if len(x) <= len(upper[0]) + k:
             return candidates

@@ -22,7 +22,7 @@ from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.numerics.sparse_rank import find_left_null_space
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, RANK, ROUNDING_TOLERANCE
+from fmilin.tolerances import EQUILIBRIUM_RATE_TOLERANCE, RANK, ROUNDING_TOLERANCE, SMALLEST_DIVISOR
 
 MAX_NAMED_STATES = 8
 MIN_LARGE_STATES = 200  # from which the rank of [A B f0] is decided without singular values, where that can be done
@@ -161,7 +161,7 @@ def find_dependence(
         return StateDependence(combinations, free_speeds)
     speeds = find_speeds(linear)
     count = len(speeds)
-    has_few_functions = count >= 2 and count * (count + 7) // 2 <= MAX_FUNCTIONS
+    has_few_functions = count >= 2 and count_functions(count) <= MAX_FUNCTIONS
     sizes = linear.states.scales(linear.y0)
     is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM_RATE_TOLERANCE
     if speeds == free_speeds or not is_moving or not has_few_functions:
@@ -176,6 +176,7 @@ def describe_dependence(linear: LinearModel, model: Model, combinations: FloatAr
     if not count:
         return ()
     part = np.abs(combinations).max(axis=1)
+    # parts below a millionth are rounding of the combination
     taking = [name for name, p in zip(linear.states.names, part, strict=True) if p > 1e-6 * part.max()]
     them = f"{join_first(taking, MAX_NAMED_STATES)} take part"
     remark = Remark(
@@ -224,12 +225,12 @@ def hidden_loops(model: Model, point: OperatingPoint, sizes: FloatArray, speeds:
     rows = _second_rates(model, point, sizes, q, v)
     if len(rows) <= rows.shape[1]:
         return nothing
-    norms = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+    norms = np.maximum(np.linalg.norm(rows, axis=0), SMALLEST_DIVISOR)
     if _are_independent(rows / norms):
         return nothing
     _, s, vt = np.linalg.svd(rows / norms, full_matrices=False)
     conserved = vt[s <= RANK * s[0]] / norms
-    conserved = conserved / np.abs(conserved).max(axis=1, keepdims=True, initial=1e-300)
+    conserved = conserved / np.abs(conserved).max(axis=1, keepdims=True, initial=SMALLEST_DIVISOR)
     _, s, vt = np.linalg.svd(conserved[:, p:], full_matrices=False)  # sums of positions alone move on, as momentum does
     bends = np.abs(vt[s > RANK])
     products = zip(*(each.tolist() for each in np.triu_indices(p)), strict=True)
@@ -240,17 +241,26 @@ def hidden_loops(model: Model, point: OperatingPoint, sizes: FloatArray, speeds:
     return parts
 
 
+FURTHER_SAMPLES = 10  # more than functions: some evaluations fail, and a rank needs a gap
+
+
+def count_functions(count: int) -> int:
+    """Return the number of the functions q_i, q_i q_j, sin q_i and cos q_i of so many positions."""
+    return 3 * count + count * (count + 1) // 2
+
+
 def _second_rates(model: Model, point: OperatingPoint, sizes: FloatArray, q: FloatArray, v: FloatArray) -> FloatArray:
     """Return g'' of q_i, q_i q_j, sin q_i and cos q_i at random states and inputs, each row in its size."""
     n, input_sizes = len(sizes), model.inputs.scales(point.inputs)
-    count = len(q) * (len(q) + 7) // 2 + 10
+    count = count_functions(len(q)) + FURTHER_SAMPLES
+    # any fixed numbers: equal calls give equal results
     moved = np.random.default_rng(1974).uniform(-1.0, 1.0, (count, n + len(input_sizes)))
     states = point.states + FAR_DISPLACEMENT_SIZE * sizes * moved[:, :n]
     inputs = point.inputs + input_sizes * moved[:, n:]
     evaluations = evaluate_each(model, point.time, list(zip(states, inputs, strict=True)))
     answers = [(x, e.derivatives) for x, e in zip(states, evaluations, strict=True) if isinstance(e, Evaluation)]
     if not answers:
-        return np.empty((0, count - 10))
+        return np.empty((0, count - FURTHER_SAMPLES))
     x_all, f = (np.array(part) for part in zip(*answers, strict=True))
     x, w, a = x_all[:, q], x_all[:, v], f[:, v]
     i, j = np.triu_indices(len(q))
@@ -259,7 +269,7 @@ def _second_rates(model: Model, point: OperatingPoint, sizes: FloatArray, q: Flo
     cosines = -np.sin(x) * a - np.cos(x) * w * w
     rows = np.concatenate((a, products, sines, cosines), axis=1)
     rows = rows[np.isfinite(rows).all(axis=1)]
-    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), SMALLEST_DIVISOR))
 
 
 def _are_independent(columns: FloatArray) -> bool:

@@ -290,6 +290,7 @@ class Reference:
             sizes = (np.abs(single) * scales).max(axis=1, initial=0.0)[:, None] / scales
             errors = getattr(self.linear.errors, name)
             return bool((gap <= MEASURED_ERRORS * errors + MATRIX_AGREEMENT_TOLERANCE * sizes).all())
+        # 1e-12: a matrix of zeros is compared in absolute values
         allowed = MATRIX_AGREEMENT_TOLERANCE * max(np.abs(single).max(initial=0.0), 1e-12)
         if name in MATRICES:
             # Rounding differs between the two ways; of a long chain of bodies it is seen.

@@ -303,6 +303,7 @@ class RepeatedLinearization:
         ahead, behind = np.concatenate((answers.derivatives[sides], answers.outputs[sides]), axis=1)
         base = np.concatenate((at.answer.rates, at.answer.outputs))
         products = at.answer.J @ (self._direction * at.scales)
+        # the rounding of a sum over all columns, and ten times as much inside of the model
         noise = 10 * len(at.scales) * self._precision * (at.largest + np.abs(base))
         agrees, gaps = judge_difference(products, (ahead, base, behind), at.largest, noise)
         return gaps if agrees.all() else None

@@ -112,6 +112,7 @@ def _assemble(
     independent = [*form.positions[chosen].tolist(), *form.velocities[chosen].tolist()]
     sizes, u_sizes = model.states.scales(x), model.inputs.scales(point.inputs)
     scales = np.concatenate((sizes[independent], u_sizes))
+    # 16: roundings of two products and a solve, of matrices of a few rows
     relative_error = float(EPS * np.linalg.cond(K.T @ form.M @ K) * 16)
     derivatives = TangentDerivatives(
         np.zeros((1, n_states)),

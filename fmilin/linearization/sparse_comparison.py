@@ -69,6 +69,7 @@ def _compare_groups(
     terms = nearby.terms(np.abs(measured).max(axis=1, initial=0.0))
     agreement = np.where(np.abs(measured) <= measured_errors, 0.0, DERIVATIVE_AGREEMENT_TOLERANCE * sizes[:, None])
     deviation = np.abs(exact - measured)
+    # measured errors are estimates: within a factor of ten they are right
     is_suspicious = deviation > 10 * measured_errors + agreement + ROUNDING_TOLERANCE * terms[:, None]
     # A sum over many columns is curved as many times as one of them is.
     members = np.ones(exact.shape)
@@ -76,6 +77,7 @@ def _compare_groups(
     is_bent = quick.bend * units > KINK_TOLERANCE * float(sizes.max(initial=0.0)) * members
     if is_suspicious.any() or is_bent.any() or not _agrees_along_all(nearby, J, measured_errors):
         return None
+    # the same factor: what is not suspicious is no error
     visible = np.where(deviation > 10 * measured_errors, deviation, 0.0)
     rows = np.repeat(np.arange(J.shape[0]), np.diff(J.indptr))
     errors = np.maximum(errors, visible[rows, group_of[J.indices]] / scales[J.indices])
@@ -100,6 +102,7 @@ def _count_entries(rows: sparse.csr_array[Any], group_of: NDArray[np.intp], coun
 
 def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_errors: FloatArray) -> bool:
     """Whether the derivatives agree with a difference along all columns at once: the structure is a claim."""
+    # any fixed direction that is not an axis: equal calls give equal results
     direction = np.random.default_rng(1974).uniform(0.5, 1.0, len(nearby.scales)) * nearby.scales
     try:
         ahead, behind = nearby.at(AGREEMENT_STEP * direction), nearby.at(-AGREEMENT_STEP * direction)
@@ -107,7 +110,9 @@ def _agrees_along_all(nearby: Neighbourhood, J: sparse.csr_array[Any], group_err
         return False
     gap = np.abs((ahead - behind) / (2 * AGREEMENT_STEP) - J @ direction)
     size = abs(J) @ direction
+    # rows that hardly depend on the direction count as a thousandth of the largest: their sums cancel
     size += 1e-3 * size.max(initial=0.0)
+    # a sum over all columns: ten times the allowed difference of one
     return bool((gap <= 10 * LARGE_MODEL_AGREEMENT_TOLERANCE * size + 10 * group_errors.sum(axis=1)).all())
 
 

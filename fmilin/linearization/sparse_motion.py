@@ -129,6 +129,7 @@ class SparseMotion:
         is_moving = np.abs(self.rates) > STEADY_RATE_TOLERANCE * self.fastest_rate * self.sizes
         moving = np.where(is_moving, self.rates, 0.0)
         second, speeds = self.A @ moving, np.abs(moving)
+        # errors are estimates: within a factor of ten they are right
         noise = 10 * (self.errors[:, : self.count] @ speeds) + ROUNDING_TOLERANCE * self.fastest_rate**2 * self.sizes
         return np.where(np.abs(second) > UNIFORM_RATE_TOLERANCE * (abs(self.A) @ speeds) + noise, second, 0.0)
 
@@ -150,6 +151,7 @@ class SparseMotion:
         entries = np.abs(A.data) * sizes[A.indices]
         largest = reduce_rows(np.maximum, entries, A.indptr)
         rows = np.repeat(np.arange(count), np.diff(A.indptr))
+        # errors are estimates: within a factor of ten they are right
         depends = entries > 10 * E.data * sizes[A.indices] + ROUNDING_TOLERANCE * largest[rows]
         pattern = sparse.csr_array((depends.astype(np.float64), A.indices, A.indptr), shape=A.shape).T.tocsr()
         leading = pattern @ np.ones(count) > 0
@@ -166,6 +168,7 @@ class SparseMotion:
 
     def compare(self, path: FloatArray, times: Sequence[float], leading: Mask) -> Change:
         """Compare leading rows of A along a motion x' = path, x'' = accelerations, after each of the times."""
+        # any fixed direction that is not an axis: equal calls give equal results
         direction = fixed_direction(1851, 0.5, self.count) * self.sizes
         first, terms = self.A @ direction, abs(self.A) @ direction
         rate = float((leading * np.abs(path) / self.sizes).max(initial=0.0))
@@ -258,6 +261,7 @@ def estimate_growth(apply: Any, count: int) -> float:
     >>> round(estimate_growth(lambda v: np.array([3.0, 1.0]) * v, 2), 6)
     3.0
     """
+    # any fixed direction that is not an axis: equal calls give equal results
     vector = np.random.default_rng(1907).uniform(-1.0, 1.0, count)
     growth = []
     for _ in range(GROWTH_STEPS):

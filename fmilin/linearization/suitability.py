@@ -69,6 +69,7 @@ def require_dense_size(model: Model) -> None:
     """Raise NumericalError if the dense matrices of the general algorithm would be too large."""
     count = len(model.states)
     if count > MAX_DENSE_STATES:
+        # 8 bytes for each number, in gigabytes
         memory = MAX_MATRICES * 8 * count**2 / 1e9
         raise NumericalError(
             f"'{model.info.name}' is too large for a linear model of dense matrices: {count:,} states would take "

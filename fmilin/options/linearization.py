@@ -208,8 +208,8 @@ class Linearization:
     )
     descriptor: bool = option(
         default=False,
-        help="Compute the descriptor system too. If there is none, lin.descriptor is None, and fmilin.descriptor(model) "
-        "says why.",
+        help="Compute the descriptor system too. If there is none, lin.descriptor is None, and "
+        "fmilin.descriptor(model) says why.",
         group=LINEARIZATION,
         kind="switch",
         flag=None,

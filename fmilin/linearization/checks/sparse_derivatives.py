@@ -6,7 +6,7 @@ import numpy as np
 
 from fmilin.errors import NumericalError
 from fmilin.linearization.linearization_context import SparseLinearizedPoint
-from fmilin.tolerances import EPS, KINK_TOLERANCE, LARGE_MODEL_AGREEMENT_TOLERANCE
+from fmilin.tolerances import EPS, KINK_TOLERANCE, LARGE_MODEL_AGREEMENT_TOLERANCE, SMALLEST_DIVISOR
 
 STEP = 1e-5  # of the difference that derivatives are compared with, in sizes of the states
 
@@ -21,8 +21,9 @@ def require_agreement(at: SparseLinearizedPoint) -> None:
     T, count = at.derivatives.T[0], len(u)
     along = np.block([[T, np.zeros((len(T), count))], [np.zeros((count, T.shape[1])), np.eye(count)]])
     sizes = np.concatenate((model.states.scales(x), np.maximum(np.abs(u), 1.0)))
+    # any fixed direction that is not an axis: equal calls give equal results
     direction = along @ np.random.default_rng(7).uniform(0.5, 1.0, along.shape[1])
-    direction /= np.max(np.abs(direction / sizes), initial=1e-300)
+    direction /= np.max(np.abs(direction / sizes), initial=SMALLEST_DIVISOR)
     residuals, rounding = [], 0.0
     for sign in (1.0, -1.0):
         moved = np.concatenate((x, u)) + sign * STEP * direction

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from fmilin.numerics.differences.directional import (
-    NOISE_SPACING_SIZE,
     Surroundings,
     choose_direction,
     correct_by_sweeps,
@@ -31,6 +30,7 @@ from fmilin.numerics.differences.richardson import (
     with_weights,
 )  # fmt: skip
 from fmilin.numerics.differences.sweep import (
+    NOISE_SPACING_SIZE,
     POINTS,
     RATIO,
     StepSweep,
@@ -38,6 +38,15 @@ from fmilin.numerics.differences.sweep import (
     finite_values,
     noise_from_table,
     step_sweep,
+)
+from fmilin.numerics.differences.thresholds import (
+    CLEAR_ROUNDING_RATIO,
+    FIRST_STEPS,
+    FIRST_STEPS_OF_SECOND_ORDER,
+    MIN_JUMP_FRACTION,
+    SHARED_CURVATURE_RATIO,
+    TELLING_NOISE_RATIO,
+    VISIBLE_ROUNDING_RATIO,
 )
 from fmilin.signals import FloatArray
 from fmilin.tolerances import EPS, KINK_TOLERANCE
@@ -88,7 +97,7 @@ def slopes(  # noqa: PLR0917 - functions of one measurement
     S1 = np.stack([c.S1 / c.h for c in columns], axis=1)
     S2 = np.stack([c.S2 / c.h for c in columns], axis=1)
     row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
-    bend = np.where(np.abs(S1) > 30 * rounding, np.abs(S1), 0.0)
+    bend = np.where(np.abs(S1) > VISIBLE_ROUNDING_RATIO * rounding, np.abs(S1), 0.0)
     jump = find_jumps(S1, S2, rounding, row_size / scales)
     small = np.abs(jump) < KINK_TOLERANCE * row_size / scales
     error = _errors(columns, base, J, scales, options) + np.where(small, np.abs(jump) / 2, 0.0)
@@ -145,11 +154,11 @@ def jacobian_by_differences(
 
 
 def _first_step(noise: FloatArray, base: FloatArray, options: Differences) -> float:
-    telling = np.abs(base) > 1e3 * noise
+    telling = np.abs(base) > TELLING_NOISE_RATIO * noise
     relative = float(np.max(noise[telling] / np.abs(base[telling]), initial=EPS))
     if options.order == 2:
-        return float(np.clip(relative ** (1 / 3), 1e-5, 1e-2))
-    return float(np.clip(relative ** (1 / 5), 5e-4, 3e-2))
+        return float(np.clip(relative ** (1 / 3), *FIRST_STEPS_OF_SECOND_ORDER))
+    return float(np.clip(relative ** (1 / 5), *FIRST_STEPS))
 
 
 def _nearby(line: Line, scales: FloatArray, options: Differences, around: Surroundings | None) -> list[FloatArray]:
@@ -175,6 +184,7 @@ def _errors(
     rounding = np.stack([c.rounding for c in columns], axis=1)
     if options.order == 2 and not options.side:
         row_size = np.max(np.abs(J) * scales, axis=1, keepdims=True)
+        # h^2/6 of the third derivative, which is as large as the row in its scales
         plain: FloatArray = 2 * rounding + (h / scales) ** 2 / 6 * row_size / scales
         # Where no bit of F has moved on either side the row's other derivatives, however large, tell of no error.
         still = np.stack([(c.D == 0) & (c.S1 == 0) for c in columns], axis=1)
@@ -201,9 +211,9 @@ def estimate_errors(
     sloped = row_size > 0
     relative = np.where(sloped, bend / np.where(sloped, row_size, 1.0), 0.0)
     # noise over noise tells nothing
-    telling = row_size > 30 * np.max(rounding * scales, axis=-1, keepdims=True)
+    telling = row_size > VISIBLE_ROUNDING_RATIO * np.max(rounding * scales, axis=-1, keepdims=True)
     worst = np.max(np.where(telling, relative, 0.0), axis=-2, keepdims=True)
-    relative = np.minimum(np.maximum(relative, 0.1 * worst), 1.0)
+    relative = np.minimum(np.maximum(relative, SHARED_CURVATURE_RATIO * worst), 1.0)
     truncation = truncation_error(relative, h / scales, options) * np.where(sloped, row_size, bend) / scales
     total: FloatArray = 2 * rounding + truncation
     return total
@@ -211,7 +221,7 @@ def estimate_errors(
 
 def find_jumps(S1: FloatArray, S2: FloatArray, rounding: FloatArray, row_size: FloatArray) -> FloatArray:
     """Return (4 S(h) - S(2h)) / 2h where S(2h) / S(h) is nearer to 1 or 2 than to 4 and S is more than rounding."""
-    visible = np.abs(S1) > np.maximum(30 * rounding, 1e-5 * row_size)
+    visible = np.abs(S1) > np.maximum(VISIBLE_ROUNDING_RATIO * rounding, MIN_JUMP_FRACTION * row_size)
     ratio = S2 / np.where(visible, S1, 1.0)
     return np.where(visible & (ratio > 0.5) & (ratio < 3.0), (4 * S1 - S2) / 2, 0.0)
 
@@ -253,7 +263,7 @@ def _grows_beyond_powers(setting: DifferenceSetting, columns: Sequence[Column], 
         return True
     near = np.array([np.abs(c.D - c.curvature) * c.h + np.abs(c.S1) / 2 for c in columns])
     twice = np.array([np.abs(c.D - 4 * c.curvature) * 2 * c.h + np.abs(c.S2) / 2 for c in columns])
-    is_above_noise = near > 100 * setting.noise
+    is_above_noise = near > CLEAR_ROUNDING_RATIO * setting.noise
     if np.any(is_above_noise & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)):
         return True
     limits = {s: (abs(s) / parts.max()) ** SUSPECT_GROWTH_EXPONENT * near.sum(axis=0) for s in around.far_values}

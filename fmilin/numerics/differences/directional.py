@@ -10,10 +10,11 @@ import numpy as np
 from fmilin.numerics.differences.plateau import PLATEAU_END_RATIO, SMALL_JUMP_RATIO
 from fmilin.numerics.differences.plateau_rows import plateau_slopes
 from fmilin.numerics.differences.richardson import Column, DifferenceSetting, Line, Slopes, Terms, is_rough, is_rounding
-from fmilin.numerics.differences.sweep import finite_values, power_of_two, step_sweep
+from fmilin.numerics.differences.sweep import NOISE_SPACING_SIZE, finite_values, power_of_two, step_sweep
+from fmilin.numerics.differences.thresholds import EQUAL_CHANGE_RATIO, JUMP_ROUNDING_RATIO
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, INDISTINCT_ROW_ERROR, KINK_TOLERANCE
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, INDISTINCT_ROW_ERROR, KINK_TOLERANCE, SMALLEST_DIVISOR
 
 FINE_STEP_SIZE = 2.0**-13  # A step, in sizes of the variables, at which the truncation error follows from two wide ones
 STEPS = (
@@ -25,7 +26,6 @@ STEPS = (
 )  # all; the noise was measured between the second and the third
 WIDE_STEP_RATIO = 2.0**-3  # ratio of the two wide steps
 KINK_STEP_SIZE = 2.0**-20  # the step at which a kink would show
-NOISE_SPACING_SIZE = 1e-8  # of the line on which the noise is measured, in sizes of the variables
 SMOOTH_TERM_FACTOR = 10.0  # times what a smooth function adds beyond h^4
 VISIBLE_NOISE_FACTOR = 12.0  # gaps up to this many times the noise over the step are noise
 ONE_SIDED_NOISE_FACTOR = (
@@ -39,6 +39,8 @@ LONG_STEP_FRACTION = 1e-2  # of a length, a step
 LAG_NOISE_FACTOR = 5.0  # times the noise, that a solver inside which starts from its last solution is more than noise
 LAG_RATIO = 8.0  # times what was seen of it at steps of that ratio, that it may be between them
 UNCLEAR_ENTRY_ERROR = 1e-6
+DIRECTION_SEED = 1905  # any fixed one: equal calls give equal results, and no direction is an axis
+CANCELLED_TERMS_RATIO = 1e3  # roundings of the terms of a row that cancel: sums of hundreds of terms
 """Error of an entry, relative to its row, for which other steps are tried where one column was not what it seemed."""
 
 
@@ -86,7 +88,7 @@ def choose_direction(scales: FloatArray) -> FloatArray:
 
 @cache
 def _direction(count: int) -> FloatArray:
-    random = np.random.default_rng(1905)
+    random = np.random.default_rng(DIRECTION_SEED)
     return np.asarray(random.uniform(0.5, 1.0, count) * random.choice([-1.0, 1.0], count))
 
 
@@ -198,14 +200,16 @@ def _wide(around: Surroundings, d: FloatArray, slope: FloatArray) -> _Wide:
     at_less = ((pair[0] - pair[1]) / (2 * less) - slope) / less**2
     quartic = (at_wide - at_less) / (wide**2 - less**2)
     term = at_less - quartic * less**2
-    beyond = quartic**2 / np.maximum(np.maximum(np.abs(term), np.abs(at_wide)), 1e-300)
+    beyond = quartic**2 / np.maximum(np.maximum(np.abs(term), np.abs(at_wide)), SMALLEST_DIVISOR)
     return _Wide(term, SMOOTH_TERM_FACTOR * beyond * wide**2 * less**2, less)
 
 
 def _jumps(changes: FloatArray, rounding: FloatArray) -> bool:
     """Whether F changes by the same at all steps (steps, 2, r): it jumps at the point."""
     sizes = np.abs(changes).max(axis=0)
-    return bool(((np.ptp(changes, axis=0) <= 0.1 * sizes) & (sizes > 40 * rounding)).any())
+    return bool(
+        ((np.ptp(changes, axis=0) <= EQUAL_CHANGE_RATIO * sizes) & (sizes > JUMP_ROUNDING_RATIO * rounding)).any()
+    )
 
 
 def _bends(around: Surroundings, base: FloatArray, slope: FloatArray, size: FloatArray, doubt: FloatArray) -> bool:
@@ -351,7 +355,7 @@ def _sweep_column(
         return
     largest = (np.abs(slopes.J) * setting.scales).max(axis=1)
     sizes = largest / setting.scales[j]
-    rounding = np.zeros(len(largest)) if terms is None else 1e3 * EPS * terms(largest)
+    rounding = np.zeros(len(largest)) if terms is None else CANCELLED_TERMS_RATIO * EPS * terms(largest)
     rows = plateau_slopes(sweep, line, around.repeat_error, sizes, rounding)
     slopes.J[:, j], slopes.error[:, j] = rows.slope, rows.error
     slopes.jump[:, j], slopes.bend[:, j] = rows.jump, np.abs(rows.jump)

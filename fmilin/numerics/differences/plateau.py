@@ -18,6 +18,7 @@ from fmilin.numerics.differences.sweep import (
     kink_at_point,
     odd_remainder,
 )  # fmt: skip
+from fmilin.numerics.differences.thresholds import DRIFT_STEPS, JUMP_ROUNDING_RATIO, UNSEEN_ROUNDING_RATIO
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import EPS, MAX_ENTRY_ERROR
@@ -89,7 +90,7 @@ def _slope_at_jump(
     best = int(np.argmin(error))
     height = 0.0
     for trend, doubt in ((float(E[best]), float(error[best])), (0.0, 0.0)):
-        height = height or find_stairs(sweep, row, trend, 40 * ulp + h * doubt, len(h) - 1, line)[0]
+        height = height or find_stairs(sweep, row, trend, JUMP_ROUNDING_RATIO * ulp + h * doubt, len(h) - 1, line)[0]
     if height == 0.0:
         return None
     height = max(height, abs(sweep.ahead[-1, row] - base), abs(sweep.behind[-1, row] - base))
@@ -117,7 +118,7 @@ def _plateau(
     while True:
         outer = int(np.argmin(error))
         chosen, doubt = _nearest(E, error, outer, h / sweep.scale, size)
-        unseen = 20 * ulp + CONTRADICTION_FACTOR * h * error[chosen]
+        unseen = UNSEEN_ROUNDING_RATIO * ulp + CONTRADICTION_FACTOR * h * error[chosen]
         jump, begin, change = find_stairs(sweep, row, float(E[chosen]), unseen, chosen, line)
         if jump <= 2 * quantum:
             if change <= SMALL_JUMP_RATIO * max(abs(float(E[chosen])), size):
@@ -168,7 +169,7 @@ def _drift(E: FloatArray, chosen: int, floor: FloatArray) -> float:
     changes = np.diff(E)
     is_above_rounding = np.abs(changes) > DRIFT_ROUNDING_FACTOR * (floor[1:] + floor[:-1])
     worst = 0.0
-    for k in range(max(chosen - 6, 0), len(changes) - 2):
+    for k in range(max(chosen - DRIFT_STEPS, 0), len(changes) - 2):
         four = changes[k : k + 4]  # noise grows by the ratio of the steps, too: three would agree too often
         ratios = four[1:] / np.where(four[:-1] == 0, np.inf, four[:-1])
         ratio = float(ratios[-1])

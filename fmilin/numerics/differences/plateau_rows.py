@@ -32,9 +32,15 @@ from fmilin.numerics.differences.sweep import (
     RUN_STEPS,
     StepSweep,
 )
+from fmilin.numerics.differences.thresholds import (
+    DRIFT_STEPS,
+    JUMP_ROUNDING_RATIO,
+    UNSEEN_ROUNDING_RATIO,
+    VISIBLE_ROUNDING_RATIO,
+)
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS
+from fmilin.tolerances import EPS, SMALLEST_DIVISOR
 
 Mask = NDArray[np.bool_]
 Line = Callable[[float], FloatArray]
@@ -91,7 +97,7 @@ def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) 
     doubt = np.minimum(np.max(change, axis=0, where=contradicts, initial=0.0), MAX_COUNTED_ERROR * large)
 
     remainder = (a - b) / 2 - h * slope
-    unseen = 20 * ulp + CONTRADICTION_FACTOR * h * least_error
+    unseen = UNSEEN_ROUNDING_RATIO * ulp + CONTRADICTION_FACTOR * h * least_error
     is_doubtful |= _may_have_stairs(remainder, unseen, chosen)
     floor = np.maximum(ulp, cancellation)
     doubt = np.maximum(doubt, _find_drifts(E, chosen, 2 * floor[1:] / h[1:]))
@@ -114,7 +120,7 @@ def _find_smooth_slopes(sweep: StepSweep, noise: FloatArray, sizes: FloatArray) 
 def _may_have_stairs(remainder: FloatArray, unseen: FloatArray, chosen: NDArray[np.intp]) -> Mask:
     """Whether what is left of F beyond the plateau grows as neither h^3 nor drag: a jump would be searched for."""
     size = np.abs(remainder)
-    growths = size[:-1] / np.maximum(size[1:], 1e-300)
+    growths = size[:-1] / np.maximum(size[1:], SMALLEST_DIVISOR)
     is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG_GROWTH_TOLERANCE
     is_drag &= np.concatenate((is_drag[1:], is_drag[-1:]))
     is_smooth = (size[:-1] <= unseen[:-1]) | ((growths >= RATIO**3 / 2) & (growths <= RATIO**3 * 2)) | is_drag
@@ -134,7 +140,10 @@ def _find_drifts(E: FloatArray, chosen: NDArray[np.intp], floor: FloatArray) -> 
         ratio = run[-1]
         is_slow = ratio < 1
         drifts = (
-            is_seen[k:end].all(axis=0) & (ratio >= MIN_DRIFT_RATIO) & (ratio <= MAX_DRIFT_RATIO) & (k >= chosen - 6)
+            is_seen[k:end].all(axis=0)
+            & (ratio >= MIN_DRIFT_RATIO)
+            & (ratio <= MAX_DRIFT_RATIO)
+            & (k >= chosen - DRIFT_STEPS)
         )
         if end == k + 4:
             drifts &= is_slow | (k >= chosen)
@@ -165,7 +174,7 @@ def _may_jump(forward: FloatArray, backward: FloatArray, unit: FloatArray) -> Ma
             largest, least = np.maximum(largest, part), np.minimum(least, part)
         sizes = np.maximum(np.abs(largest), np.abs(least))
         is_same = (largest - least <= np.maximum(CONSTANT_JUMP_TOLERANCE * sizes, 4 * unit[:count])) & (
-            sizes > 40 * unit[:count]
+            sizes > JUMP_ROUNDING_RATIO * unit[:count]
         )
         result |= (is_same & (apart > CONSTANT_KINK_TOLERANCE * sizes)).any(axis=0)
     return result
@@ -174,7 +183,7 @@ def _may_jump(forward: FloatArray, backward: FloatArray, unit: FloatArray) -> Ma
 def _may_have_kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: NDArray[np.intp]) -> Mask:
     """Whether second differences over h are the same over a run of steps; see ``kink_at_point``."""
     bend, size = S / h, np.abs(S)
-    is_seen = size > 30 * ulp
+    is_seen = size > VISIBLE_ROUNDING_RATIO * ulp
     result = np.zeros(S.shape[1], dtype=bool)
     for k in range(len(h) - RUN_STEPS + 1):
         run = slice(k, k + RUN_STEPS)
@@ -184,5 +193,5 @@ def _may_have_kink(h: FloatArray, S: FloatArray, ulp: FloatArray, chosen: NDArra
         largest, least = bend[run].max(axis=0), bend[run].min(axis=0)
         is_kink &= largest - least <= CONSTANT_KINK_TOLERANCE * np.maximum(np.abs(largest), np.abs(least))
         finer = size[k + RUN_STEPS :].max(axis=0, initial=0.0)
-        result |= is_kink & (size[k] >= 30 * finer)
+        result |= is_kink & (size[k] >= VISIBLE_ROUNDING_RATIO * finer)
     return result

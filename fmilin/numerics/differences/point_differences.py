@@ -23,7 +23,6 @@ from fmilin.numerics.differences.directional import (
     ABSENT_NOISE_RATIO,
     FINE_STEP_SIZE,
     KINK_STEP_SIZE,
-    NOISE_SPACING_SIZE,
     ONE_SIDED_NOISE_FACTOR,
     SMOOTH_TERM_FACTOR,
     STEPS,
@@ -41,10 +40,24 @@ from fmilin.numerics.differences.richardson import (
     is_rounding,
     smooth_remainder,
 )
-from fmilin.numerics.differences.sweep import MAX_VALUE, POINTS, noise_from_table
+from fmilin.numerics.differences.sweep import MAX_VALUE, NOISE_SPACING_SIZE, POINTS, noise_from_table
+from fmilin.numerics.differences.thresholds import (
+    CLEAR_ROUNDING_RATIO,
+    EQUAL_CHANGE_RATIO,
+    FIRST_STEPS,
+    JUMP_ROUNDING_RATIO,
+    MAX_STEP_SIZE,
+    MIN_GAIN_RATIO,
+    NOISIER_RATIO,
+    STEP_CHANGE_RATIOS,
+    SUFFICIENT_ERROR,
+    TELLING_NOISE_RATIO,
+    VANISHING_ROUNDING_RATIO,
+    VISIBLE_ROUNDING_RATIO,
+)
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
-from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, INDISTINCT_ROW_ERROR, KINK_TOLERANCE
+from fmilin.tolerances import EPS, INACCURATE_ENTRY_ERROR, INDISTINCT_ROW_ERROR, KINK_TOLERANCE, SMALLEST_DIVISOR
 
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
@@ -55,6 +68,7 @@ TermsOfPoints = Callable[[FloatArray, FloatArray], FloatArray]
 
 FAR_STEP_SIZE = 2.0**-3  # in sizes of the variables, of displacements of all columns together
 RETURNS = (0.0, FAR_STEP_SIZE, 0.0, -FAR_STEP_SIZE, -FAR_STEP_SIZE, 0.0)
+AT_POINT_INDICES = (2, 5)  # indices of RETURNS: the point again, after evaluations far away on each side
 """Displacements along one direction between which a function that keeps memory changes its values at the point."""
 FIRST_STEP_SIZE = float(EPS ** (1 / 5))  # of a function with rounding alone
 OPTIONS = Differences()
@@ -86,6 +100,7 @@ class _DifferencedColumns:
     @property
     def rounding(self) -> FloatArray:
         """The rounding part of the error, (j, r)."""
+        # the sum of the weights of Richardson's combination: 4/3 of D(h) and 1/3 of D(2h)
         return 1.5 / self.h[:, None] * self.noise
 
     def select(self, indices: Numbers) -> _DifferencedColumns:
@@ -151,7 +166,7 @@ class _PointDifferencing:
         returned, nearby, pairs = np.split(line, (len(RETURNS), len(RETURNS) + len(nearby_steps)), axis=1)
         self._base = base = returned[:, 0]
         self._doubt(~np.isfinite(line).all(axis=(1, 2)) | ~(np.abs(line) < MAX_VALUE).all(axis=(1, 2)))
-        self._doubt((returned[:, (2, 5)] != base[:, None]).any(axis=(1, 2)))
+        self._doubt((returned[:, AT_POINT_INDICES] != base[:, None]).any(axis=(1, 2)))
         self._doubt((returned[:, 3] != returned[:, 4]).any(axis=1))
         noise = noise_from_table(nearby.swapaxes(0, 1).reshape(nearby.shape[1], -1)).reshape(base.shape)
         self._noise = np.maximum(noise, 0.5 * np.spacing(np.abs(base)))
@@ -213,8 +228,10 @@ class _PointDifferencing:
     def _measure_first(self, h: FloatArray, values: FloatArray) -> _DifferencedColumns:
         """Return differences with steps as the noise asks for them; ``values`` (j, 4, r) are those at steps h (j,)."""
         base, noise = self._base, self._noise
-        relative = np.where(np.abs(base) > 1e3 * noise, noise / np.abs(base), EPS).max(axis=1, initial=EPS)
-        start = np.clip(relative ** (1 / 5), 5e-4, 3e-2)
+        relative = np.where(np.abs(base) > TELLING_NOISE_RATIO * noise, noise / np.abs(base), EPS).max(
+            axis=1, initial=EPS
+        )
+        start = np.clip(relative ** (1 / 5), *FIRST_STEPS)
         self._start = np.where(np.isfinite(start), start, FIRST_STEP_SIZE)
         fitting = _round_steps(self._start[self._points] * self._sizes)
         all_columns = np.arange(len(h))
@@ -232,11 +249,11 @@ class _PointDifferencing:
         shape, sizes = (self._count, self._width, -1), self._sizes[:, None]
         slope = (np.abs(columns.D) * sizes).reshape(shape).max(axis=1)
         is_cancelled = is_rounding(slope, self._terms(self._base, slope), self._noise)
-        floor = np.where(is_cancelled, slope, 0.1 * EPS * slope)
+        floor = np.where(is_cancelled, slope, VANISHING_ROUNDING_RATIO * EPS * slope)
         columns = columns.with_noise(floor[self._points])
         self._noise = np.maximum(self._noise, floor)
         rounding = (columns.rounding * sizes).reshape(shape).max(axis=1)
-        is_telling = slope > 30 * rounding
+        is_telling = slope > VISIBLE_ROUNDING_RATIO * rounding
         is_telling |= ~is_telling.any(axis=1, keepdims=True) & (slope > 0)
         comparable = np.maximum(slope, FLAT_ROW_FRACTION * np.abs(self._base))
         self._weights = np.where(is_telling, 1 / np.where(is_telling, comparable, 1.0), 0.0)
@@ -252,11 +269,11 @@ class _PointDifferencing:
         last, truncation, rounding = columns.select(indices), truncation[indices], rounding[indices]
         for _ in range(OPTIONS.retries):
             scale = self._sizes[indices]
-            ratio = (rounding / np.maximum(truncation, 1e-300)) ** (1 / (OPTIONS.order + 1))
-            better = _round_steps(np.minimum(last.h * np.clip(ratio, 1 / 256, 8.0), 0.05 * scale))
+            ratio = (rounding / np.maximum(truncation, SMALLEST_DIVISOR)) ** (1 / (OPTIONS.order + 1))
+            better = _round_steps(np.minimum(last.h * np.clip(ratio, *STEP_CHANGE_RATIOS), MAX_STEP_SIZE * scale))
             predicted = truncation * (better / last.h) ** OPTIONS.order + rounding * last.h / better
-            gain = np.maximum(truncation, rounding) / np.maximum(predicted, 1e-300)
-            is_worth = (gain >= 20) & (truncation + rounding >= 1e-12) & (better != last.h)
+            gain = np.maximum(truncation, rounding) / np.maximum(predicted, SMALLEST_DIVISOR)
+            is_worth = (gain >= MIN_GAIN_RATIO) & (truncation + rounding >= SUFFICIENT_ERROR) & (better != last.h)
             if not is_worth.any():
                 break
             chosen = np.flatnonzero(is_worth)
@@ -309,7 +326,7 @@ class _PointDifferencing:
         shape, h = (self._count, self._width, -1), columns.h[:, None]
         near = np.abs(columns.D - columns.curvature) * h + np.abs(columns.S1) / 2
         twice = np.abs(columns.D - 4 * columns.curvature) * 2 * h + np.abs(columns.S2) / 2
-        is_visible = near > 100 * self._noise[self._points]
+        is_visible = near > CLEAR_ROUNDING_RATIO * self._noise[self._points]
         grows = (is_visible & (twice > 2**SUSPECT_GROWTH_EXPONENT * near)).reshape(shape).any(axis=(1, 2))
         longest = (columns.h / self._sizes).reshape(shape[:2]).max(axis=1)
         limit = (FAR_STEP_SIZE / longest[:, None]) ** SUSPECT_GROWTH_EXPONENT * near.reshape(shape).sum(axis=1)
@@ -394,7 +411,7 @@ class _PointDifferencing:
         at_less = ((ahead[:, 0] - behind[:, 0]) / (2 * less) - slope) / less**2
         quartic = (at_wide - at_less) / (wide**2 - less**2)
         term = at_less - quartic * less**2
-        beyond = quartic**2 / np.maximum(np.maximum(np.abs(term), np.abs(at_wide)), 1e-300)
+        beyond = quartic**2 / np.maximum(np.maximum(np.abs(term), np.abs(at_wide)), SMALLEST_DIVISOR)
         uncertainty = SMOOTH_TERM_FACTOR * beyond * wide**2 * less**2
 
         pair_of = {step: (ahead[:, i], behind[:, i]) for i, step in enumerate(STEPS, 1)}
@@ -427,11 +444,11 @@ def _round_steps(h: FloatArray) -> FloatArray:
 def _find_noisier(before: _DifferencedColumns, last: _DifferencedColumns) -> Mask:
     """Return where the smaller step shows more noise (i,): h^2 terms shrink with the step, noise over h grows."""
     changes = np.array([last.S2 - last.S1, last.S1 - before.S1])
-    is_jump = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
+    is_jump = (np.abs(changes) <= EQUAL_CHANGE_RATIO * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
     is_finer = (last.h < before.h)[:, None]
     grows = (np.abs(last.curvature) > np.abs(before.curvature)) & is_finer & ~is_jump
     noise = np.maximum(np.abs(last.curvature), np.abs(last.D - before.D)) * last.h[:, None]
-    return np.asarray((grows & (noise > 10 * last.noise)).any(axis=1))
+    return np.asarray((grows & (noise > NOISIER_RATIO * last.noise)).any(axis=1))
 
 
 def _find_constant_changes(
@@ -442,6 +459,6 @@ def _find_constant_changes(
     is_jump = np.zeros(len(slope), dtype=bool)
     for one, other in pairwise(bare):
         size = np.maximum(np.abs(one), np.abs(other))
-        is_same = (np.abs(one - other) <= 0.1 * size) & (size > 40 * rounding)
+        is_same = (np.abs(one - other) <= EQUAL_CHANGE_RATIO * size) & (size > JUMP_ROUNDING_RATIO * rounding)
         is_jump |= is_same.any(axis=(0, 2))
     return is_jump

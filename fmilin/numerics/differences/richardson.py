@@ -15,10 +15,21 @@ from numpy.typing import NDArray
 from fmilin.errors import ModelError, NumericalError, UsageError
 from fmilin.numerics.differences.plateau import CONTRADICTION_FACTOR
 from fmilin.numerics.differences.sweep import MIN_STEP_SIZE, are_numbers, list_sweep_steps, power_of_two
+from fmilin.numerics.differences.thresholds import (
+    EQUAL_CHANGE_RATIO,
+    MAX_STEP_SIZE,
+    MIN_GAIN_RATIO,
+    NOISIER_RATIO,
+    RETRY_STEP_RATIO,
+    STEP_CHANGE_RATIOS,
+    SUFFICIENT_ERROR,
+    VANISHING_ROUNDING_RATIO,
+    VISIBLE_ROUNDING_RATIO,
+)
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
 from fmilin.support.kinds import require_field_kinds
-from fmilin.tolerances import EPS, ROUNDING_TOLERANCE
+from fmilin.tolerances import EPS, ROUNDING_TOLERANCE, SMALLEST_DIVISOR
 
 Line = Callable[[int, float], FloatArray]  # (column j, displacement s along it) -> value, shape (r,)
 
@@ -152,7 +163,7 @@ def first_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
                 break
         except (ModelError, NumericalError):
             pass
-        h /= 16
+        h /= RETRY_STEP_RATIO
     if event is not None:
         raise event
     raise NumericalError(
@@ -166,14 +177,14 @@ def with_weights(setting: DifferenceSetting, columns: Sequence[Column], terms: T
     """Make rows comparable: each by its largest slope; rows that are nothing but noise do not choose steps."""
     slope = np.max([np.abs(c.D) * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
     # A result of zero here is not exact elsewhere: rounding is proportional to the size of the variables.
-    floor = 0.1 * EPS * slope
+    floor = VANISHING_ROUNDING_RATIO * EPS * slope
     if terms is not None:
         cancelled = is_rounding(slope, terms(slope), setting.noise)
         floor = np.where(cancelled, slope, floor)
     for column in columns:
         column.noise = np.maximum(column.noise, floor)
     rounding = np.max([c.rounding * scale for c, scale in zip(columns, setting.scales, strict=True)], axis=0)
-    telling = slope > 30 * rounding
+    telling = slope > VISIBLE_ROUNDING_RATIO * rounding
     if not telling.any():
         telling = slope > 0
     # At a stationary point of a row its slope is small by chance: it must not hold back the steps of the others.
@@ -197,11 +208,12 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
     tried = [column]
     for _ in range(options.retries):
         truncation, rounding, _ = _parts(column, setting, scale)
-        better = column.h * min(max((rounding / max(truncation, 1e-300)) ** (1 / (order + 1)), 1 / 256), 8.0)
-        better = power_of_two(min(better, 0.05 * scale))
+        balance = (rounding / max(truncation, SMALLEST_DIVISOR)) ** (1 / (order + 1))
+        shortest, longest = STEP_CHANGE_RATIOS
+        better = power_of_two(min(column.h * min(max(balance, shortest), longest), MAX_STEP_SIZE * scale))
         predicted = truncation * (better / column.h) ** order + rounding * column.h / better
-        gain = max(truncation, rounding) / max(predicted, 1e-300)
-        if gain < 20 or truncation + rounding < 1e-12 or better == column.h:
+        gain = max(truncation, rounding) / max(predicted, SMALLEST_DIVISOR)
+        if gain < MIN_GAIN_RATIO or truncation + rounding < SUFFICIENT_ERROR or better == column.h:
             break
         if setting.announce is not None:
             setting.announce([(j, s) for s in list_first_steps(better, options)])
@@ -217,7 +229,7 @@ def with_best_step(setting: DifferenceSetting, j: int, column: Column) -> Column
     best = tried[errors.index(min(errors))]
     best.doubtful = any(_contradict(best, other, setting, scale) for other in tried if other is not best)
     expected = MIN_CURVATURE_FRACTION * np.abs(tried[0].curvature) * (best.h / tried[0].h) ** 2
-    best.curved = bool((np.abs(best.curvature) >= expected - 10 * best.rounding).all())
+    best.curved = bool((np.abs(best.curvature) >= expected - NOISIER_RATIO * best.rounding).all())
     return best
 
 
@@ -260,10 +272,10 @@ def _is_noisier(tried: list[Column]) -> bool:
     """Whether the smaller step shows more noise, then noted in all columns: h^2 terms shrink, noise over h grows."""
     before, last = tried[-2:]
     changes = np.array([last.S2 - last.S1, last.S1 - before.S1])
-    jumping = (np.abs(changes) <= 0.1 * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
+    jumping = (np.abs(changes) <= EQUAL_CHANGE_RATIO * np.abs(last.S1)).all(axis=0) & (last.S1 != 0)
     grown = (np.abs(last.curvature) > np.abs(before.curvature)) & (last.h < before.h) & ~jumping
     noise = np.where(grown, np.maximum(np.abs(last.curvature), np.abs(last.D - before.D)) * last.h, 0.0)
-    is_noisier = bool((noise > 10 * last.noise).any())
+    is_noisier = bool((noise > NOISIER_RATIO * last.noise).any())
     for column in tried:
         column.noise = np.maximum(column.noise, noise)
     return is_noisier
@@ -294,6 +306,7 @@ def central_difference(setting: DifferenceSetting, j: int, h: float) -> Column:
         return Column(h, near, np.zeros_like(near), S1, np.full_like(near, np.nan), noise, 1 / h)
     far_ahead, far_behind = _finite(line(j, 2 * h)), _finite(line(j, -2 * h))
     curvature = (near - (far_ahead - far_behind) / (4 * h)) / 3
+    # 1.5: the sum of the weights of noise in (4 D(h) - D(2h))/3
     return Column(h, near + curvature, curvature, S1, far_ahead + far_behind - 2 * base, noise, 1.5 / h)
 
 
@@ -304,6 +317,7 @@ def one_sided_difference(setting: DifferenceSetting, j: int, h: float) -> Column
     narrow, wide = (4 * F1 - F2 - 3 * base) / (2 * s), (4 * F2 - F4 - 3 * base) / (4 * s)
     curvature = (narrow - wide) / 3
     nothing = np.zeros_like(narrow)
+    # 6: the same of (4 narrow - wide)/3, in which the values have the weights 3, 4 and 1
     return Column(h, narrow + curvature, curvature, nothing, nothing, setting.noise, 6 / h)
 
 
@@ -319,6 +333,7 @@ def _parts(column: Column, setting: DifferenceSetting, scale: float) -> tuple[fl
     size = max(float((weights * np.abs(column.D)).max()) * scale, WEAK_COLUMN_FRACTION) / scale
     rounding = float((weights * noise).max()) / size
     if options.order == 2 and not options.side:
+        # h^2/6 of the third derivative, which is as large as the row in its scales
         return (column.h / scale) ** 2 / 6, rounding, size
     bend = max(float((weights * (np.abs(column.curvature) - noise)).max()), 0.0) / size
     return truncation_error(np.float64(bend), column.h / scale, options).item(), rounding, size
@@ -326,6 +341,7 @@ def _parts(column: Column, setting: DifferenceSetting, scale: float) -> tuple[fl
 
 def truncation_error(bend: FloatArray | np.float64, h: FloatArray | float, options: Differences) -> FloatArray:
     """Estimate what extrapolation leaves, relative, from the term that it took away and the step in natural lengths."""
+    # the next term is as much smaller as the one taken away (order 2, or 3 on one side) is than the slope
     if options.side:
         return np.asarray(4 * bend**1.5 + h**3)
     return np.asarray(4 * bend**2 + h**4)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.numerics.differences.coloring import group_greedily
+from fmilin.numerics.differences.thresholds import FULL_ROW_RATIO
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -18,7 +19,7 @@ MIN_FULL_ROW_SIZE = 64  # of a row that is never full
 def find_full_rows(pattern: sparse.csr_array[Any]) -> NDArray[np.intp]:
     """Return the rows that would give most columns a color of their own, as a sum over all states does."""
     counts = np.diff(pattern.indptr)
-    limit = max(MIN_FULL_ROW_SIZE, 8 * float(np.mean(counts)) if len(counts) else 0.0)
+    limit = max(MIN_FULL_ROW_SIZE, FULL_ROW_RATIO * float(np.mean(counts)) if len(counts) else 0.0)
     return np.flatnonzero(counts > limit)
 
 

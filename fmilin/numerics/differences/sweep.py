@@ -8,12 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.errors import ModelError, NumericalError
+from fmilin.numerics.differences.thresholds import (
+    CLEAR_ROUNDING_RATIO,
+    JUMP_ROUNDING_RATIO,
+    MIN_SWEEP_STEPS,
+    SAME_STAIR_RATIO,
+    VISIBLE_ROUNDING_RATIO,
+)
 from fmilin.signals import FloatArray
 from fmilin.support.dataclass import dataclass
+from fmilin.tolerances import SMALLEST_DIVISOR
 
 S = TypeVar("S")
 MAX_VALUE = 1e300  # of a value near the point
 POINTS = 8  # values along the line, equally spaced and very close together
+NOISE_SPACING_SIZE = 1e-8  # of these values, in sizes of the variables
+NOISE_DIRECTION_SEED = 2013  # of the line's direction: any fixed one
 _NOISE_AGREEMENT_FACTOR = 4.0  # three orders with estimates within this factor of each other show the noise
 
 
@@ -42,7 +52,7 @@ def noise_from_table(values: FloatArray) -> FloatArray:
 
 def noise_level(function: Callable[[FloatArray], FloatArray], x: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the noise of a function on a tiny line through x (n,), shape (r,); zero where it cannot be evaluated."""
-    step = 1e-8 * scales * np.random.default_rng(2013).uniform(0.5, 1.0, len(x))
+    step = NOISE_SPACING_SIZE * scales * np.random.default_rng(NOISE_DIRECTION_SEED).uniform(0.5, 1.0, len(x))
     values = finite_values(function, *(x + k * step for k in range(POINTS)))
     return np.zeros_like(function(x)) if values is None else noise_from_table(np.array(values))
 
@@ -120,7 +130,7 @@ def step_sweep(line: Callable[[float], FloatArray], base: FloatArray, scale: flo
         else:
             steps.append(h)
             pairs.append(pair)
-    if len(steps) < 6:
+    if len(steps) < MIN_SWEEP_STEPS:
         return None
     ahead, behind = (np.array(side) for side in zip(*pairs, strict=True))
     return StepSweep(np.array(steps), ahead, behind, base, scale)
@@ -145,7 +155,7 @@ def find_stairs(
     def compute_remainder(s: float) -> float:
         return float(line(s)[row] - line(-s)[row]) / 2 - s * slope
 
-    growths = np.abs(remainder[:-1]) / np.maximum(np.abs(remainder[1:]), 1e-300)
+    growths = np.abs(remainder[:-1]) / np.maximum(np.abs(remainder[1:]), SMALLEST_DIVISOR)
     # A remainder that grows as |s| s over two steps in a row is drag of a body at rest, not a stair: to search for a
     # jump costs 28 evaluations for each step, row and column.
     is_drag = np.abs(growths / RATIO**2 - 1.0) <= DRAG_GROWTH_TOLERANCE
@@ -158,7 +168,7 @@ def find_stairs(
         height = _jump(compute_remainder, (h[k + 1], h[k]), (remainder[k + 1], remainder[k]))
         if first == 0.0:
             first, begin, change = height, k, height / float(h[k + 1])
-        elif height > 0.2 * first:
+        elif height > SAME_STAIR_RATIO * first:
             stairs = float(np.abs(remainder[: begin + 1]).max()) >= MIN_STAIRS_COUNT / 2 * first
             return (first, begin, change) if stairs else (0.0, 0, change)
     return 0.0, 0, change
@@ -190,7 +200,7 @@ def jumps_at_point(h: FloatArray, forward: FloatArray, backward: FloatArray, ulp
     apart = np.abs(runs[0] - runs[1]).min(axis=1)
     same = (
         (np.ptp(runs, axis=2) <= np.maximum(CONSTANT_JUMP_TOLERANCE * sizes, 4 * unit))
-        & (sizes > 40 * unit)
+        & (sizes > JUMP_ROUNDING_RATIO * unit)
         & (apart > CONSTANT_KINK_TOLERANCE * sizes)
     )
     steps = h >= AT_POINT_STEP_SIZE
@@ -205,18 +215,20 @@ def kink_at_point(sweep: StepSweep, S: FloatArray, ulp: FloatArray, chosen: int)
     """Return S / h of a kink that all finer steps show; else 0 and the first that does not: rounded off, or near."""
     h = sweep.h
     is_run_start = (h / sweep.scale >= AT_POINT_STEP_SIZE) & (np.arange(len(h)) < len(h) - RUN_STEPS)
-    curvature, is_above_rounding = S / h, np.abs(S) > 30 * ulp
+    curvature, is_above_rounding = S / h, np.abs(S) > VISIBLE_ROUNDING_RATIO * ulp
     for k in range(len(h) - RUN_STEPS, -1, -1):
         run = slice(k, k + RUN_STEPS)
         finer = float(np.abs(S[k + RUN_STEPS :]).max(initial=0.0))
         if (
-            k + RUN_STEPS - 1 < chosen or not is_above_rounding[run].all() or abs(S[k]) < 30 * finer
+            k + RUN_STEPS - 1 < chosen or not is_above_rounding[run].all() or abs(S[k]) < VISIBLE_ROUNDING_RATIO * finer
         ):  # noise does not fall with h
             continue
         if np.ptp(curvature[run]) > CONSTANT_KINK_TOLERANCE * np.abs(curvature[run]).max():
             continue
         kink = float(np.mean(curvature[run]))
-        none = (np.abs(kink * h) > 100 * ulp) & (np.abs(curvature - kink) > abs(kink) / 2) & is_run_start
+        none = (
+            (np.abs(kink * h) > CLEAR_ROUNDING_RATIO * ulp) & (np.abs(curvature - kink) > abs(kink) / 2) & is_run_start
+        )
         none[: k + RUN_STEPS] = False
         return (0.0, int(np.argmax(none))) if none.any() else (kink, None)
     return 0.0, None
