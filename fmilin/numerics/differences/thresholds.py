@@ -1,4 +1,4 @@
-"""Limits by which differences are told from rounding and noise, of single columns and of many points alike.
+"""Limits that separate differences from rounding and noise, of single columns and of many points alike.
 
 Each says what sets its order of magnitude; within a factor of two it is a choice.
 """
