@@ -77,7 +77,7 @@ def _compare_groups(
     is_bent = quick.bend * units > KINK_TOLERANCE * float(sizes.max(initial=0.0)) * members
     if is_suspicious.any() or is_bent.any() or not _agrees_along_all(nearby, J, measured_errors):
         return None
-    # the same factor: what is not suspicious is no error
+    # the same factor: smaller deviations add nothing to the errors
     visible = np.where(deviation > 10 * measured_errors, deviation, 0.0)
     rows = np.repeat(np.arange(J.shape[0]), np.diff(J.indptr))
     errors = np.maximum(errors, visible[rows, group_of[J.indices]] / scales[J.indices])
