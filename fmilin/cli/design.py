@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,8 +29,8 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formats import suffixes
 
 if TYPE_CHECKING:
-    from fmilin.design.lqg import LqgDesign
     from fmilin.design.lqg_verification import LqgVerification
+    from fmilin.design.regulator_design import RegulatorDesign
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
 
@@ -37,8 +38,8 @@ SUFFIXES = tuple(dict.fromkeys((*suffixes("linear model"), ".html")))
 
 
 @options_of_commands
-class LqgOptions:
-    """The arguments of :func:`fmilin.design.lqg`."""
+class RegulatorOptions:
+    """The arguments of :func:`fmilin.design.lqg` and :func:`fmilin.design.loop_shaping`."""
 
     states: dict[str, float] = command_option(
         {},
@@ -80,30 +81,36 @@ class LqgOptions:
         reading=ValueReader(str, options.bounds, is_repeatable=True),
     )
     hold_noise: bool = switch("Process noise is constant over each sample.", WEIGHTS)
+    input_size: dict[str, float] = command_option(
+        {},
+        "An amplitude that an input usually has, for --loop-shaping.",
+        WEIGHTS,
+        "assignment lists",
+        metavar="NAME=U,...",
+    )
+    output_size: dict[str, float] = command_option(
+        {},
+        "A measured output, with a deviation that matters, for --loop-shaping.",
+        WEIGHTS,
+        "assignment lists",
+        metavar="NAME=Y,...",
+    )
+    crossover: float | None = command_option(
+        None, "Where the shaped gain crosses 1, for --loop-shaping.", WEIGHTS, "number", metavar="RAD/S"
+    )
 
-    def design(self, linear: LinearModel) -> LqgDesign:
-        """Return the regulator of a linear model."""
+    def design(self, linear: LinearModel) -> RegulatorDesign:
+        """Return the LQG regulator of a linear model."""
         import fmilin as fl
 
-        missing = [
-            (flag, example)
-            for flag, example, value in (
-                ("--state-weight", "NAME=WEIGHT", self.states),
-                ("--input-weight", "NAME=WEIGHT", self.inputs),
-                ("--process", "NAME=DENSITY", self.process),
-                ("--measured", "NAME=VARIANCE", self.measured),
-                ("--sample-time", "SECONDS", self.sample_time),
-            )
-            if not value
-        ]
-        if missing:
-            flag, example = missing[0]
-            names = {"--measured": linear.outputs.names, "--input-weight": linear.inputs.names}
-            signals = names.get(flag, linear.inputs.names if flag == "--process" else linear.states.names)
-            listed = "" if flag == "--sample-time" else f" Names here: {', '.join(signals[:8])}."
-            raise UsageError(
-                f"An LQG regulator requires weights, noise and a sample time: add {flag} {example}.{listed}"
-            )
+        required = (
+            ("--state-weight", "NAME=WEIGHT", self.states, linear.states.names),
+            ("--input-weight", "NAME=WEIGHT", self.inputs, linear.inputs.names),
+            ("--process", "NAME=DENSITY", self.process, linear.inputs.names),
+            ("--measured", "NAME=VARIANCE", self.measured, linear.outputs.names),
+            ("--sample-time", "SECONDS", self.sample_time, ()),
+        )
+        _require_options("An LQG regulator requires weights, noise and a sample time", required)
         return fl.design.lqg(
             linear,
             states=self.states,
@@ -116,12 +123,42 @@ class LqgOptions:
             hold_noise=self.hold_noise,
         )
 
+    def shape(self, linear: LinearModel) -> RegulatorDesign:
+        """Return the regulator of a linear model by H-infinity loop shaping."""
+        import fmilin as fl
+
+        required = (
+            ("--input-size", "NAME=U", self.input_size, linear.inputs.names),
+            ("--output-size", "NAME=Y", self.output_size, linear.outputs.names),
+            ("--crossover", "RAD/S", self.crossover, ()),
+            ("--sample-time", "SECONDS", self.sample_time, ()),
+        )
+        _require_options("Loop shaping requires sizes of inputs and outputs, a crossover and a sample time", required)
+        return fl.design.loop_shaping(
+            linear,
+            inputs=self.input_size,
+            measured=self.output_size,
+            crossover=float(self.crossover or 0.0),
+            sample_time=float(self.sample_time or 0.0),
+            track=self.track or (),
+            limits=self.limits,
+        )
+
+
+def _require_options(sentence: str, required: Sequence[tuple[str, str, object, Sequence[str]]]) -> None:
+    """Name the first option that is missing: flag, example, value and the names that it may have."""
+    for flag, example, value, names in required:
+        if not value:
+            listed = f" Names here: {', '.join(names[:8])}." if names else ""
+            raise UsageError(f"{sentence}: add {flag} {example}.{listed}")
+
 
 @options_of_commands
 class DesignOptions:
     """The options of ``design``: the method, the check, and the files."""
 
     lqg: bool = switch("Optimal feedback on the estimates of a Kalman filter, sampled.", OPTIONS)
+    loop_shaping: bool = switch("The most robust regulator of a shaped loop (H-infinity), sampled.", OPTIONS)
     no_verify: bool = switch("Do not run the regulator on the nonlinear model.", OPTIONS)
     output: tuple[Path, ...] = command_option(
         (),
@@ -150,23 +187,28 @@ class DesignOptions:
         "--measured phi=1e-6 --sample-time 0.01 -o controller.c",
         "fmilin design plant.mat --lqg --state-weight phi=10 --input-weight torque=1 --process torque=0.1 "
         "--measured phi=1e-4 --sample-time 0.02 --track phi --limit torque=-5:5 -o controller.fmu -o report.html",
+        "fmilin design plant.mat --loop-shaping --input-size torque=1 --output-size phi=0.1 --crossover 5 "
+        "--sample-time 0.02 -o controller.c",
     ],
 )
 @MODEL
 @take("results", DesignOptions)
-@take("weights", LqgOptions)
+@take("weights", RegulatorOptions)
 @model_options.model_options(model_options.DiscoveryOptions)
 @model_options.POINT_OPTIONS
 @linear_options.linearization_options()
-def command(model: str, results: DesignOptions, weights: LqgOptions, **request_options: Any) -> int:
+def command(model: str, results: DesignOptions, weights: RegulatorOptions, **request_options: Any) -> int:
     """Design a sampled regulator, and run it on the nonlinear model.
 
     MODEL is what 'fmilin linearize' takes, or a file of a linear model ({linear_files}), of which the nonlinear
     motion is not verified. A table is printed; -o saves the regulator.
     Ends with status 5 when the nonlinear closed loop is unstable.
     """
-    if not results.lqg:
-        raise UsageError("No method of design is named. Add --lqg with weights and noise.")
+    if results.lqg == results.loop_shaping:
+        number = "Two methods of design are" if results.lqg else "No method of design is"
+        raise UsageError(
+            f"{number} named. Add --lqg with weights and noise, or --loop-shaping with sizes and a crossover."
+        )
     for path in results.output:
         if path.suffix.lower() not in SUFFIXES:
             raise UsageError(f"-o '{path}': a regulator is saved as {' '.join(SUFFIXES)}.")
@@ -178,7 +220,7 @@ def command(model: str, results: DesignOptions, weights: LqgOptions, **request_o
 
     def job(runner: JobRunner) -> None:
         linear, nonlinear = _find_models(model, request, runner)
-        design = weights.design(linear)
+        design = weights.shape(linear) if results.loop_shaping else weights.design(linear)
         verification = None
         if nonlinear is not None and not results.no_verify:
             verification = design.verify(nonlinear)
@@ -204,13 +246,13 @@ def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tup
 
 
 def _deliver(
-    design: LqgDesign,
+    design: RegulatorDesign,
     verification: LqgVerification | None,
     results: DesignOptions,
     runner: JobRunner,
 ) -> None:
     """Write the files and print; then complain if the nonlinear loop is unstable."""
-    from fmilin.report.lqg_report import show_lqg, show_verification_of_regulator
+    from fmilin.report.lqg_report import show_verification_of_regulator
 
     runner.restore_directory()
     for path in results.output:
@@ -224,7 +266,7 @@ def _deliver(
             document["verification"] = verification.to_document()
         runner.print_json(document)
     elif not results.output:
-        runner.print_shown(show_lqg, design)
+        runner.print_shown(type(design)._print_table, design)
         if verification is not None:
             runner.print_shown(show_verification_of_regulator, verification)
     if verification is not None and verification.stable is False:

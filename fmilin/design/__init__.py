@@ -15,6 +15,7 @@ from fmilin.design.kalman import (
     noise_through,
     sampled_noise,
 )
+from fmilin.design.loop_shaping import LoopShapingDesign, loop_shaping
 from fmilin.design.lqg import LqgDesign, lqg
 from fmilin.design.lqg_verification import LqgVerification
 from fmilin.design.margins import Margins, margins
@@ -41,6 +42,7 @@ __all__ = [
     "IdentifiedParameters",
     "KalmanFilter",
     "KalmanRegulator",
+    "LoopShapingDesign",
     "LqgDesign",
     "LqgVerification",
     "Margins",
@@ -57,6 +59,7 @@ __all__ = [
     "filtered",
     "identified_parameters",
     "kalman_filter",
+    "loop_shaping",
     "lqg",
     "margins",
     "measurement",

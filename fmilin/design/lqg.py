@@ -10,31 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import expm, solve_discrete_are, solve_discrete_lyapunov
 
 from fmilin.design.kalman import KalmanFilter, kalman_filter
-from fmilin.design.lqg_loops import LoopAnalysis, analyse_loops
-from fmilin.design.lqg_verification import LqgVerification, verify_regulator
+from fmilin.design.lqg_loops import analyse_loops
+from fmilin.design.regulator_design import RegulatorDesign
 from fmilin.design.tracking_regulator import Tracking, TrackingRegulator, find_static_response
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.system_zeros import select_channels
-from fmilin.model.interface import Model
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, RealArrayLike, Signals, as_numbers, limits_by_name
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
-from fmilin.support.table_repr import Sheet, TableRepr
+from fmilin.support.table_repr import Sheet
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from fmilin.design.margins import Margins
+    pass
 
 Weights = Mapping[str, float] | RealArrayLike
 MAX_RICCATI_RESIDUAL = 1e-8  # relative to the terms of the equation: a larger one is not a solution
@@ -43,17 +38,15 @@ INTEGRAL_TIME_FACTOR = 1.0  # of the slowest motion of the loop without integral
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LqgDesign(TableRepr):
+class LqgDesign(RegulatorDesign):
     """A regulator with its gains, filter, loops and closed-loop poles; :func:`lqg` makes it."""
 
     _attributes = ".regulator, .gain, .filter, .margins, .poles, .verify(model), .save(path), .plot()"
+    method = "LQG"
 
-    linear: LinearModel  #: the linear model, continuous; its outputs are the measurements
     regulator: TrackingRegulator  #: runs in :func:`fmilin.closed_loop`; ``regulator.follow({"y": 1.0})``
-    loops: LoopAnalysis  #: L at every input and output, and sensitivity peaks
     cost: FloatArray  #: shape (P + tracked, P + tracked); the solution of the Riccati equation of the feedback
     residual: float  #: of that equation, relative to its terms
-    limits: Mapping[str, tuple[float, float]]  #: of the inputs, absolute
 
     @implemented_in("fmilin.report.lqg_report:show_lqg")
     def _print_table(self, page: Sheet) -> None: ...
@@ -73,116 +66,15 @@ class LqgDesign(TableRepr):
         """The Kalman filter."""
         return self.regulator.filter
 
-    @property
-    def poles(self) -> NDArray[np.complex128]:
-        """The eigenvalues z of the closed loop, shape (count,): inside the unit circle where it is stable."""
-        return self.loops.poles
-
-    @property
-    def margins(self) -> dict[str, Margins]:
-        """The margins of L at each driven input and each measured output, by name, with the other wires closed."""
-        return {name: item.margins for name, item in self.loops.wires.items()}
-
-    @property
-    def sensitivity_peaks(self) -> dict[str, tuple[float, float]]:
-        """The largest magnitudes of S and T at each driven input and each measured output, by name."""
-        return {name: item.peaks for name, item in self.loops.wires.items()}
-
-    def verify(
-        self,
-        model: Model,
-        *,
-        size: float = 0.01,
-        stop_time: float | None = None,
-        references: Mapping[str, float] | None = None,
-    ) -> LqgVerification:
-        """Return what the regulator does to the nonlinear model, disturbed from the operating point.
-
-        The independent coordinates start off by ``size`` of their sizes; the motion is followed over ``stop_time``
-        seconds, by default as long as the slowest pole needs. ``references`` are absolute values of tracked outputs.
-        """
-        return verify_regulator(
-            self.regulator,
-            self.linear,
-            self.poles,
-            model,
-            size=size,
-            stop_time=stop_time,
-            limits=self.limits,
-            references=references or {},
-        )
-
     def to_document(self) -> dict[str, Any]:
         """Return gains, poles and margins as plain data, by the names of signals."""
-        regulator = self.regulator
-        states, tracked = self.linear.states.names, regulator.tracked
-        margins = {
-            name: {
-                "gain": item.margins.gain,
-                "phase": item.margins.phase,
-                "delay": item.margins.delay,
-                "disk": item.margins.disk,
-                "peaks": {"S": item.peaks[0], "T": item.peaks[1]},
-            }
-            for name, item in self.loops.wires.items()
-        }
-        return {
-            "format": "fmilin-design/1",
-            "method": "lqg",
-            "model": {"name": self.linear.model.name, "guid": self.linear.model.guid},
-            "sample_time": regulator.sample_time,
-            "states": list(states),
-            "reads": list(regulator.reads),
-            "drives": list(regulator.drives),
-            "tracks": list(tracked),
+        return self.describe_loops("lqg") | {
+            "states": list(self.linear.states.names),
             "gain": self.gain,
             "integral_gain": self.integral_gain,
             "filter_gain": self.filter.gain,
-            "poles": [[z.real, z.imag] for z in self.poles.tolist()],
-            "margins": margins,
             "riccati_residual": self.residual,
-            "limits": {name: list(pair) for name, pair in self.limits.items()},
         }
-
-    def save(
-        self,
-        path: str | Path,
-        *,
-        precision: Literal["double", "single"] = "double",
-        fmi: Literal["2.0", "3.0"] = "2.0",
-        model: Model | None = None,
-        verification: LqgVerification | None = None,
-    ) -> None:
-        """Write the regulator: .c (C99), .fmu, .m and every format of a linear model; .html is a report.
-
-        The suffix of ``path`` picks the format; .c has numbers of a ``precision``, an FMU the version ``fmi``. Both
-        have the limits of the actuators and anti-windup. A name that ends in ``_simulink.m`` means a script that builds
-        a Simulink model of the loop. The report has a ``verification``, or that of the nonlinear ``model``.
-        """
-        if Path(path).name.lower().endswith("_simulink.m"):
-            self._save_loop(path)
-        else:
-            if verification is None and model is not None and Path(path).suffix.lower() in (".html", ".htm"):
-                verification = self.verify(model)
-            self._save_regulator(path, precision=precision, fmi=fmi, verification=verification)
-
-    @implemented_in("fmilin.export.simulink_file:save_loop")
-    def _save_loop(self, path: str | Path) -> None: ...
-
-    @implemented_in("fmilin.report.web.of_lqg:save_lqg")
-    def _save_regulator(
-        self,
-        path: str | Path,
-        *,
-        precision: Literal["double", "single"] = "double",
-        fmi: Literal["2.0", "3.0"] = "2.0",
-        verification: LqgVerification | None = None,
-    ) -> None: ...
-
-    @implemented_in("fmilin.report.lqg_report:draw_lqg")
-    def plot(self) -> Figure:
-        """Return the magnitudes of S and T at each wire, and the closed-loop poles."""
-        ...
 
 
 @kinds_checked
@@ -257,14 +149,14 @@ def lqg(
     kalman = kalman_filter(linear, sample_time, process=process, measured=measured, hold_noise=hold_noise)
     gain, cost, residual, tracking = _design_feedback(linear, Q, R, columns, sample_time, (rows, track))
     regulator = TrackingRegulator(kalman, gain, drives, tracking, bounds)
-    loops = analyse_loops(regulator)
+    loops = analyse_loops(linear, kalman.sampled, regulator.linear_model())
     if not loops.is_stable:
         raise NumericalError(
             "The closed loop is not stable beyond rounding: its largest pole has |z| = "
             f"{np.abs(loops.poles).max():.9g}. "
             "Change the weights or the sample time."
         )
-    return LqgDesign(linear, regulator, loops, cost, residual, bounds)
+    return LqgDesign(linear, regulator, loops, bounds, cost, residual)
 
 
 def read_input_weights(signals: Signals, weights: Weights) -> tuple[tuple[str, ...], FloatArray]:

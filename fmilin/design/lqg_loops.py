@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fmilin.design.laws import linear_law
 from fmilin.design.margins import Margins, margins
-from fmilin.design.regulators import KalmanRegulator
 from fmilin.diagnostics import Remark
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.sparse import change_fields
@@ -43,11 +42,13 @@ class LoopAnalysis:
     is_stable: bool
 
 
-def analyse_loops(regulator: KalmanRegulator) -> LoopAnalysis:
-    """Return the loops at all driven inputs and all measured outputs."""
-    plant, sampled = regulator.filter.linear, regulator.filter.sampled
-    law = regulator.linear_model()
-    columns = [plant.inputs.index_of(name) for name in regulator.drives]
+def analyse_loops(plant: LinearModel, sampled: LinearModel, law: LinearModel) -> LoopAnalysis:
+    """Return the loops at all driven inputs and all measured outputs.
+
+    The first inputs of the ``law`` are the outputs of the plant; ``sampled`` is the plant at its samples.
+    """
+    drives = law.outputs.names
+    columns = [plant.inputs.index_of(name) for name in drives]
     P, m = len(sampled.A), len(plant.outputs)
     A, C = sampled.A, sampled.C
     B, D = sampled.B[:, columns], sampled.D[:, columns]
@@ -68,29 +69,28 @@ def analyse_loops(regulator: KalmanRegulator) -> LoopAnalysis:
     closed = X + from_y @ Y + from_u @ answers
     poles = np.linalg.eigvals(closed).astype(np.complex128)
     wires: dict[str, WireLoop] = {}
-    for j, name in enumerate(regulator.drives):
+    for j, name in enumerate(drives):
         closed_others = closed - np.outer(from_u[:, j], answers[j])
         signal = plant.inputs[columns[j]]
-        wires[name] = _analyse_wire(regulator, (closed_others, from_u[:, [j]], answers[[j]]), name, signal)
+        wires[name] = _analyse_wire(law, (closed_others, from_u[:, [j]], answers[[j]]), name, signal)
     for i, name in enumerate(plant.outputs.names):
         sent = from_y[:, [i]] + from_u @ law_D[:, [i]]
         closed_others = closed - sent @ Y[[i]]
         unique = name if name not in wires else f"output {name}"
-        wires[unique] = _analyse_wire(regulator, (closed_others, sent, Y[[i]]), unique, plant.outputs[i])
+        wires[unique] = _analyse_wire(law, (closed_others, sent, Y[[i]]), unique, plant.outputs[i])
     return LoopAnalysis(wires, poles, bool(np.abs(poles).max(initial=0.0) < 1))
 
 
 def _analyse_wire(
-    regulator: KalmanRegulator, matrices: tuple[FloatArray, FloatArray, FloatArray], name: str, signal: Signal
+    law: LinearModel, matrices: tuple[FloatArray, FloatArray, FloatArray], name: str, signal: Signal
 ) -> WireLoop:
     A, B, C = matrices
     states = Signals(Signal(f"x[{i}]") for i in range(len(A)))
     wire = Signals([Signal(name, signal.unit)])
     text = f"L at {name}: the returned signal per signal sent; signs are as wired, so that S = 1/(1 - L)."
-    law = linear_law(
-        "loop", regulator.filter.linear, (A, B, C, np.zeros((1, 1))), (states, wire, wire), regulator.sample_time
-    )
-    loop = change_fields(law, warnings=(Remark("loop", text),))
+    matrices_of_loop = A, B, C, np.zeros((1, 1))
+    plain = linear_law("loop", law, matrices_of_loop, (states, wire, wire), law.sample_time)
+    loop = change_fields(plain, warnings=(Remark("loop", text),))
     return WireLoop(loop, margins(loop), find_sensitivity_peaks(loop))
 
 

@@ -60,26 +60,18 @@ def find_static_response(
     return solution[:P], solution[P:]
 
 
-class TrackingRegulator(KalmanRegulator):
-    """u = u0 + N_u r - K (x_hat - y0 - N_x r) - K_z z; see :func:`fmilin.design.lqg`, which makes it."""
+class References:
+    """Absolute values, or functions of time in seconds, that outputs are to follow."""
 
-    _attributes = ".filter, .gain, .tracked, .references, .limits, .linear_model()"
+    tracked: tuple[str, ...]
+    references: dict[str, Reference]
+    _starts: FloatArray
 
-    def __init__(
-        self,
-        filter: KalmanFilter,  # noqa: A002 - as KalmanRegulator
-        gain: FloatArray,
-        drives: Sequence[str],
-        tracking: Tracking,
-        limits: Mapping[str, tuple[float, float]] | None = None,
-    ) -> None:
-        self.tracking, self.limits = tracking, dict(limits or {})
-        self.tracked = tuple(filter.linear.outputs.names[i] for i in tracking.rows)
-        starts = [float(filter.linear.point.outputs[name]) for name in self.tracked]
-        self.references: dict[str, Reference] = dict(zip(self.tracked, starts, strict=True))
-        self._starts = np.array(starts)
-        self._back = -tracking.recovery * np.linalg.pinv(tracking.gain)
-        super().__init__(filter, gain, drives)
+    def set_up_references(self, tracked: Sequence[str], starts: Sequence[float]) -> None:
+        """Let references stay at ``starts``."""
+        self.tracked = tuple(tracked)
+        self.references = dict(zip(self.tracked, starts, strict=True))
+        self._starts = np.array(starts, dtype=np.float64)
 
     def follow(self, references: Mapping[str, Reference]) -> None:
         """Set references: absolute values of tracked outputs, or functions of time in seconds.
@@ -93,18 +85,39 @@ class TrackingRegulator(KalmanRegulator):
                 as_numbers(value, f"The reference of '{name}'")
         self.references |= references
 
+    def evaluate_references(self, t: float) -> FloatArray:
+        """Return the deviations of the references from the start, at t seconds, shape (tracked,)."""
+        values = [self.references[name] for name in self.tracked]
+        return np.asarray([float(v(t)) if callable(v) else float(v) for v in values] - self._starts)
+
+
+class TrackingRegulator(KalmanRegulator, References):
+    """u = u0 + N_u r - K (x_hat - y0 - N_x r) - K_z z; see :func:`fmilin.design.lqg`, which makes it."""
+
+    _attributes = ".filter, .gain, .tracked, .references, .limits, .linear_model()"
+
+    def __init__(
+        self,
+        filter: KalmanFilter,  # noqa: A002 - as KalmanRegulator
+        gain: FloatArray,
+        drives: Sequence[str],
+        tracking: Tracking,
+        limits: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        self.tracking, self.limits = tracking, dict(limits or {})
+        tracked = [filter.linear.outputs.names[i] for i in tracking.rows]
+        self.set_up_references(tracked, [float(filter.linear.point.outputs[name]) for name in tracked])
+        self._back = -tracking.recovery * np.linalg.pinv(tracking.gain)
+        super().__init__(filter, gain, drives)
+
     def restart(self) -> None:
         """Go back to before the first sample: the estimate is the operating point, the integrals are zero."""
         super().restart()
         self._integrals = np.zeros(len(self.tracking.rows))
 
-    def _evaluate_references(self, t: float) -> FloatArray:
-        values = [self.references[name] for name in self.tracked]
-        return np.asarray([float(v(t)) if callable(v) else float(v) for v in values] - self._starts)
-
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return u, shape (len(drives),), for what was ``read``, shape (m,), at ``t`` seconds."""
-        tracking, r, s = self.tracking, self._evaluate_references(t), self.filter.sampled
+        tracking, r, s = self.tracking, self.evaluate_references(t), self.filter.sampled
         predicted = s.C @ (self._predicted - s.y0) + s.D @ (self._inputs - self._u0)
         self._estimate, innovation = self.filter.correct_during(self._observer, self._predicted, self._inputs, read)
         feedback = self.gain @ (self._estimate - s.y0 - tracking.states @ r)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fmilin.design.lqg import LqgDesign
+from fmilin.design.regulator_design import RegulatorDesign
 from fmilin.errors import UsageError
 from fmilin.export.for_people import by_name
 from fmilin.export.linear_record import require_writable
@@ -165,7 +165,7 @@ def dumps(linear: LinearModel, writing: Writing) -> bytes:
     return _write(diagram, writing.name, text, linear.sample_time)
 
 
-def save_loop(design: LqgDesign, path: str | Path) -> None:
+def save_loop(design: RegulatorDesign, path: str | Path) -> None:
     """Write a script for the loop of an LQG design with the linear model of its plant."""
     regulator = design.regulator
     law, excess = regulator.linear_model(), regulator.compute_limit_response()

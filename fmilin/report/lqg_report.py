@@ -1,13 +1,16 @@
-"""LQG designs: tables, and a picture of sensitivities and poles."""
+"""Designs of regulators: tables, and a picture of sensitivities and poles."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fmilin.design.loop_shaping import LoopShapingDesign
 from fmilin.design.lqg import LqgDesign
 from fmilin.design.lqg_verification import LqgVerification
+from fmilin.design.regulator_design import RegulatorDesign
 from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.modes import convert_to_rates
 from fmilin.report.facts import print_fact, print_rows
@@ -27,8 +30,27 @@ MAX_CURVES = 6  # sensitivities in one picture
 
 def show_lqg(design: LqgDesign, page: Sheet) -> None:
     """Print what the regulator reads, drives and tracks, its margins wire by wire, gains and poles."""
+    show_loops(design, page, [("Riccati", [f"residual {design.residual:.1e}"])])
+    regulator = design.regulator
+    names = [*design.linear.states.names, *(f"integral.{n}" for n in regulator.tracked)]
+    all_gains = np.hstack((design.gain, design.integral_gain))
+    for drive, row in zip(regulator.drives, all_gains, strict=True):
+        texts = [f"{shorten_name(n)} {k:.5g}" for n, k in zip(names, row, strict=True)]
+        print_fact(page, f"Gain of {shorten_name(drive)}", [join_first(texts, MAX_NAMES)])
+
+
+def show_shaping(design: LoopShapingDesign, page: Sheet) -> None:
+    """Print what the regulator reads, drives and tracks, its robust stability margin, margins and poles."""
+    margin, designed = f"{design.stability_margin:.4g}", f"{design.designed_margin:.4g} by the Riccati equations"
+    robust = [margin, f"at least {designed}", "0.25 or more is robust"]
+    facts = [("Robustness", robust), ("Riccati", [f"residual {design.residual:.1e}"])]
+    show_loops(design, page, facts)
+
+
+def show_loops(design: RegulatorDesign, page: Sheet, facts: Sequence[tuple[str, list[str]]]) -> None:
+    """Print what every design has, with further facts above the margins."""
     regulator, h = design.regulator, design.regulator.sample_time
-    print_fact(page, "LQG regulator", [f"of {design.linear.model.name}", f"every {h:g} s"])
+    print_fact(page, f"{design.method} regulator", [f"of {design.linear.model.name}", f"every {h:g} s"])
     print_fact(page, "Reads", cut_list(map(shorten_name, regulator.reads), MAX_NAMES))
     print_fact(page, "Drives", [_describe_drive(design, name) for name in regulator.drives])
     if regulator.tracked:
@@ -38,7 +60,8 @@ def show_lqg(design: LqgDesign, page: Sheet) -> None:
     fastest = float(np.abs(design.poles).max(initial=0.0))
     print_fact(page, "Closed loop", [f"{len(design.poles)} poles", f"largest |z| {fastest:.6g}",
                                      f"slowest decays at {-slowest.real:.4g} 1/s"])  # fmt: skip
-    print_fact(page, "Riccati", [f"residual {design.residual:.1e}"])
+    for head, texts in facts:
+        print_fact(page, head, texts)
     rows = []
     for name, item in list(design.loops.wires.items())[:MAX_ROWS]:
         m = item.margins
@@ -47,14 +70,9 @@ def show_lqg(design: LqgDesign, page: Sheet) -> None:
                      *(f"{peak:.4g}" for peak in item.peaks)))  # fmt: skip
     heads = ("Wire", "Gain down", "up", "Phase [deg]", "Delay [s]", "Disk", "|S| peak", "|T| peak")
     print_rows(page, heads, rows, columns="lrrrrrrr")
-    names = [*design.linear.states.names, *(f"integral.{n}" for n in regulator.tracked)]
-    all_gains = np.hstack((design.gain, design.integral_gain))
-    for drive, row in zip(regulator.drives, all_gains, strict=True):
-        texts = [f"{shorten_name(n)} {k:.5g}" for n, k in zip(names, row, strict=True)]
-        print_fact(page, f"Gain of {shorten_name(drive)}", [join_first(texts, MAX_NAMES)])
 
 
-def _describe_drive(design: LqgDesign, name: str) -> str:
+def _describe_drive(design: RegulatorDesign, name: str) -> str:
     if name not in design.limits:
         return shorten_name(name)
     low, high = design.limits[name]
@@ -73,9 +91,9 @@ def show_verification_of_regulator(verification: LqgVerification, page: Sheet) -
         print_fact(page, f"Error of {shorten_name(name)}", [f"{error:.4g} at the end"])
 
 
-def draw_lqg(design: LqgDesign) -> Figure:
+def draw_design(design: RegulatorDesign) -> Figure:
     """Return |S| and |T| at each wire, and the closed-loop poles."""
-    figure = create_titled_figure(f"LQG regulator of {plain(design.linear.model.name, 40)}", 11.5, 5.4)
+    figure = create_titled_figure(f"{design.method} regulator of {plain(design.linear.model.name, 40)}", 11.5, 5.4)
     sensitivity, complementary, poles = figure.subplots(1, 3, width_ratios=[1.2, 1.2, 1.0])
     wires = list(design.loops.wires.items())
     for number, (name, item) in enumerate(wires[:MAX_CURVES]):

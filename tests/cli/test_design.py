@@ -66,3 +66,20 @@ def test_messages_name_options(run: Run, arguments: tuple[object, ...], message:
     assert done.status == 2
     assert done.is_one_paragraph()
     assert message in done.err
+
+
+def test_a_loop_is_shaped_as_by_the_function(run: Run) -> None:
+    shaped = fl.design.loop_shaping(
+        fl.linearize(four_bar()), inputs={"torque": 1.0}, measured={"phi": 0.1}, crossover=5.0, sample_time=0.02
+    )
+    words = ("--loop-shaping", "--input-size", "torque=1", "--output-size", "phi=0.1", "--sample-time", 0.02)
+    done = run("design", MODEL, *words, "--crossover", 5, "--json", "--no-verify")
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
+    assert document["method"] == "loop-shaping"
+    assert document["stability_margin"] == pytest.approx(shaped.stability_margin, rel=1e-12)
+    missing = run("design", MODEL, *words)
+    assert missing.status == 2
+    assert "add --crossover RAD/S" in missing.err
+    both = run("design", MODEL, "--lqg", *words)
+    assert "Two methods of design are named" in both.err

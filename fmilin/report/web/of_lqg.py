@@ -1,4 +1,4 @@
-"""LQG designs: files in the format of the suffix, a report among them."""
+"""Designs of regulators: files in the format of the suffix, a report among them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from fmilin.design.lqg import LqgDesign
 from fmilin.design.lqg_verification import LqgVerification
-from fmilin.report.lqg_report import MAX_CURVES, show_lqg, show_verification_of_regulator
+from fmilin.design.regulator_design import RegulatorDesign
+from fmilin.report.lqg_report import MAX_CURVES, show_verification_of_regulator
 from fmilin.report.web import blocks
 from fmilin.report.web.of_results import list_blocks
 from fmilin.support.files import write_atomically
 
 
-def save_lqg(
-    design: LqgDesign,
+def save_design(
+    design: RegulatorDesign,
     path: str | Path,
     *,
     precision: Literal["double", "single"] = "double",
@@ -24,17 +24,17 @@ def save_lqg(
 ) -> None:
     """Write the regulator in the format of the suffix; .html is a report."""
     if Path(path).suffix.lower() in (".html", ".htm"):
-        write_atomically(path, make_lqg_page(design, verification).encode("utf-8"))
+        write_atomically(path, make_design_page(design, verification).encode("utf-8"))
         return
     has_limits = Path(path).suffix.lower() in (".c", ".fmu")
     limits = design.limits if has_limits and design.limits else None
     design.regulator.save(path, limits=limits, precision=precision, fmi=fmi)
 
 
-def make_lqg_page(design: LqgDesign, verification: LqgVerification | None = None) -> str:
+def make_design_page(design: RegulatorDesign, verification: LqgVerification | None = None) -> str:
     """Return a report as one HTML file: tables, the loops with their margins, and a verification where it is given."""
     sections = [
-        blocks.Section("Regulator", [*list_blocks(partial(show_lqg, design)), blocks.picture("Loops", design.plot)]),
+        blocks.Section("Regulator", [*list_blocks(design._print_table), blocks.picture("Loops", design.plot)]),
         blocks.Section("Margins", [blocks.picture(f"L at {name}", item.margins.plot)
                                    for name, item in list(design.loops.wires.items())[:MAX_CURVES]]),
     ]  # fmt: skip
@@ -43,4 +43,4 @@ def make_lqg_page(design: LqgDesign, verification: LqgVerification | None = None
         parts.append(blocks.picture("The nonlinear closed loop, disturbed", verification.plot))
         sections.append(blocks.Section("Verification", parts))
     subtitle = f"every {design.regulator.sample_time:g} s, of {len(design.linear.states)} independent states"
-    return blocks.render_html(f"LQG regulator of {design.linear.model.name}", subtitle, sections)
+    return blocks.render_html(f"{design.method} regulator of {design.linear.model.name}", subtitle, sections)
