@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fmilin.design.regulators import EstimatorRegulator, FunctionRegulator, KalmanRegulator
     from fmilin.design.schedule import Schedule
     from fmilin.design.schedule_check import ScheduleReport
+    from fmilin.design.shaped_regulator import ShapedRegulator
     from fmilin.design.tuning import Tuned
 
 MAX_POINTS = 8  # points shown
@@ -108,7 +109,9 @@ def _write_frequency(frequency: float) -> str:
     return "" if math.isnan(frequency) else f" at {frequency:.4g} rad/s"
 
 
-def show_regulator(regulator: FunctionRegulator | KalmanRegulator | EstimatorRegulator, page: Sheet) -> None:
+def show_regulator(
+    regulator: FunctionRegulator | KalmanRegulator | EstimatorRegulator | ShapedRegulator, page: Sheet
+) -> None:
     """Print what a regulator reads and drives, how often, and its gain."""
     print_fact(page, "Reads", [join_first(map(shorten_name, regulator.reads), 12)])
     print_fact(page, "Drives", [join_first(map(shorten_name, regulator.drives), 12)])
