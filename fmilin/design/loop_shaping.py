@@ -29,8 +29,8 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet
 
-SUBOPTIMALITY = 1.05  # gamma over the least one: at the least one the regulator has a direct path of high gain
-INTEGRAL_CORNER = 0.2  # of the crossover frequency: above it, integral action costs little phase
+GAMMA_FACTOR = 1.05  # gamma over the least one: at the least one the regulator has a direct path of high gain
+INTEGRAL_CORNER_FACTOR = 0.2  # of the crossover frequency: above it, integral action costs little phase
 MAX_RICCATI_RESIDUAL = 1e-8  # relative to the terms of the equation, as for LQG
 FREQUENCY_COUNT = 2000  # at which the norm of the loop is evaluated
 MIN_FREQUENCY_FACTOR = 1e-6  # of half the sampling frequency
@@ -145,7 +145,7 @@ def loop_shaping(
         )
     columns = [linear.inputs.index_of(name) for name in drives]
     plant = _to_continuous(_hold_inputs(sampled, columns), sample_time)
-    shaping = _shape_inputs(amplitudes, INTEGRAL_CORNER * crossover if rows else 0.0)
+    shaping = _shape_inputs(amplitudes, INTEGRAL_CORNER_FACTOR * crossover if rows else 0.0)
     shaped = _scale_outputs(_in_series(plant, shaping), 1 / deviations)
     warped = 2 / sample_time * np.tan(crossover * sample_time / 2)
     gain = 1 / np.linalg.norm(_respond(shaped, 1j * warped), 2)
@@ -261,7 +261,7 @@ def stabilize_coprime_factors(system: Matrices) -> tuple[Matrices, float, float,
             "only. Drive another input, or measure another output."
         )
     least = float(np.sqrt(1 + np.abs(np.linalg.eigvals(X @ Z)).max(initial=0.0)))
-    gamma = SUBOPTIMALITY * least
+    gamma = GAMMA_FACTOR * least
     F = -np.linalg.solve(S, D.T @ C + B.T @ X)
     L = (1 - gamma**2) * np.eye(len(A)) + X @ Z
     injection = np.asarray(gamma**2 * np.linalg.solve(L.T, Z @ C.T), dtype=np.float64)
