@@ -9,14 +9,14 @@ import numpy as np
 
 from fmilin.design.laws import Savable, linear_law
 from fmilin.design.regulators import LinearRegulator
-from fmilin.design.tracking_regulator import Reference, References
+from fmilin.design.tracking_regulator import Reference, TrackedReferences
 from fmilin.linear_model.model import LinearModel
 from fmilin.signals import FloatArray, Signals
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
 
-class ShapedRegulator(LinearRegulator, References, Savable, TableRepr):
+class ShapedRegulator(LinearRegulator, TrackedReferences, Savable, TableRepr):
     """u = u0 + K (m - m0 - r), of deviations r of references; :func:`fmilin.design.loop_shaping` makes it.
 
     Where actuators reach their limits, the integral action in front of them moves as if what they do had been its
@@ -61,7 +61,7 @@ class ShapedRegulator(LinearRegulator, References, Savable, TableRepr):
     def linear_model(self) -> LinearModel:
         """Return the regulator as a sampled linear model, from measurements and references to inputs.
 
-        References are inputs ``reference.NAME``. It does not know of limits.
+        TrackedReferences are inputs ``reference.NAME``. It does not know of limits.
         """
         law = self.linear
         if not self.tracked:

@@ -60,7 +60,7 @@ def find_static_response(
     return solution[:P], solution[P:]
 
 
-class References:
+class TrackedReferences:
     """Absolute values, or functions of time in seconds, that outputs are to follow."""
 
     tracked: tuple[str, ...]
@@ -91,7 +91,7 @@ class References:
         return np.asarray([float(v(t)) if callable(v) else float(v) for v in values] - self._starts)
 
 
-class TrackingRegulator(KalmanRegulator, References):
+class TrackingRegulator(KalmanRegulator, TrackedReferences):
     """u = u0 + N_u r - K (x_hat - y0 - N_x r) - K_z z; see :func:`fmilin.design.lqg`, which makes it."""
 
     _attributes = ".filter, .gain, .tracked, .references, .limits, .linear_model()"
