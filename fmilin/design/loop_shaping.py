@@ -1,4 +1,4 @@
-"""H-infinity loop shaping in one call: the most robust sampled regulator of a plant whose loop gain is shaped.
+"""H-infinity loop shaping in one call: the most robust sampled regulator for a plant with a shaped loop gain.
 
 The shaped plant is G_s = W_2 G W_1: outputs over the deviations that matter, inputs times their amplitudes, integral
 action on tracked outputs, all scaled to the crossover frequency. The regulator maximizes the size of the perturbations
