@@ -150,7 +150,7 @@ def _require_options(sentence: str, required: Sequence[tuple[str, str, object, S
     for flag, example, value, names in required:
         if not value:
             listed = f" Names here: {', '.join(names[:8])}." if names else ""
-            raise UsageError(f"{sentence}: add {flag} {example}.{listed}")
+            raise UsageError(f"{sentence}. Add the option that is missing: {flag} {example}.{listed}")
 
 
 @options_of_commands

@@ -56,7 +56,7 @@ def test_a_linear_model_in_a_file_is_designed_for(run: Run) -> None:
     ("arguments", "message"),
     [
         ((MODEL,), "No method of design is named. Add --lqg"),
-        ((MODEL, "--lqg", *WEIGHTS[:4], "--sample-time", 0.01), "add --process NAME=DENSITY"),
+        ((MODEL, "--lqg", *WEIGHTS[:4], "--sample-time", 0.01), "missing: --process NAME=DENSITY"),
         ((MODEL, "--lqg", *WEIGHTS, "--limit", "w=-1:1"), "give it a weight in --input-weight"),
         ((MODEL, "--lqg", *WEIGHTS, "--track", "coupler.y"), "coupler.y"),
     ],
@@ -80,6 +80,6 @@ def test_a_loop_is_shaped_as_by_the_function(run: Run) -> None:
     assert document["stability_margin"] == pytest.approx(shaped.stability_margin, rel=1e-12)
     missing = run("design", MODEL, *words)
     assert missing.status == 2
-    assert "add --crossover RAD/S" in missing.err
+    assert "missing: --crossover RAD/S" in missing.err
     both = run("design", MODEL, "--lqg", *words)
     assert "Two methods of design are named" in both.err
