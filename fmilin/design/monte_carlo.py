@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TIMES = 200  # at which courses are kept
-_Run = tuple[FloatArray, FloatArray, FloatArray, list[float]]  # measures, times, courses, turns of signals that wrap
+# measures, times, courses, turns of signals that wrap, units of signals
+_Run = tuple[FloatArray, FloatArray, FloatArray, list[float], list[str]]
 Spread = tuple[float, float] | Sequence[float] | Callable[[np.random.Generator], float]
 
 
@@ -42,6 +43,7 @@ class MonteCarlo(TableRepr):
     #: run starts
     courses: dict[str, FloatArray]
     failures: dict[str, int]  #: why runs failed, and how many
+    units: Mapping[str, str] = field(default_factory=dict)  #: of the signals that were kept
 
     @implemented_in("fmilin.report.designs:show_monte_carlo")
     def _print_table(self, page: Sheet) -> None: ...
@@ -105,7 +107,7 @@ def monte_carlo(
     failures = Counter(f for f in results if isinstance(f, str))
     if not good:
         raise NumericalError(f"All {runs} runs of the study failed. The first: {results[0]}")
-    nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan), good[0][3]
+    nothing = np.full(len(measures or {}), np.nan), good[0][1], np.full((len(signals), TIMES), np.nan), *good[0][3:]
     rows = [nothing if isinstance(f, str) else f for f in results]
     courses = {name: np.array([row[2][i] for row in rows]) for i, name in enumerate(signals)}
     turns = dict(zip(signals, good[0][3], strict=True))
@@ -115,6 +117,7 @@ def monte_carlo(
         good[0][1],
         {name: _align_turns(course, turns[name]) for name, course in courses.items()},
         dict(failures),
+        dict(zip(signals, good[0][4], strict=True)),
     )
 
 
@@ -164,7 +167,18 @@ def _one(
     turns = [_find_turn(ran, name) for name in signals]
     unwrapped = [np.unwrap(ran[n], period=turn) if turn else ran[n] for n, turn in zip(signals, turns, strict=True)]
     courses = np.array([np.interp(times, ran.times, values) for values in unwrapped]).reshape(-1, TIMES)
-    return np.array([float(measure(ran)) for measure in measures.values()]), times, courses, turns
+    return (
+        np.array([float(measure(ran)) for measure in measures.values()]),
+        times,
+        courses,
+        turns,
+        [_find_unit(ran, name) for name in signals],
+    )
+
+
+def _find_unit(ran: Trajectory, name: str) -> str:
+    groups = (ran.output_signals, ran.state_signals, ran.input_signals)
+    return next((group[group.index_of(name)].unit for group in groups if group.has(name)), "")
 
 
 def _find_turn(ran: Trajectory, name: str) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.measured_angles import describe_wrapped
 from fmilin.report.facts import print_fact, print_remarks, print_rows
-from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label, plain
+from fmilin.report.figures import COLORS, QUIET, create_titled_figure, draw_grid, format_label, format_unit, plain
 from fmilin.report.numbers import shorten_name
 from fmilin.signals import FloatArray, Signal
 from fmilin.support.table_repr import Sheet
@@ -148,15 +148,19 @@ def show_monte_carlo(study: MonteCarlo, page: Sheet) -> None:
 
 def monte_carlo_figure(study: MonteCarlo) -> Figure:
     """Return medians and bands of the signals over time."""
+    runs = max((len(rows) for rows in study.courses.values()), default=0)
+    failed = f", {sum(study.failures.values())} of them failed" if study.failures else ""
     figure = create_titled_figure(
-        "Monte Carlo: median, and between the 5th and 95th percentiles", 8.5, 2.2 * len(study.courses) + 0.8
+        f"Monte Carlo: median and 5th to 95th percentiles of {runs} runs{failed}", 8.5, 2.2 * len(study.courses) + 0.8
     )
     panels = figure.subplots(max(len(study.courses), 1), 1, squeeze=False, sharex=True)[:, 0]
     for axes, (name, rows) in zip(panels, study.courses.items(), strict=False):
         low, middle, high = np.nanpercentile(rows, (5, 50, 95), axis=0)
         axes.fill_between(study.times, low, high, color=COLORS[0], alpha=0.25, linewidth=0)
         axes.plot(study.times, middle, color=COLORS[0])
-        axes.set_ylabel(plain(name))
+        unit = study.units.get(name, "")
+        axes.set_ylabel(f"{plain(name)} [{format_unit(unit)}]" if unit else plain(name))
+        axes.margins(x=0)
         draw_grid(axes)
     panels[-1].set_xlabel("time [s]")
     return figure

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 8
 MAX_ROWS = 24
+POLE_MARGIN = 1.15  # of the picture of poles, in radii of the unit circle or of the outermost pole
 MAX_CURVES = 6  # sensitivities in one picture
 
 
@@ -112,11 +113,12 @@ def draw_design(design: RegulatorDesign) -> Figure:
         axes.axhline(0, color=QUIET, linewidth=0.8)
         axes.margins(x=0)
         draw_grid(axes)
-        axes.legend(fontsize=8, loc="lower center", framealpha=1.0, edgecolor="none")
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.14), frameon=False)
     shade_outside_unit_circle(poles)
     z = design.poles
     poles.plot(z.real, z.imag, "x", color=COLORS[0], markersize=8, markeredgewidth=2)
-    poles.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xlabel="real part of z",
+    reach = POLE_MARGIN * max(1.0, float(np.abs(z).max(initial=0.0)))
+    poles.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xlabel="real part of z",
               ylabel="imaginary part of z")  # fmt: skip
     poles.set_title(f"{len(z)} closed-loop poles", fontsize=10, loc="left")
     draw_grid(poles)

@@ -126,11 +126,22 @@ def test_many_runs_have_statistics_and_bands() -> None:
     assert 0 < (~good).sum() < 20
     assert study.courses["x"].shape == (40, 200)
     assert f"{(~good).sum()} failed" in repr(study)
-    assert len(study.plot().axes) == 1
+    figure = study.plot()
+    assert len(figure.axes) == 1
+    assert f"of 40 runs, {(~good).sum()} of them failed" in getattr(figure, "_suptitle").get_text()  # noqa: B009
     spread = design.monte_carlo(decayed, {"a": lambda r: 2.0 + 0.1 * r.standard_normal()}, runs=5, measures={"l": last})
     assert np.ptp(spread.samples["a"]) > 0
     listed = design.monte_carlo(decayed, {"a": [1.0, 2.0, 2.5]}, runs=5, signals=["x"])
     assert set(listed.samples["a"]) <= {1.0, 2.0, 2.5}
+
+
+def test_courses_of_many_runs_keep_their_units() -> None:
+    pendulum = fl.systems.cartesian_pendulum(angle=0.2)
+    study = design.monte_carlo(
+        lambda _values, _number: fl.simulate(pendulum, stop_time=0.05), {"a": (0.0, 1.0)}, runs=2, signals=["vx"]
+    )
+    assert study.units == {"vx": "m/s"}
+    assert study.plot().axes[0].get_ylabel() == "vx [m/s]"
 
 
 def test_processes_give_the_same_numbers() -> None:
