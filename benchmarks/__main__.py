@@ -26,6 +26,7 @@ NAMES = (
     "formulations",
     "exports",
     "fmu",
+    "foreign_fmus",
     "fmu_chain",
     "fmu_mass_chain",
     "cosimulation",

@@ -27,6 +27,10 @@ PROOFS: dict[str, Sequence[str]] = {
     # Wine
     "Wine runs them in this sandbox, and only": (f"{WINE}::test_without_a_root_of_its_own_wine_is_not_run",),
     "Wine needs processes and sockets": (f"{WINE}::test_code_for_windows_reaches_neither_files_nor_the_network",),
+    # 32 bits
+    "The host for 32 bits is in the same": (
+        "tests/fmi/read/test_linux32.py::test_code_for_32_bits_does_not_leave_the_sandbox",
+    ),
     # Files, reading
     "The code of an FMU reads its own": (
         "read a file at home",

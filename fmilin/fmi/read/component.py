@@ -313,8 +313,8 @@ class LoadedCode:
 
     def _not_loaded(self, why: str) -> ModelError:
         return ModelError(
-            f"The library of '{self._sink.source}' cannot be loaded: {why}. It may need other libraries that are not "
-            f"installed, a newer system, or lack functions that FMI requires.{self.advice()}"
+            f"The library of '{self._sink.source}' cannot be loaded: {why.rstrip('.')}. It may need other libraries that "
+            f"are not installed, a newer system, or lack functions that FMI requires.{self.advice()}"
         )
 
 

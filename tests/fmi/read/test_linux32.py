@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +18,29 @@ from fmilin.fmi.platforms import host as this_machine
 from fmilin.fmi.read import library
 from tests.c_code import HAS_ZIG, ZIG
 from tests.fmi.read.test_wine import difference, linearize
+from tests.fmi_host.probe import compile_probe, workplace
 from tests.fmus import make
+from tests.shared import shared
 
 is_for_64_bits = pytest.mark.skipif(this_machine() != Machine("x86_64", "linux"), reason="is about Linux on x86-64")
 needs_32_bits = pytest.mark.skipif(
     not (HAS_ZIG and can_run_32_bits()),
     reason="FMUs for 32 bits are made by ziglang and need a C library: apt install libc6-i386",
+)
+
+
+ATTEMPTS = (
+    "fork",
+    "vfork",
+    "clone",
+    "socket",
+    "kill-client",
+    "trace-client",
+    "shmget",
+    "semget",
+    "msgget",
+    "x32",
+    "keys",
 )
 
 
@@ -58,6 +76,24 @@ def test_an_fmu_for_32_bits_gives_what_its_twin_for_64_gives(name: str, tmp_path
 def test_an_fmu_for_32_bits_that_aborts_ends_in_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelCrashError, match=r"crashed \(SIGABRT: aborted\) in fmi2GetDerivatives"):
         linearize(build_for_32_bits("aborts", tmp_path))
+
+
+def compile_probe_for_32_bits(path: Path) -> None:
+    compile_probe((*ZIG, "-target", zig_target("x86", "linux"), "-D_FILE_OFFSET_BITS=64"), path)
+
+
+@is_for_64_bits
+@needs_32_bits
+def test_code_for_32_bits_does_not_leave_the_sandbox() -> None:
+    """All attempts of ``tests/fmi_host/test_sandbox.py`` pass for 32 bits, too: let CC compile for them."""
+    probe = shared("sandbox_probe_32", compile_probe_for_32_bits)
+    with workplace(None) as place:
+        shutil.copy(probe, place.folder / "probe")
+        attempts = {("change-mode", f"{place.home}/secret.txt"), ("read", f"{place.home}/secret.txt")}
+        attempts |= {(attempt, "") for attempt in ATTEMPTS}
+        answers = {attempt: place.attempt(*attempt) for attempt in attempts}
+    if answers["fork", ""].report.is_active("system-calls"):
+        assert [attempt for attempt, answer in answers.items() if not answer.was_refused] == []
 
 
 @is_for_64_bits
