@@ -312,9 +312,10 @@ class LoadedCode:
         return "" if self._restrictions.unrestricted else f" {ADVICE}"
 
     def _not_loaded(self, why: str) -> ModelError:
+        reason = why.rstrip(".")
         return ModelError(
-            f"The library of '{self._sink.source}' cannot be loaded: {why.rstrip('.')}. It may need other libraries that "
-            f"are not installed, a newer system, or lack functions that FMI requires.{self.advice()}"
+            f"The library of '{self._sink.source}' cannot be loaded: {reason}. It may need other libraries that are not "
+            f"installed, a newer system, or lack functions that FMI requires.{self.advice()}"
         )
 
 
