@@ -314,8 +314,8 @@ class LoadedCode:
     def _not_loaded(self, why: str) -> ModelError:
         reason = why.rstrip(".")
         return ModelError(
-            f"The library of '{self._sink.source}' cannot be loaded: {reason}. It may need other libraries that are not "
-            f"installed, a newer system, or lack functions that FMI requires.{self.advice()}"
+            f"The library of '{self._sink.source}' cannot be loaded: {reason}. It may need other libraries that are "
+            f"not installed, a newer system, or lack functions that FMI requires.{self.advice()}"
         )
 
 
