@@ -43,10 +43,11 @@ from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_compone
 from fmilin_modelica.places import Texts
 from fmilin_modelica.rewriting import EVALUATE_FAULT, rewrite, write_evaluations_of_parameters
 from fmilin_modelica.sources import Source
+from fmilin_modelica.symmetrical_components import write_symmetrical_components_as_arrays
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 11
+FORMAT = 12
 UNREADABLE = "Failed to load source root"  # what the front end says of a library with a file that is not Modelica
 NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
@@ -138,7 +139,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     library = needed_files(source.roots, text, name, converter.read_file)
     files = _read_files(library, converter)
     notes: list[str] = []
-    write = write_complex_as_real(files, text, name)
+    write = _chain(write_complex_as_real(files, text, name), write_symmetrical_components_as_arrays)
     answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if EVALUATE_FAULT in answer.get("error", ""):
         write = _chain(write, write_evaluations_of_parameters)
@@ -167,7 +168,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
             needed = library.keys()
             library = whole
             files = _read_files(whole, converter)
-            write = write_complex_as_real(files, text, name)
+            write = _chain(write_complex_as_real(files, text, name), write_symmetrical_components_as_arrays)
             answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
             if UNREADABLE in answer.get("error", ""):
                 broken = _list_broken_files(files, needed)
