@@ -14,6 +14,8 @@ from fmilin.fmi.write import build_fmu
 from fmilin.models import LagrangeModel
 from fmilin.signals import FloatArray
 
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # CasADi 3.8 about NumPy functions in do-mpc
+
 do_mpc = pytest.importorskip("do_mpc", reason="do-mpc is no dependency of fmilin: pip install do-mpc")
 
 STEP, HORIZON, LIMIT = 0.1, 12, 3.0
