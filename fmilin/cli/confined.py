@@ -27,7 +27,7 @@ LIBRARY_VARIABLES = (
 
 def require_inside(folder: Path, text: str) -> None:
     """Raise UsageError if a path leads out of ``folder``, also by ``..`` or a link; a relative one begins there."""
-    if not _is_inside(folder / text, [str(folder)]):
+    if not _is_confined(folder / text, [str(folder)]):
         raise UsageError(
             f"'{text}' is outside '{folder}', the folder of this server, or a link that leads out of it. Name a file "
             "in that folder by its path from there, or start the server with another folder."
@@ -45,13 +45,13 @@ def confine_files(folder: Path) -> None:
         if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
         path = Path(os.fsdecode(arguments[0]))
-        if not _is_inside(path, roots):
+        if not _is_confined(path, roots):
             raise PermissionError(errno.EACCES, f"it is outside '{folder}', the folder of this server", str(path))
 
     sys.addaudithook(check)
 
 
-def _is_inside(path: Path, folders: list[str]) -> bool:
+def _is_confined(path: Path, folders: list[str]) -> bool:
     try:
         target = os.path.normcase(os.path.realpath(path))
     except (OSError, ValueError):  # a circle of links, or a character that no path has

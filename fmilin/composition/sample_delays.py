@@ -66,7 +66,7 @@ class DelayChains:
         none = np.empty((0, 0))
         signals = Signals(), Signals([Signal("in", start=value)]), Signals([Signal("out", start=value)])
         matrices = none, np.empty((0, 1)), np.empty((1, 0)), np.eye(1)
-        self.members[name] = DelayMember(_start_at(at_rest(ModelInfo(name), signals, matrices, h), value), offset)
+        self.members[name] = DelayMember(_set_start(at_rest(ModelInfo(name), signals, matrices, h), value), offset)
         return name
 
     def _add_register(self, wire: str, h: float, count: int, value: float) -> str:
@@ -74,11 +74,11 @@ class DelayChains:
         states = Signals(Signal(f"{k + 1}", start=value) for k in range(count))
         signals = states, Signals([Signal("in", start=value)]), Signals([Signal("out", start=value)])
         matrices = np.eye(count, k=-1), np.eye(count, 1), np.eye(1, count, count - 1), np.zeros((1, 1))
-        self.members[name] = DelayMember(_start_at(at_rest(ModelInfo(name), signals, matrices, h), value))
+        self.members[name] = DelayMember(_set_start(at_rest(ModelInfo(name), signals, matrices, h), value))
         return name
 
 
-def _start_at(linear: LinearModel, value: float) -> LinearModel:
+def _set_start(linear: LinearModel, value: float) -> LinearModel:
     """Return a member that delays at the value that it carries."""
     point = replace(
         linear.point,

@@ -336,7 +336,7 @@ def _find_missing_wire(channel: ExplainedChannel, model: ConnectedModel) -> Answ
     for target in targets[:MAX_WIRES]:
         for source in sources[: max(1, MAX_WIRES // max(len(targets), 1))]:
             links = [*(k for k in declaration.links if k.target != target), WireLink(source, target, NO_CHANGE)]
-            if _responds_with(channel, model, replace(_remove_input_wires(declaration, target), links=links)):
+            if _has_response(channel, model, replace(_remove_input_wires(declaration, target), links=links)):
                 wire = (qualify(*source), qualify(*target))
                 text = (
                     f"No wire leads from {_enumerate(sorted(downstream))} to {_enumerate(sorted(upstream))}. With one "
@@ -358,7 +358,7 @@ def _remove_input_wires(declaration: SystemDeclaration, target: tuple[str, str])
     return replace(declaration, feeds=[f for _, f in nonempty], chosen=chosen)
 
 
-def _responds_with(channel: ExplainedChannel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
+def _has_response(channel: ExplainedChannel, model: ConnectedModel, declaration: SystemDeclaration) -> bool:
     try:
         changed_system = type(model)(declaration, owner=False)
         return channel.responds(changed_system, replace(channel.point, inputs=changed_system.start.inputs))

@@ -83,13 +83,13 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
         if named
         else np.zeros((0, len(plant.states)))
     )
-    return _compare_with(at, make_descriptor(plant, point, coordinates=R))
+    return _compare_system(at, make_descriptor(plant, point, coordinates=R))
 
 
 def with_descriptor(linear: LinearModel, model: Model, point: OperatingPoint, R: FloatArray) -> LinearModel:
     """Return ``linear`` with its descriptor system for y = R x, R (P, N); models of another form have none."""
     try:
-        return replace(linear, descriptor=_compare_with(linear, make_descriptor(model, point, coordinates=R)))
+        return replace(linear, descriptor=_compare_system(linear, make_descriptor(model, point, coordinates=R)))
     except FmilinError:
         return linear
 
@@ -98,7 +98,7 @@ def with_lazy_descriptor(linear: LinearModel, model: Model, point: OperatingPoin
     """Return ``linear`` with its descriptor system for y = R x, computed when it is first asked for."""
 
     def compute() -> Descriptor:
-        return _compare_with(linear, make_descriptor(model, point, coordinates=R))
+        return _compare_system(linear, make_descriptor(model, point, coordinates=R))
 
     return replace(linear, descriptor=LazyDescriptor(compute))
 
@@ -108,7 +108,7 @@ def lazy_descriptor(model: Model, linear: LinearModel) -> LazyDescriptor:
     return LazyDescriptor(lambda: descriptor(model, linear))
 
 
-def _compare_with(linear: LinearModel, system: Descriptor) -> Descriptor:
+def _compare_system(linear: LinearModel, system: Descriptor) -> Descriptor:
     """Return the descriptor system with the inputs and outputs of ``linear``, compared with it."""
     chosen = system.with_interface(linear.inputs.names, linear.outputs.names)
     return replace(chosen, difference=compute_difference(linear, chosen))

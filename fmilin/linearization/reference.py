@@ -272,11 +272,11 @@ class Reference:
             measured = self._measured_at_point
             if measured is not None and measured.is_doubtful[0]:
                 return False
-            return all(self._agrees_in(name) for name in "ABCDT")
+            return all(self._has_equal_matrix(name) for name in "ABCDT")
         except (FmilinError, np.linalg.LinAlgError):
             return False
 
-    def _agrees_in(self, name: str) -> bool:
+    def _has_equal_matrix(self, name: str) -> bool:
         """Whether a batch of one has the matrix of this name, up to the errors of differences."""
         matrix, single = getattr(self.tangents_at_point, name)[0], getattr(self.linear, name)
         if single.shape != matrix.shape:

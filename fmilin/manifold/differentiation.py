@@ -32,7 +32,7 @@ def by_procedure(nearby: Neighbourhood) -> Slopes | None:
     J = _along(exact, independent)
     if J is None:
         return None
-    error, rounding_error = _error_of(nearby, J), _rounding_error(nearby, exact, J, independent)
+    error, rounding_error = _estimate_error(nearby, J), _rounding_error(nearby, exact, J, independent)
     if rounding_error is not None:
         error = np.maximum(error, rounding_error)
     return nearby.with_exact_rows(_smooth(J, _without_zeros(nearby, J, error)))
@@ -76,7 +76,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
     if answer is None:
         return None
     J = np.concatenate((answer.derivatives, answer.outputs))
-    slopes = nearby.with_exact_rows(_smooth(J, _without_zeros(nearby, J, _error_of(nearby, J))))
+    slopes = nearby.with_exact_rows(_smooth(J, _without_zeros(nearby, J, _estimate_error(nearby, J))))
     model = nearby.model
     if not isinstance(model, HasDerivativeErrors):
         return slopes
@@ -86,7 +86,7 @@ def by_products(nearby: Neighbourhood) -> Slopes | None:
     return replace(slopes, error=slopes.error + np.concatenate((errors.derivatives, errors.outputs)))
 
 
-def _error_of(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
+def _estimate_error(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
     """Return the error of derivatives that are as good as the coordinates are conditioned, shape of J."""
     relative = float(nearby.frame.parametrization.batch.relative_error_of_derivatives[0])
     return relative * row_sizes(J, nearby.scales)

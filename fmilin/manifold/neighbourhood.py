@@ -320,7 +320,7 @@ class Neighbourhood:
                 x = self._displace(displacement, u) if solved is None else solved
             evaluate = self.evaluator.evaluate_again if again else self.evaluator.evaluate
             visit = evaluate(t, x, u)
-            if len(self._indicators) and (crossed := self._crossed_at(displacement, t, x, u)):
+            if len(self._indicators) and (crossed := self._find_crossed_indicators(displacement, t, x, u)):
                 if self._holds:
                     self.observations.crossed_events.update(crossed)
                 else:
@@ -378,7 +378,7 @@ class Neighbourhood:
         """Return the states (N,) on the manifold at a displacement, with inputs u."""
         return self.frame.parametrization.psi(self.frame.y0 + displacement[: self.p], inputs=u)
 
-    def _crossed_at(self, displacement: FloatArray, *point: Any) -> list[int]:
+    def _find_crossed_indicators(self, displacement: FloatArray, *point: Any) -> list[int]:
         """Return the event indicators that change sign at a point; none are read where it is too near for that."""
         sizes = self._sizes(displacement)
         observations = self.observations
@@ -501,7 +501,7 @@ class Neighbourhood:
                 raise EventCrossingError(
                     f"A state event lies at the point: {error} as soon as "
                     f"{' and '.join(repr(self.columns[j]) for j in moved)} moves to the {side}"
-                    f"{_way_out(options.side, free)}",
+                    f"{_suggest_remedy(options.side, free)}",
                     variable=self.columns[moved[0]],
                 ) from None
 
@@ -543,7 +543,7 @@ class Neighbourhood:
         return find_tangent_pattern(self.model, connections, self.frame.T, self.frame.x_u)
 
 
-def _way_out(side: str | None, free: list[str]) -> str:
+def _suggest_remedy(side: str | None, free: list[str]) -> str:
     """Return how a sentence ends that says where an event is: which ``side`` was asked for, and which are free."""
     hold = "keep the present mode with hold_modes=True"
     if not free:

@@ -70,7 +70,7 @@ def wrap_as_fmu(source: str | Path, path: str | Path, *, name: str = "", files: 
     inside = [*carried, *map(Path, files)]
     if len({file.name for file in inside}) < len(inside):
         raise UsageError(f"Two of the files for the FMU have the same name: {', '.join(f.name for f in inside)}.")
-    identifier = to_identifier(name or _name_in(text))
+    identifier = to_identifier(name or _find_name(text))
     with temporary_folder() as folder:
         script = folder / f"{identifier}_script.py"
         write_file(script, _SCRIPT.format(identifier=identifier).encode())
@@ -139,6 +139,6 @@ def _with(file: Path) -> list[Path]:
     return [file, constraints_file] if is_file(constraints_file) else [file]
 
 
-def _name_in(source: str) -> str:
+def _find_name(source: str) -> str:
     python = re.search(r":([A-Za-z_]\w*)\s*(\(.*\))?$", source, re.DOTALL)
     return python[1] if python is not None else Path(source).stem

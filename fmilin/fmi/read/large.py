@@ -77,7 +77,7 @@ class Scanned(Variables):
         return list(self)[index]
 
     def __iter__(self) -> Iterator[Variable]:
-        return self._read_from(range(len(self)))
+        return self._read_elements(range(len(self)))
 
     def at(self, index: int) -> Variable | None:
         """Return element number ``index`` of FMI 2.0, counted from 0; None where it is too broken or there is none."""
@@ -101,9 +101,9 @@ class Scanned(Variables):
     def _containing(self, pattern: re.Pattern[bytes]) -> Iterator[Variable]:
         """Yield the variables with a match in their elements."""
         matches = pattern.finditer(self._xml, self._begin, self._end)
-        return self._read_from(dict.fromkeys(self._number_at(match.start()) for match in matches))
+        return self._read_elements(dict.fromkeys(self._find_element(match.start()) for match in matches))
 
-    def _read_from(self, numbers: Iterable[int]) -> Iterator[Variable]:
+    def _read_elements(self, numbers: Iterable[int]) -> Iterator[Variable]:
         return (v for v in map(self._variable, numbers) if v is not None)
 
     def number_with_causality(self, causality: str) -> int:
@@ -123,8 +123,8 @@ class Scanned(Variables):
         numbers: Iterable[int] = range(len(self))
         if self._references is not None:
             positions, references = self._references
-            numbers = dict.fromkeys(map(self._number_at, positions[references == reference].tolist()))
-        return [v for v in self._read_from(numbers) if v.reference == reference]  # a dimension's is another's
+            numbers = dict.fromkeys(map(self._find_element, positions[references == reference].tolist()))
+        return [v for v in self._read_elements(numbers) if v.reference == reference]  # a dimension's is another's
 
     def named(self, name: str) -> Variable | None:
         """Return the variable, or the one with an alias, of this name, or None."""
@@ -139,7 +139,7 @@ class Scanned(Variables):
             encoded = text.encode("utf-8", "replace")
             at = self._xml.find(encoded, self._begin, self._end)
             while at >= 0:
-                variable = self._variable(self._number_at(at))
+                variable = self._variable(self._find_element(at))
                 if variable is not None and name in (variable.name, *variable.aliases):
                     return variable
                 at = self._xml.find(encoded, at + 1, self._end)
@@ -200,7 +200,7 @@ class Scanned(Variables):
         usual = len(positions) == self._xml.count(b"valueReference", self._begin, self._end)
         return (positions, references) if usual else None
 
-    def _number_at(self, position: int) -> int:
+    def _find_element(self, position: int) -> int:
         """Return which variable contains ``position``, maybe in one of its children."""
         return int(np.searchsorted(self._starts, position, side="right")) - 1
 

@@ -61,7 +61,7 @@ class ScalarLayout:
             )
         self.inputs = self._interface("input")
         self.outputs = self._interface("output")
-        self.notes = tuple(self._left_out("input") + self._left_out("output"))
+        self.notes = tuple(self._list_omitted("input") + self._list_omitted("output"))
 
     def is_signal(self, variable: Variable) -> bool:
         """Whether a variable may be an input or output: where the model is stepped, discrete-time numbers may, too."""
@@ -218,7 +218,7 @@ class ScalarLayout:
                 distinct.setdefault(v.reference, v)
         return tuple(self._all(distinct.values()))
 
-    def _left_out(self, causality: str) -> list[str]:
+    def _list_omitted(self, causality: str) -> list[str]:
         is_clocked = self.description.is_sampled  # clocks tick as they should then
         variables = (
             v

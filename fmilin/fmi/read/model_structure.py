@@ -103,10 +103,10 @@ def _rates(root: Any, path: str, refer: _References, notes: Notes) -> tuple[tupl
     if orphans:
         notes.add(f"{quote_first(orphans)}: listed as the derivative of no state, and left out.")
         derivatives = tuple(u for u in derivatives if u.variable.derivative_of is not None)
-    return derivatives, tuple(_state_of(unknown.variable, refer, notes) for unknown in derivatives)
+    return derivatives, tuple(_find_state(unknown.variable, refer, notes) for unknown in derivatives)
 
 
-def _state_of(derivative: Variable, refer: _References, notes: Notes) -> Variable:
+def _find_state(derivative: Variable, refer: _References, notes: Notes) -> Variable:
     if derivative.derivative_of is None:
         notes.refuse(derivative.line, f"'{derivative.name}' is listed as the derivative of no state")
     state = refer.find(derivative.derivative_of)

@@ -95,7 +95,7 @@ class SteppedSession(Session):
         self.come_back()
 
     @contextmanager
-    def _fresh_with(self, owner: object, name: str, value: object) -> Iterator[None]:
+    def _override_attribute(self, owner: object, name: str, value: object) -> Iterator[None]:
         """Let runs start from fresh instances, with another value of an attribute; afterwards all is as before."""
         before, run_start = getattr(owner, name), self._run_start
         setattr(owner, name, value)
@@ -108,7 +108,7 @@ class SteppedSession(Session):
 
     def asked_for(self, tolerance: float) -> AbstractContextManager[None]:
         """Let fresh instances be asked for another tolerance; afterwards all is as before."""
-        return self._fresh_with(self.stepped, "tolerance", tolerance)
+        return self._override_attribute(self.stepped, "tolerance", tolerance)
 
     def started_from(self, factor: float) -> AbstractContextManager[None]:
         """Let fresh instances begin with start values times ``factor``; afterwards all is as before."""
@@ -122,7 +122,7 @@ class SteppedSession(Session):
             raise UsageError("No start value can be changed.")
         unchanged = (s for s in self.settings if s.variable not in moved)
         settings = (*unchanged, *(Assignment(v, values) for v, values in moved.items()))
-        return self._fresh_with(self, "settings", settings)
+        return self._override_attribute(self, "settings", settings)
 
     def come_back(self) -> SteppedInstance:
         """Return the instance at the anchor, as if it had never taken a step beyond."""
@@ -184,7 +184,7 @@ class SteppedSession(Session):
         """Go on from the anchor with states and inputs of the buffers, and let the anchor be where the steps lead."""
         leg = _Leg(buffers.values[: 1 + buffers.n + len(self.layout.inputs)].copy(), steps)
         self.begin_run(buffers, steps[0] if steps else 0.0)
-        self._step_through(leg)
+        self._step_leg(leg)
         self._legs.append(leg)
         self._anchor()
 
@@ -304,7 +304,7 @@ class SteppedSession(Session):
             if leg is self._legs[0]:
                 self._restart_at_states(buffers)
             instance.visit(buffers, "")
-            self._step_through(leg)
+            self._step_leg(leg)
         self._anchor()
 
     def _restart_at_states(self, buffers: Buffers) -> None:
@@ -332,7 +332,7 @@ class SteppedSession(Session):
         if not self._legs:
             self._anchor()
 
-    def _step_through(self, leg: _Leg) -> None:
+    def _step_leg(self, leg: _Leg) -> None:
         instance = self._instance
         assert isinstance(instance, SteppedInstance)  # noqa: S101
         if instance.steps_together and len(leg.steps) > 1:
