@@ -7,9 +7,9 @@ Sources in the style of the reference FMUs, compiled for 64-bit Linux, for Windo
 from __future__ import annotations
 
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
-import gemseo_fmu.problems
 import numpy as np
 
 import fmilin as fl
@@ -28,22 +28,23 @@ TOLERANCE = 1e-12
 
 
 def main() -> None:
-    folder = Path(gemseo_fmu.problems.__path__[0]) / "fmu_files"
-    rows = []
+    folder = Path(import_module("gemseo_fmu.problems").__path__[0]) / "fmu_files"
+    rows: list[tuple[str, float, float | None]] = []
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         for source in SOURCES:
             expected = linearize(make.build(source, work))
             windows = largest_difference(linearize(build_for_windows(source, work)), expected)
             narrow = largest_difference(linearize(build_for_32_bits(source, work)), expected)
-            rows.append([source, windows, narrow])
+            rows.append((source, windows, narrow))
         for pair in PAIRS:
             expected = linearize(folder / "linux" / f"{pair}.fmu")
-            rows.append([pair, largest_difference(linearize(folder / "win32" / f"{pair}.fmu"), expected), None])
-    equal = [sum(row[k] is not None and row[k] <= TOLERANCE for row in rows) for k in (1, 2)]
-    counts = [sum(row[k] is not None for row in rows) for k in (1, 2)]
+            rows.append((pair, largest_difference(linearize(folder / "win32" / f"{pair}.fmu"), expected), None))
+    differences = ([row[1] for row in rows], [row[2] for row in rows if row[2] is not None])
+    equal = [sum(value <= TOLERANCE for value in values) for values in differences]
+    counts = [len(values) for values in differences]
     columns = ["FMU", "difference, Windows", "difference, 32 bits"]
-    texts = [[row[0], *("" if value is None else f"{value:.1e}" for value in row[1:])] for row in rows]
+    texts = [[name, f"{windows:.1e}", "" if narrow is None else f"{narrow:.1e}"] for name, windows, narrow in rows]
     verdict = (
         f"{equal[0]} of {counts[0]} for Windows and {equal[1]} of {counts[1]} for 32 bits are equal to their twins to "
         f"{TOLERANCE:g}."
