@@ -170,6 +170,9 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
             files = _read_files(whole, converter)
             write = _chain(write_complex_as_real(files, text, name), write_symmetrical_components_as_arrays)
             answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
+            if EVALUATE_FAULT in answer.get("error", ""):
+                write = _chain(write, write_evaluations_of_parameters)
+                answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
             if UNREADABLE in answer.get("error", ""):
                 broken = _list_broken_files(files, needed)
                 files = {place: code for place, code in files.items() if place not in broken}
