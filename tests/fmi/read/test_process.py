@@ -16,6 +16,6 @@ def test_relative_paths_in_sixteen_threads(tmp_path: Path, monkeypatch: pytest.M
         build(name, tmp_path)
     monkeypatch.chdir(tmp_path)
     streams = os.fstat(1), os.fstat(2)
-    for _ in range(15):
+    for _ in range(4):
         assert loads(16) == 0
     assert (os.fstat(1), os.fstat(2)) == streams

@@ -1,0 +1,30 @@
+"""Tests that take seconds are left out, unless they are named or FMILIN_TEST_SLOW=1 is set; tests/slow.txt lists them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SLOW_TESTS = Path(__file__).parent / "tests" / "slow.txt"
+
+
+def read_slow_tests() -> set[str]:
+    """Return the names of the tests that take seconds."""
+    lines = SLOW_TESTS.read_text(encoding="utf-8").splitlines()
+    return {line.partition(" ")[2] for line in lines if line and not line.startswith("#")}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("FMILIN_TEST_SLOW") == "1":
+        return
+    named = {argument.split("[")[0] for argument in config.args if "::" in argument}
+    slow = read_slow_tests()
+    selected, left_out = [], []
+    for item in items:
+        is_named = any(item.nodeid.split("[")[0].endswith(name) for name in named)
+        (left_out if item.nodeid in slow and not is_named else selected).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = selected
