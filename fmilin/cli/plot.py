@@ -149,7 +149,7 @@ class Drawing:
         "fmilin plot four_bar.fmu --kind step --stop-time 5 -o step.svg",
         "fmilin plot loader.toml --kind modes --trim -o modes.gif",
         "fmilin plot family.nc --kind root-locus -o locus.png",
-        "fmilin plot loop.ssp --kind margins --loop-at plant.u -o margins.png",
+        "fmilin plot loop.py:loop --kind margins --loop-at plant.u -o margins.png",
     ],
 )
 @MODEL

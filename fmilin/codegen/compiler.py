@@ -364,7 +364,7 @@ SECONDS_PER_INSTRUCTION = 3e-9  # what the virtual machine takes; compiled code 
 COMPILE_SECONDS_PER_INSTRUCTION = 1.3e-4  # seconds of a compiler for each instruction
 COMPILER_START_SECONDS = 0.1  # seconds that a compiler takes for nothing
 LOADING_SECONDS = 0.012  # seconds in which a library that was compiled before is found, written and loaded
-PRINT_SECONDS_PER_INSTRUCTION = 6e-5  # seconds in which an instruction becomes C text
+PRINT_SECONDS_PER_INSTRUCTION = 4e-5  # seconds in which an instruction becomes C text
 TRACE_START_SECONDS = 0.008  # seconds in which the smallest equations are written down and printed
 TRACE_SECONDS_PER_PAIR = 2e-4  # seconds in which equations are written down as a graph, for each pair of states
 
