@@ -1,4 +1,4 @@
-"""Tests that take seconds are left out, unless they are named or FMILIN_TEST_SLOW=1 is set; tests/slow.txt lists them."""
+"""Tests that take seconds (tests/slow.txt) run where FMILIN_TEST_SLOW=1 is set, or where they are named."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def read_slow_tests() -> set[str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow tests out."""
     if os.environ.get("FMILIN_TEST_SLOW") == "1":
         return
     named = {argument.split("[")[0] for argument in config.args if "::" in argument}

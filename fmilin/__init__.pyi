@@ -71,6 +71,8 @@ from .periodic.orbit import PeriodicOrbit as PeriodicOrbit
 from .periodic.periodic_linearization import linearize_periodic as linearize_periodic
 from .periodic.periodic_model import PeriodicModel as PeriodicModel
 from .periodic.search import periodic_orbit as periodic_orbit
+from .periodic.stability_lobes import StabilityLobes as StabilityLobes
+from .periodic.stability_lobes import stability_lobes as stability_lobes
 from .signals import Signal as Signal
 from .signals import Signals as Signals
 from .simulation.run import simulate as simulate

@@ -41,6 +41,12 @@ class PeriodicDelaySystem:
     delays: FloatArray  # (m,), positive, in seconds
     period: float  # in seconds
     breaks: tuple[float, ...] = ()
+    prepare: Callable[[FloatArray], None] | None = None  # is told the times (k,) at which coefficients are needed next
+
+    def expect(self, times: FloatArray) -> None:
+        """Tell the source of the coefficients at which times they are needed next: many at once take less."""
+        if self.prepare is not None:
+            self.prepare(times)
 
     def make_mesh(self, window_count: int) -> FloatArray:
         """Return ends of windows from 0 to T, at least so many, none longer than the shortest delay."""
@@ -92,14 +98,16 @@ def collocate_period(system: PeriodicDelaySystem, mesh: FloatArray, node_count: 
     first = int(np.searchsorted(ends, -float(tau.max()) - 1e-12 * T, side="right")) - 1
     ends = ends[first:]
     history_count = len(ends) - 1 - window_count
-    p = len(system.coefficients(float(mesh[0] + rule.nodes[0] * (mesh[1] - mesh[0]))).A)
+    times = mesh[:-1, None] + rule.nodes * np.diff(mesh)[:, None]
+    system.expect(times.ravel())
+    p = len(system.coefficients(float(times[0, 0])).A)
     size = history_count * node_count * m + p
     identity = np.eye(size)
     history = list(identity[: size - p].reshape(history_count, node_count, m, size))
     x = identity[size - p :]
     for k in range(window_count):
         start, h = mesh[k], mesh[k + 1] - mesh[k]
-        at = [system.coefficients(float(start + c * h)) for c in rule.nodes]
+        at = [system.coefficients(float(time)) for time in times[k]]
         w = np.zeros((node_count, m, size))
         for j, c in enumerate(rule.nodes):
             for i in range(m):
@@ -132,12 +140,13 @@ def semi_discretize_period(system: PeriodicDelaySystem, step_count: int) -> Floa
     lags = np.floor(tau / h + 0.5).astype(int)  # r of the paper: between samples r and r - 1 steps before
     earlier = (tau + h / 2 - lags * h) / h
     depth = int(lags.max())
+    system.expect(np.arange(2 * step_count) * (h / 2))
     p = len(system.coefficients(0.0).A)
     size = p + depth * m
     state = np.eye(size)
     for i in range(step_count):
-        z = system.coefficients(i * h).C @ state[:p]
-        middle = system.coefficients((i + 0.5) * h)
+        z = system.coefficients(2 * i * (h / 2)).C @ state[:p]
+        middle = system.coefficients((2 * i + 1) * (h / 2))
         samples = np.concatenate((z[None], state[p:].reshape(depth, m, size)))  # 0, 1, ... steps before
         channels = np.arange(m)
         w = earlier[:, None] * samples[lags, channels] + (1 - earlier)[:, None] * samples[lags - 1, channels]

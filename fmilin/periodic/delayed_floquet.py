@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from fmilin.linear_model.delayed import get_form
 from fmilin.linearization.linearize import linearize_as
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import operating_point
-from fmilin.model.capabilities import HasDelays
+from fmilin.model.capabilities import CutDelays, HasBatchDerivatives, HasDelays
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.numerics.delay_form import DelayForm
 from fmilin.numerics.delayed_monodromy import (
@@ -41,6 +40,7 @@ FIRST_WINDOW_COUNT = 4
 CONVERGENCE_TOLERANCE = 1e-9  # of the multipliers, relative to 1 or the largest
 SEMI_STEP_COUNT = 50  # steps of the second way, and twice as many
 SECOND_WAY_FACTOR = 3.0  # times what half the step changes: a larger difference is a contradiction
+BATCH_TOLERANCE = 1e-9  # by which coefficients of a batch may differ from those of a linear model, relative
 COMPARED_PHASE_FRACTIONS = (0.123, 0.382, 0.724)  # of the period, at which coefficients must be those of a period later
 PERIODICITY_TOLERANCE = 1e-6  # of the coefficients after a period, relative
 
@@ -135,13 +135,9 @@ def delayed_floquet(
     if not is_used.any():
         raise UsageError(f"All delays of '{model.info.name}' are zero: use fl.periodic_orbit(model, period=...).")
 
-    @cache
-    def read_coefficients(time: float) -> DelayCoefficients:
-        linear = _linearize(model, replace(start, time=start.time + time), names)
-        return _read_form(linear, form)
-
-    _require_period(read_coefficients, model.info.name, period)
-    system = PeriodicDelaySystem(read_coefficients, form.delays, period, tuple(sorted(breaks)))
+    coefficients = CoefficientReader(model, start, names, form)
+    _require_period(coefficients, model.info.name, period)
+    system = PeriodicDelaySystem(coefficients, form.delays, period, tuple(sorted(breaks)), coefficients.prepare)
     values, errors, is_converged = _find_multipliers(system, count)
     second, second_error = _semi_discretize(system)
     remarks = list[Remark]()
@@ -161,6 +157,82 @@ def delayed_floquet(
         remarks.append(Remark("accuracy", text))
     delays = dict(zip(first.delays, form.delays.tolist(), strict=True))
     return DelayedFloquet(values, errors, period, delays, second, second_error, model.info.name, tuple(remarks))
+
+
+class CoefficientReader:
+    """The matrices of a model with delays at times after a point: by batches of exact derivatives where it has them.
+
+    The first batch is compared with linear models at two of its times; where they differ all are linear models.
+    """
+
+    def __init__(self, model: Model, start: OperatingPoint, names: Sequence[str], form: DelayForm) -> None:
+        self._model, self._start, self._names, self._form = model, start, tuple(names), form
+        self._known: dict[float, DelayCoefficients] = {}
+        self._cut = self._find_batch_source()
+        self._is_compared = False
+
+    def __call__(self, time: float) -> DelayCoefficients:
+        """Return the matrices at ``time`` seconds after the point."""
+        if time not in self._known:
+            linear = _linearize(self._model, replace(self._start, time=self._start.time + time), self._names)
+            self._known[time] = _read_form(linear, self._form)
+        return self._known[time]
+
+    def prepare(self, times: FloatArray) -> None:
+        """Read the matrices at times (k,) at once, where that is possible."""
+        new = np.array([time for time in times.tolist() if time not in self._known])
+        if self._cut is None or not len(new):
+            return
+        batch = self._read_batch(self._cut, new)
+        if batch is None or not (self._is_compared or self._agrees(new, batch)):
+            self._cut = None
+            return
+        self._is_compared = True
+        self._known.update(zip(new.tolist(), batch, strict=True))
+
+    def _find_batch_source(self) -> CutDelays | None:
+        """Return the model between its delays, where its inputs and outputs are in the order of the delays."""
+        if not isinstance(self._model, HasDelays):
+            return None
+        cut = self._model.cut_delays(self._start)
+        states = set(cut.model.states.names)
+        is_plain = not cut.of_inputs and not cut.shared_inputs and states.issuperset(self._names)
+        is_whole = len(cut.channels) == len(self._form.delays)
+        return cut if is_plain and is_whole and isinstance(cut.model, HasBatchDerivatives) else None
+
+    def _read_batch(self, cut: CutDelays, times: FloatArray) -> list[DelayCoefficients] | None:
+        model, point = cut.model, cut.point
+        if point.parameters:
+            model = model.with_parameters(point.parameters)
+        if not isinstance(model, HasBatchDerivatives):
+            return None
+        rows = [model.states.index_of(name) for name in self._names]
+        count, P, m = len(times), len(rows), len(cut.channels)
+        t = point.time + times
+        x, u = np.tile(point.states, (count, 1)), np.tile(point.inputs, (count, 1))
+        batch = model.tangents(t, x, u, rows)
+        if batch is None:
+            return None
+        rates, outputs = batch.derivatives[:, rows], batch.outputs[:, len(model.outputs) - m :]
+        is_at_rest = (
+            np.abs(batch.rates[:, rows]) <= EQUILIBRIUM_RATE_TOLERANCE * model.states.scales(point.states)[rows]
+        )
+        if not (np.isfinite(rates).all() and np.isfinite(outputs).all() and is_at_rest.all()):
+            return None
+        delayed = slice(P + len(point.inputs) - m, None)
+        return [
+            DelayCoefficients(f[:, :P], f[:, delayed], z[:, :P], z[:, delayed])
+            for f, z in zip(rates, outputs, strict=True)
+        ]
+
+    def _agrees(self, times: FloatArray, batch: Sequence[DelayCoefficients]) -> bool:
+        for index in (0, len(times) // 2):
+            for own, other in zip(batch[index], self(float(times[index])), strict=True):
+                if own.shape != other.shape or np.abs(own - other).max(initial=0.0) > BATCH_TOLERANCE * max(
+                    1.0, float(np.abs(other).max(initial=0.0))
+                ):
+                    return False
+        return True
 
 
 def _linearize(model: Model, point: OperatingPoint, names: tuple[str, ...] | None) -> LinearModel:

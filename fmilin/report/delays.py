@@ -12,8 +12,9 @@ from fmilin.linear_model.model import DEFAULT_EIGENVALUE_COUNT, DelayedLinearMod
 from fmilin.linear_model.modes import cluster_modes
 from fmilin.numerics.delay_loops import list_loop_parts
 from fmilin.periodic.delayed_floquet import DelayedFloquet
+from fmilin.periodic.stability_lobes import StabilityLobes
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks, print_rows
-from fmilin.report.figures import COLORS, create_titled_figure, plain
+from fmilin.report.figures import COLORS, QUIET, create_titled_figure, plain
 from fmilin.report.linear_pictures import rays
 from fmilin.report.numbers import shorten_name
 from fmilin.report.table import eigenvalue_table, list_facts
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_DELAY_NAMES = 8
 TABLE_EIGENVALUE_COUNT = 12
+MAX_BOUNDARY_ROWS = 20
 
 
 def show_delayed_model(model: DelayedLinearModel, page: Sheet) -> None:
@@ -120,3 +122,46 @@ def show_delayed_floquet(result: DelayedFloquet, page: Sheet) -> None:
     print_rows(page, ("Multiplier", "Modulus", "Error", "Growth [1/s]"), rows, columns="lrrr")
     page.print()
     print_remarks(page, result.remarks)
+
+
+def show_stability_lobes(lobes: StabilityLobes, page: Sheet) -> None:
+    """Print the axes, how many points are stable, and the first points of the boundary."""
+    print_fact(page, "Chart", [f"of {shorten_name(lobes.name)}", f"{lobes.growth.size} points"])
+    for name, values in lobes.axes.items():
+        text = f"{shorten_name(name)} from {values.min():.6g} to {values.max():.6g}"
+        print_fact(page, "Axis", [text, f"{len(values)} values"])
+    undecided = int((~lobes.decided).sum())
+    counts = [f"{int(lobes.stable.sum())} stable", f"{int((lobes.decided & ~lobes.stable).sum())} unstable"]
+    print_fact(page, "Stability", [*counts, *([f"{undecided} undecided"] if undecided else [])])
+    rows = [tuple(f"{value:.9g}" for value in point) for point in lobes.boundary[:MAX_BOUNDARY_ROWS]]
+    if rows:
+        page.print()
+        print_rows(page, tuple(shorten_name(name) for name in lobes.axes), rows, columns="r" * len(lobes.axes))
+    if len(lobes.boundary) > len(rows):
+        print_fact(page, "", [f"{len(lobes.boundary) - len(rows)} more points of the boundary: .boundary"])
+    page.print()
+    print_remarks(page, lobes.remarks)
+
+
+def draw_stability_lobes(lobes: StabilityLobes) -> Figure:
+    """Return the growth over two axes, white where it is stable, with the boundary."""
+    if len(lobes.axes) != 2:
+        raise UsageError(f"A chart of stability is drawn over two axes, and {len(lobes.axes)} vary here.")
+    (first, x), (second, y) = lobes.axes.items()
+    figure = create_titled_figure(f"{shorten_name(lobes.name)}: stability lobes", 8.0, 6.0)
+    axes = figure.add_subplot()
+    axes.set_facecolor("white")
+    unstable = np.where(lobes.growth > 0, lobes.growth, np.nan)
+    mesh = axes.pcolormesh(x, y, unstable.T, cmap="OrRd", shading="nearest", vmin=0.0, rasterized=True)
+    i, j = np.nonzero(~lobes.decided)
+    if len(i):
+        axes.plot(x[i], y[j], "o", color=QUIET, markersize=4, label=f"not decided: {len(i)} points")
+    if len(lobes.boundary):
+        points = lobes.boundary[np.lexsort((lobes.boundary[:, 1], lobes.boundary[:, 0]))]
+        axes.plot(points[:, 0], points[:, 1], ".", color=COLORS[0], markersize=5, label="boundary of stability")
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+    axes.set_title("white: stable", loc="left", fontsize=10, color=QUIET)
+    figure.colorbar(mesh, ax=axes, label="growth [1/s]")
+    axes.set(xlabel=shorten_name(first), ylabel=shorten_name(second))
+    return figure
