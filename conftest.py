@@ -22,7 +22,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     named = {argument.split("[")[0] for argument in config.args if "::" in argument}
     slow = read_slow_tests()
-    selected, left_out = [], []
+    selected: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         is_named = any(item.nodeid.split("[")[0].endswith(name) for name in named)
         (left_out if item.nodeid in slow and not is_named else selected).append(item)

@@ -168,7 +168,7 @@ def _bomb(stage: str, *options: str) -> Callable[[Path], list[Attempt]]:
         where = " while it is loaded" if stage else ""
         how = f" where {options[0]} is given" if options else ""
         late = max(done.marked_seconds + done.lingered - TIMEOUT, 0.0)
-        outcome = f"{done.most_marked} processes at most, all ended {late:.1f} s after its time"
+        outcome = f"status {done.status}, {done.most_marked} processes at most, all ended {late:.1f} s after its time"
         return [Attempt(f"fork without end{where}{how}", outcome, not is_held)]
 
     return attack

@@ -27,6 +27,7 @@ from fmilin.cli.request import CommandRequest, at_point, build_request, open_com
 from fmilin.errors import UsageError
 from fmilin.formats import Writing, is_named_as, require_codec, suffixes
 from fmilin.loading.source_kind import is_fmu, is_system
+from fmilin.options.groups import LOOPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,7 @@ class Drawing:
         metavar="MODEL",
     )
     loop_at: list[str] | None = command_option(
-        None, "Of margins, bode and nyquist of a system: the loop transfer L at a wire.", OPTIONS, "names"
+        None, "Of margins, bode and nyquist of a system: the loop transfer L at a wire.", LOOPS, "names"
     )
     mode: list[int] | None = command_option(
         None, "Of modes: which, slowest first.", OPTIONS, "numbers", metavar="N,...", reading=ValueReader(str, _numbers)

@@ -140,7 +140,7 @@ def semi_discretize_period(system: PeriodicDelaySystem, step_count: int) -> Floa
     lags = np.floor(tau / h + 0.5).astype(int)  # r of the paper: between samples r and r - 1 steps before
     earlier = (tau + h / 2 - lags * h) / h
     depth = int(lags.max())
-    system.expect(np.arange(2 * step_count) * (h / 2))
+    system.expect(np.asarray(np.arange(2 * step_count) * (h / 2), dtype=np.float64))
     p = len(system.coefficients(0.0).A)
     size = p + depth * m
     state = np.eye(size)

@@ -78,12 +78,12 @@ def test_a_command_has_every_option_that_has_a_meaning_in_its_row(command: str, 
 @pytest.mark.parametrize(
     ("command", "option", "reason"),
     [
-        ("floquet", "--lifted", "A motion is followed by integration"),
-        ("floquet", "--at-singularity", "A motion that passes a singular configuration has no linear model there"),
+        ("floquet", "--lifted", "A motion is integrated; a stepped model is measured along it"),
+        ("floquet", "--at-singularity", "A motion has no linear model at a singular configuration"),
         ("floquet", "--basis", "Formulations are of single points"),
         ("audit", "--one-sided", "The second method of an audit takes derivatives on both sides"),
         ("spectrum", "--outputs", "do not depend on the choice of inputs and outputs"),
-        ("spectrum", "--one-sided", "of the equations as they are written"),
+        ("spectrum", "--one-sided", "of the equations as written"),
         ("discover", "--keep-inaccurate", "found from rates of the model"),
         ("discover", "--step", "found from rates of the model"),
         ("explain", "--parameters", "Whether a channel is zero does not depend on this option"),
@@ -181,7 +181,10 @@ def test_the_tangent_space_takes_the_options_of_its_jacobian(run: Run) -> None:
 
 @pytest.mark.parametrize(
     ("option", "reason"),
-    [("--coordinates", "are states of the model"), ("--parameters", "does not follow from numbers at one point")],
+    [
+        ("--coordinates", "are states of the model"),
+        ("--parameters", "Numbers at one point do not give the change of directions"),
+    ],
 )
 def test_the_tangent_space_rejects_an_option_with_the_reason(run: Run, option: str, reason: str) -> None:
     Path("models.py").write_text(MODELS, encoding="utf-8")

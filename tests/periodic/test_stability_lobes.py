@@ -51,7 +51,7 @@ def test_a_period_follows_the_parameters_and_the_chart_is_drawn() -> None:
     axes = lobes.plot().axes[0]
     assert axes.get_xlabel() == "w"
     (points,) = [line for line in axes.lines if "boundary" in str(line.get_label())]
-    assert len(points.get_xdata()) == len(lobes.boundary)
+    assert np.size(points.get_xdata()) == len(lobes.boundary)
 
 
 def test_batches_have_the_coefficients_of_linear_models(monkeypatch: pytest.MonkeyPatch) -> None:
