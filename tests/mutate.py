@@ -50,7 +50,13 @@ class Tree:
         own = {"PYTHONPATH": os.pathsep.join(map(str, paths)), "TMPDIR": str(folder / "temporary")}
         # a run that is measured itself must not mix with what is measured here
         outer = {n: v for n, v in os.environ.items() if not n.startswith(("COV", "PYTEST"))}
-        self._environment = {**outer, **own, "COVERAGE_CORE": "ctrace", "COVERAGE_FILE": str(self.home / ".coverage")}
+        self._environment = {
+            **outer,
+            **own,
+            "FMILIN_TEST_SLOW": "1",
+            "COVERAGE_CORE": "ctrace",
+            "COVERAGE_FILE": str(self.home / ".coverage"),
+        }
         self.seconds: dict[str, float] = defaultdict(float)
         """What each test takes, by its name."""
 

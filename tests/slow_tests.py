@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SLOW_TESTS = Path(__file__).parent / "slow.txt"
-SLOW_SECONDS = 1.5  # of the processor: tests that take longer are listed
+SLOW_SECONDS = 1.0  # of the processor: tests that take longer are listed
 HEADER = "# Tests that take seconds of the processor, which a plain run leaves out; made by tests/slow_tests.py.\n"
 
 
