@@ -20,9 +20,10 @@ from fmilin.errors import ModelError, UsageError
 
 if TYPE_CHECKING:
     from fmilin import Model
+    from fmilin.models.mechanism import MechanismDescription
     from fmilin_mujoco.engine import MujocoEngine
 
-__all__ = ["MujocoAdapter", "compiled", "without_meshes"]
+__all__ = ["MujocoAdapter", "compiled", "describe_file", "without_meshes"]
 
 
 _LOOKED_INTO = 65536
@@ -75,7 +76,7 @@ class MujocoAdapter(Adapter):
         from fmilin_mujoco.choice import chosen_model, rolling_mechanism
         from fmilin_mujoco.left_out import NotUnderstoodError
 
-        engine = self._engine_of(path, options)
+        engine = self.read_engine(path, options)
         if not options.get("roll"):
             return chosen_model(engine)
         try:
@@ -98,13 +99,14 @@ class MujocoAdapter(Adapter):
         way = options.get("way", "engine")
         if way not in WAYS:
             raise UsageError(f"'{way}' is not a way to compute an MJCF model: use {' or '.join(WAYS)}.")
-        engine = self._engine_of(path, options)
+        engine = self.read_engine(path, options)
         try:
             return MujocoModel(engine) if way == "engine" else native_mechanism(engine)
         except NotUnderstoodError as reason:
             raise ModelError(f"'{path}' cannot be a native mechanism: {reason}. Leave the option 'way' out.") from None
 
-    def _engine_of(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
+    def read_engine(self, path: Path, options: Mapping[str, Any]) -> MujocoEngine:
+        """Return the engine of a file at the keyframe of the options."""
         self.engine()
         from fmilin_mujoco.closing import start_of
         from fmilin_mujoco.engine import MujocoEngine
@@ -122,6 +124,23 @@ class MujocoAdapter(Adapter):
         engine = MujocoEngine(model, path.stem, start_of(model, options.get("keyframe")))
         engine.notes = [*remarks, *engine.notes]
         return engine
+
+
+def describe_file(path: Path) -> MechanismDescription:
+    """Return an MJCF file as the description of a native mechanism.
+
+    Raises
+    ------
+    ModelError
+        When MuJoCo rejects the file, or something in it is no part of a native mechanism.
+    """
+    from fmilin_mujoco.choice import native_mechanism
+    from fmilin_mujoco.left_out import NotUnderstoodError
+
+    try:
+        return native_mechanism(MujocoAdapter().read_engine(path, {})).description
+    except NotUnderstoodError as reason:
+        raise ModelError(f"'{path}' cannot be a native mechanism: {reason}.") from None
 
 
 _SHAPE = re.compile(r"<(visual|collision)\b[^>]*?(?:/>|>.*?</\1\s*>)", re.DOTALL)

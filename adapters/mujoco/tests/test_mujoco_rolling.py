@@ -39,3 +39,29 @@ def test_a_body_without_a_round_shape_needs_a_radius(tmp_path: Path) -> None:
     (tmp_path / "roller.xml").write_text(ROLLER)
     with pytest.raises(fl.UsageError, match="radius as a wheel is unknown"):
         fl.load(tmp_path / "roller.xml", options={"roll": ["chassis"]})
+
+
+def test_a_mechanism_file_names_the_robot_and_adds_a_wheel_and_a_spring(tmp_path: Path) -> None:
+    (tmp_path / "roller.xml").write_text(ROLLER)
+    (tmp_path / "roller.toml").write_text(
+        'mjcf = "roller.xml"\n'
+        '[[wheel]]\nname = "tyre.wheel"\nbody = "tyre"\ncenter = [0, 0.01, 0]\nradius = 0.2\n'
+        '[[joint_setting]]\njoint = "axle"\ndamping = 0.3\n'
+        '[[input]]\nname = "torque"\nkind = "joint_force"\njoint = "axle"\n'
+    )
+    lin = fl.linearize(fl.load(tmp_path / "roller.toml"))
+    rolling = fl.load(tmp_path / "roller.xml", options={"roll": ["tyre"]})
+    assert isinstance(rolling, Mechanism)
+    description = rolling.description
+    joints = [replace(joint, damping=(0.3,)) if joint.name == "axle" else joint for joint in description.joints]
+    expected = fl.linearize(Mechanism(replace(description, joints=joints)))
+    assert lin.inputs.names == ("torque",)
+    assert lin.states.names == expected.states.names
+    np.testing.assert_allclose(lin.A, expected.A, atol=1e-9)
+
+
+def test_a_base_that_floats_is_written_into_the_mjcf_file(tmp_path: Path) -> None:
+    (tmp_path / "roller.xml").write_text(ROLLER)
+    (tmp_path / "roller.toml").write_text('mjcf = "roller.xml"\nfloating_base = true\n')
+    with pytest.raises(fl.UsageError, match="a <freejoint> in it lets its base move"):
+        fl.load(tmp_path / "roller.toml")

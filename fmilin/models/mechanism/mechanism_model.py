@@ -21,6 +21,7 @@ from fmilin.models.mechanism.loop_assembly import close_loops
 from fmilin.models.mechanism.mechanism_description import MechanismDescription
 from fmilin.models.mechanism.mechanism_engine import MechanismEngine
 from fmilin.models.mechanism.mechanism_evaluator import ManyPoints, MechanismQuantities
+from fmilin.models.mechanism.mjcf_file import read_mjcf_description
 from fmilin.models.mechanism.multibody_system import Columns, ForwardDynamics, State, System
 from fmilin.models.mechanism.robot_file import find_additions
 from fmilin.models.mechanism.rolling import add_wheels, read_rolling_shape
@@ -76,7 +77,7 @@ def read_mechanism_file(
     parts = read_parts(path)
     robots = {key: parts.content[key] for key in ROBOT_KEYS if parts.content.get(key) is not None}
     if len(robots) > 1:
-        raise parts.wrong((next(iter(robots)),), "one of 'urdf' and 'sdf' can be named, not both")
+        raise parts.wrong((next(iter(robots)),), "one of 'urdf', 'sdf' and 'mjcf' can be named, not several")
     for key, name in robots.items():
         return _read_robot(
             path.parent / name, parts, reader=f".{key}", floating_base=floating_base, fixed_joints=fixed_joints
@@ -97,11 +98,13 @@ def find_robot_file(path: Path) -> Path | None:
     if path.suffix.lower() in ROBOT_READERS:
         return path
     content = read_parts(path).content
-    return next((path.parent / content[key] for key in ROBOT_KEYS if content.get(key)), None)
+    keys = [suffix.removeprefix(".") for suffix in ROBOT_READERS]
+    return next((path.parent / content[key] for key in keys if content.get(key)), None)
 
 
 ROBOT_READERS = {".urdf": read_urdf_description, ".sdf": read_sdf_description}
-ROBOT_KEYS = tuple(suffix.removeprefix(".") for suffix in ROBOT_READERS)  # of a TOML file that names a robot
+NAMED_READERS = ROBOT_READERS | {".mjcf": read_mjcf_description}  # of files that a TOML file names
+ROBOT_KEYS = tuple(suffix.removeprefix(".") for suffix in NAMED_READERS)
 
 
 def _read_robot(
@@ -112,7 +115,7 @@ def _read_robot(
     floating_base: bool,
     fixed_joints: Collection[str],
 ) -> tuple[MechanismDescription, SourceLines]:
-    read = ROBOT_READERS[reader or path.suffix.lower()]
+    read = NAMED_READERS[reader or path.suffix.lower()]
     return read(path, parts, floating_base=floating_base, fixed_joints=fixed_joints)
 
 

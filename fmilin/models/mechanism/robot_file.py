@@ -93,19 +93,19 @@ def describe_robot(robot: Robot, parts: Parts, source: SourceLines, remarks: Rob
     """
     content, more = parts.content, dict(parts.fields)
     bodies = [*robot.bodies, *more.pop("bodies", ())]
-    joints = _set(robot, parts)
+    joints = apply_joint_settings(robot, parts)
     joints = [*_add_coupled_joints(joints, robot.couplings), *more.pop("joints", ())]
     more["loops"] = [*robot.loops, *more.get("loops", ())]
     more["springs"] = [*robot.springs, *more.get("springs", ())]
     more["bushings"] = [*robot.bushings, *more.get("bushings", ())]
     if "independent" not in content:
         more["independent"] = _leaders(joints, robot.couplings, more)
-    more["couplings"] = [*robot.couplings, *_further(more.get("couplings", ()), robot.joints, content)]
+    more["couplings"] = [*robot.couplings, *convert_coupling_offsets(more.get("couplings", ()), robot.joints, content)]
     followers = {coupling.joint for coupling in robot.couplings}
     if "input" not in content:
         more["inputs"] = _inputs([joint for joint in joints if joint.name not in followers])
     if "sensor" not in content:
-        more["sensors"] = _sensors(joints)
+        more["sensors"] = list_position_sensors(joints)
     if robot.gravity is not None:
         more["gravity"] = robot.gravity
     more |= {key: content[key] for key in ("gravity", "independent") if key in content}
@@ -170,7 +170,7 @@ def make_body(link: UrdfLink, source: SourceLines, least: float, remarks: RobotR
         raise source.wrong(link.line, str(error)) from None
 
 
-def _set(robot: Robot, parts: Parts) -> list[Joint]:
+def apply_joint_settings(robot: Robot, parts: Parts) -> list[Joint]:
     """Return the joints with the values of the ``[[joint_setting]]`` tables."""
     joints = robot.joints
     positions = {joint.name: i for i, joint in enumerate(joints)}
@@ -196,11 +196,14 @@ def _inputs(joints: list[Joint]) -> list[Input]:
     return [JointForce(f"{j.name}.{'force' if j.type == 'prismatic' else 'torque'}", j.name) for j in _single(joints)]
 
 
-def _sensors(joints: list[Joint]) -> list[Sensor]:
+def list_position_sensors(joints: list[Joint]) -> list[Sensor]:
+    """Return the positions of all joints with one degree of freedom."""
     return [Sensor(j.state_names[0][0], "joint_position", j.name) for j in _single(joints)]
 
 
-def _further(couplings: Sequence[Coupling], joints: Sequence[Joint], content: dict[str, Any]) -> list[Coupling]:
+def convert_coupling_offsets(
+    couplings: Sequence[Coupling], joints: Sequence[Joint], content: dict[str, Any]
+) -> list[Coupling]:
     """Return the couplings of the TOML file, offsets of the robot's joints in rad."""
     if content.get("angle_unit") != "deg":
         return list(couplings)

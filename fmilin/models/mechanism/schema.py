@@ -151,6 +151,7 @@ class FileTable(Table):
     )
     urdf: str | None = Field(None, description="A URDF file with bodies and joints, relative to this file.")
     sdf: str | None = Field(None, description="An SDFormat file in its place.")
+    mjcf: str | None = Field(None, description="An MJCF file in its place, read by fmilin-mujoco.")
     floating_base: bool = Field(False, description="Whether the root link of the URDF file moves freely.")  # noqa: FBT003
 
 
