@@ -56,7 +56,7 @@ class LoopShapingDesign(RegulatorDesign):
 
     def to_document(self) -> dict[str, Any]:
         """Return robust stability margins, poles and margins as plain data, by the names of signals."""
-        return self.describe_loops("loop-shaping") | {
+        return self._describe_loops("loop-shaping") | {
             "stability_margin": self.stability_margin,
             "designed_margin": self.designed_margin,
             "best_margin": self.best_margin,

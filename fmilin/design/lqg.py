@@ -68,7 +68,7 @@ class LqgDesign(RegulatorDesign):
 
     def to_document(self) -> dict[str, Any]:
         """Return gains, poles and margins as plain data, by the names of signals."""
-        return self.describe_loops("lqg") | {
+        return self._describe_loops("lqg") | {
             "states": list(self.linear.states.names),
             "gain": self.gain,
             "integral_gain": self.integral_gain,

@@ -77,7 +77,7 @@ class RegulatorDesign(TableRepr):
         """Return gains, poles and margins as plain data, by the names of signals."""
         raise NotImplementedError
 
-    def describe_loops(self, method: str) -> dict[str, Any]:
+    def _describe_loops(self, method: str) -> dict[str, Any]:
         """Return what every design has, as plain data."""
         regulator = self.regulator
         margins = {

@@ -11,6 +11,7 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.AuditRow.to_dict": "return",
         "fmilin.Discovery.document": "return",
         "fmilin.Verification.to_document": "return",
+        "fmilin.design.LoopShapingDesign.to_document": "return",
         "fmilin.design.LqgDesign.to_document": "return",
         "fmilin.design.LqgVerification.to_document": "return",
     },
