@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import casadi as ca
-import do_mpc
+import do_mpc  # type: ignore[import-not-found]
 import numpy as np
 
 import fmilin as fl
