@@ -167,20 +167,20 @@ class CoefficientReader:
 
     def __init__(self, model: Model, start: OperatingPoint, names: Sequence[str], form: DelayForm) -> None:
         self._model, self._start, self._names, self._form = model, start, tuple(names), form
-        self._known: dict[float, DelayCoefficients] = {}
+        self._matrices: dict[float, DelayCoefficients] = {}
         self._cut = self._find_batch_source()
         self._is_compared = False
 
     def __call__(self, time: float) -> DelayCoefficients:
         """Return the matrices at ``time`` seconds after the point."""
-        if time not in self._known:
+        if time not in self._matrices:
             linear = _linearize(self._model, replace(self._start, time=self._start.time + time), self._names)
-            self._known[time] = _read_form(linear, self._form)
-        return self._known[time]
+            self._matrices[time] = _read_form(linear, self._form)
+        return self._matrices[time]
 
     def prepare(self, times: FloatArray) -> None:
         """Read the matrices at times (k,) at once, where that is possible."""
-        new = np.array([time for time in times.tolist() if time not in self._known])
+        new = np.array([time for time in times.tolist() if time not in self._matrices])
         if self._cut is None or not len(new):
             return
         batch = self._read_batch(self._cut, new)
@@ -188,7 +188,7 @@ class CoefficientReader:
             self._cut = None
             return
         self._is_compared = True
-        self._known.update(zip(new.tolist(), batch, strict=True))
+        self._matrices.update(zip(new.tolist(), batch, strict=True))
 
     def _find_batch_source(self) -> CutDelays | None:
         """Return the model between its delays, where its inputs and outputs are in the order of the delays."""
@@ -227,8 +227,8 @@ class CoefficientReader:
 
     def _agrees(self, times: FloatArray, batch: Sequence[DelayCoefficients]) -> bool:
         for index in (0, len(times) // 2):
-            for own, other in zip(batch[index], self(float(times[index])), strict=True):
-                if own.shape != other.shape or np.abs(own - other).max(initial=0.0) > BATCH_TOLERANCE * max(
+            for matrix, other in zip(batch[index], self(float(times[index])), strict=True):
+                if matrix.shape != other.shape or np.abs(matrix - other).max(initial=0.0) > BATCH_TOLERANCE * max(
                     1.0, float(np.abs(other).max(initial=0.0))
                 ):
                     return False

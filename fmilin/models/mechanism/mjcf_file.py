@@ -48,8 +48,8 @@ def _describe(path: Path) -> MechanismDescription:
 
 def _add_parts(robot: MechanismDescription, parts: Parts) -> MechanismDescription:
     content = parts.content
-    whole = Robot(name=robot.name, format="MJCF", ground=robot.ground, bodies=robot.bodies, joints=robot.joints)
-    changed: dict[str, Any] = {"joints": apply_joint_settings(whole, parts)}
+    extended = Robot(name=robot.name, format="MJCF", ground=robot.ground, bodies=robot.bodies, joints=robot.joints)
+    changed: dict[str, Any] = {"joints": apply_joint_settings(extended, parts)}
     for name, more in parts.fields.items():
         if name in REPLACED_FIELDS:
             if more:
