@@ -15,6 +15,7 @@ import pytest
 
 SLOW_TESTS = Path(__file__).parent / "slow.txt"
 SLOW_SECONDS = 1.0  # of the processor: tests that take longer are listed
+GUARDS = ("tests/test_", "tests/documentation/test_words.py", "tests/support/")  # of the whole code: these run always
 HEADER = "# Tests that take seconds of the processor, which a plain run leaves out; made by tests/slow_tests.py.\n"
 
 
@@ -41,7 +42,9 @@ def list_slow_tests(times: str) -> str:
     for line in times.splitlines():
         seconds, _, name = line.partition(" ")
         measured[name] = max(float(seconds), measured.get(name, 0.0))
-    slow = sorted((name, seconds) for name, seconds in measured.items() if seconds >= SLOW_SECONDS)
+    slow = sorted(
+        (name, seconds) for name, seconds in measured.items() if seconds >= SLOW_SECONDS and not name.startswith(GUARDS)
+    )
     return HEADER + "".join(f"{seconds:.1f} {name}\n" for name, seconds in slow)
 
 
