@@ -41,7 +41,7 @@ class PeriodicDelaySystem:
     delays: FloatArray  # (m,), positive, in seconds
     period: float  # in seconds
     breaks: tuple[float, ...] = ()
-    prepare: Callable[[FloatArray], None] | None = None  # is told the times (k,) at which coefficients are needed next
+    prepare: Callable[[FloatArray], None] | None = None  # receives the times (k,) at which coefficients are needed next
 
     def expect(self, times: FloatArray) -> None:
         """Tell the source of the coefficients at which times they are needed next: many at once take less."""

@@ -132,7 +132,7 @@ def describe_file(path: Path) -> MechanismDescription:
     Raises
     ------
     ModelError
-        When MuJoCo rejects the file, or something in it is no part of a native mechanism.
+        When MuJoCo rejects the file, or something in it cannot be in a native mechanism.
     """
     from fmilin_mujoco.choice import native_mechanism
     from fmilin_mujoco.left_out import NotUnderstoodError
