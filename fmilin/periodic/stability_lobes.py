@@ -68,7 +68,7 @@ def stability_lobes(
     """Return where a model with delays and periodic coefficients is stable, over a grid of its parameters.
 
     Between neighbours along the last axis of which one is stable, the parameter at which the largest multiplier has
-    modulus 1 is found by Brent's method.
+    modulus 1 is found by Brent's method. Two changes between the same neighbours are not seen: give a finer grid there.
 
     Parameters
     ----------

@@ -55,10 +55,10 @@ def filtered(linear: fl.LinearModel) -> KalmanFilter:
 
 def every_kind() -> Mapping[str, Schedule]:
     """One of each form, over one, two and three variables, one with a hole."""
-    return {kind: schedule_of(kind) for kind in ("one", "two", "three", "velocity", "lqg")}
+    return {kind: make_schedule(kind) for kind in ("one", "two", "three", "velocity", "lqg")}
 
 
-def schedule_of(kind: str) -> Schedule:
+def make_schedule(kind: str) -> Schedule:
     """Return one of :func:`every_kind`."""
     match kind:
         case "one":

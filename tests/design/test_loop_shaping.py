@@ -17,7 +17,7 @@ from fmilin.systems import furuta_pendulum
 from tests.c_code import CCode
 
 
-def design_of(rates: dict[str, str], sample_time: float, output: str = "x", **options: Any) -> LoopShapingDesign:
+def make_design(rates: dict[str, str], sample_time: float, output: str = "x", **options: Any) -> LoopShapingDesign:
     linear = fl.linearize(OdeModel("plant", rates, inputs=["u"], outputs={"y": output}))
     arguments: dict[str, Any] = {"inputs": {"u": 1.0}, "measured": {"y": 1.0}, "crossover": 1.0} | options
     return fl.design.loop_shaping(linear, sample_time=sample_time, **arguments)
@@ -32,7 +32,7 @@ def design_of(rates: dict[str, str], sample_time: float, output: str = "x", **op
     ids=["integrator", "double integrator"],
 )
 def test_the_best_margin_is_the_closed_form_for_short_samples(rates: dict[str, str], margin: float) -> None:
-    best = [design_of(rates, h).best_margin for h in (2e-3, 1e-3)]
+    best = [make_design(rates, h).best_margin for h in (2e-3, 1e-3)]
     assert best[1] == pytest.approx(margin, rel=2e-3)
     assert 2 * best[1] - best[0] == pytest.approx(margin, rel=1e-6)  # the error is of first order in h
 
@@ -50,7 +50,7 @@ def test_the_least_gamma_is_the_published_one() -> None:
 @pytest.mark.parametrize("options", [{}, {"track": ["y"]}], ids=["plain", "integral"])
 def test_margins_are_those_that_the_robust_stability_margin_guarantees(options: dict[str, Any]) -> None:
     """Gain (1 + e)/(1 - e) and phase 2 arcsin e, Vinnicombe."""
-    design = design_of({"x": "v", "v": "4*x - 0.2*v + u"}, 0.02, crossover=4.0, **options)
+    design = make_design({"x": "v", "v": "4*x - 0.2*v + u"}, 0.02, crossover=4.0, **options)
     e = design.stability_margin
     assert design.designed_margin * (1 - 1e-6) <= e <= design.best_margin * (1 + 1e-6)
     assert design.best_margin == pytest.approx(1.05 * design.designed_margin)
@@ -64,7 +64,7 @@ def test_margins_are_those_that_the_robust_stability_margin_guarantees(options: 
 
 
 def test_outputs_that_answer_at_once_are_read_before_the_input_changes() -> None:
-    design = design_of({"x": "v", "v": "-x - 0.1*v + u"}, 0.02, output="-x - 0.1*v + u", crossover=3.0)
+    design = make_design({"x": "v", "v": "-x - 0.1*v + u"}, 0.02, output="-x - 0.1*v + u", crossover=3.0)
     assert np.abs(design.poles).max() < 1
     assert design.stability_margin >= design.designed_margin * (1 - 1e-6)
 
@@ -99,7 +99,7 @@ def test_a_constrained_mechanism_is_held_and_saved(tmp_path: Path) -> None:
 
 def test_saturated_actuators_do_not_wind_up() -> None:
     limits = {"u": (-0.3, 0.3)}
-    design = design_of({"x": "v", "v": "-0.1*v + u"}, 0.02, crossover=2.0, track=["y"], limits=limits)
+    design = make_design({"x": "v", "v": "-0.1*v + u"}, 0.02, crossover=2.0, track=["y"], limits=limits)
     model = OdeModel("plant", {"x": "v", "v": "-0.1*v + u"}, inputs=["u"], outputs={"y": "x"})
     ran = design.verify(model, size=0.0, stop_time=25.0, references={"y": 2.0})
     y = ran.motion["y"]
@@ -119,9 +119,9 @@ def test_saturated_actuators_do_not_wind_up() -> None:
 )
 def test_refusals(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(fl.UsageError, match=sentence):
-        design_of({"x": "u"}, 0.02, **options)
+        make_design({"x": "u"}, 0.02, **options)
 
 
 def test_a_mode_that_is_not_seen_is_refused() -> None:
     with pytest.raises(fl.NumericalError, match="There is no stabilizing regulator"):
-        design_of({"x": "-x + u", "z": "z"}, 0.02)
+        make_design({"x": "-x + u", "z": "z"}, 0.02)

@@ -20,7 +20,7 @@ from fmilin.design import Schedule
 from fmilin.errors import UsageError
 from fmilin.fmi.write import build_fmu
 from fmilin.signals import FloatArray
-from tests.design.scheduled import SAMPLE, answers, family_over, lqr, schedule_of, steps
+from tests.design.scheduled import SAMPLE, answers, family_over, lqr, make_schedule, steps
 from tests.export.test_estimator_c import at_rest, by_python, felt, swinging
 
 VERSIONS = ["2.0", "3.0"]
@@ -176,7 +176,7 @@ def test_a_plain_loop_with_a_regulator_that_feels_its_own_force_equals_python(fm
 
 @pytest.mark.parametrize("fmi", VERSIONS)
 def test_a_plain_loop_with_a_schedule_equals_the_steps_of_python(fmi: Any, tmp_path: Path) -> None:
-    made: Schedule = schedule_of("lqg")
+    made: Schedule = make_schedule("lqg")
     rows = steps(made, 60)
     names = [*made.over, *made.measured.names]
     for i, name in enumerate(names):
@@ -250,7 +250,7 @@ def test_a_filter_as_an_fmu_gives_the_numbers_of_python(make: Any, fmi: Any, tmp
 @pytest.mark.parametrize("fmi", VERSIONS)
 @pytest.mark.parametrize("kind", ["two", "velocity", "lqg"])
 def test_a_schedule_as_an_fmu_gives_the_numbers_of_python(kind: str, fmi: Any, tmp_path: Path) -> None:
-    made: Schedule = schedule_of(kind)
+    made: Schedule = make_schedule(kind)
     rows = steps(made, 100)
     names = [*made.over, *made.measured.names]
     for i, name in enumerate(names):
@@ -264,7 +264,7 @@ def test_a_schedule_as_an_fmu_gives_the_numbers_of_python(kind: str, fmi: Any, t
 
 
 def test_inputs_begin_at_the_point(tmp_path: Path) -> None:
-    made = schedule_of("two")
+    made = make_schedule("two")
     made.save(tmp_path / "schedule.fmu")
     starts = {v.name: v.start for v in fmpy.read_model_description(str(tmp_path / "schedule.fmu")).modelVariables}
     assert float(starts["theta"]) == pytest.approx(-2)
@@ -278,7 +278,7 @@ def test_what_is_no_fmu_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs a sample time"):
         fl.design.schedule(family_over("theta"), lqr).save(tmp_path / "gains.fmu")
     with pytest.raises(UsageError, match="'precision' is an option of C code"):
-        schedule_of("one").save(tmp_path / "schedule.fmu", precision="single")
+        make_schedule("one").save(tmp_path / "schedule.fmu", precision="single")
     kf, _ = swinging()
     with pytest.raises(UsageError, match="'precision' is an option of C code"):
         kf.save(tmp_path / "filter.fmu", precision="single")
