@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
-from fmilin.design.regulators import Regulator
-from fmilin.design.tracking_regulator import Reference
+from fmilin.design.shaped_regulator import ShapedRegulator
+from fmilin.design.tracking_regulator import TrackingRegulator
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import assembled_from
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
-from fmilin.signals import FloatArray
 from fmilin.simulation.trajectory import Trajectory
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -33,30 +31,8 @@ GROWTH_FACTOR = 2.0  # times the deviation of the start at the end: a larger one
 STILL_GROWING_FRACTION = 0.95  # of the largest deviation is at the end
 
 
-class ReferencedRegulator(Regulator, Protocol):
-    """A regulator of a design: it follows references, is a linear model, and can be saved."""
-
-    tracked: tuple[str, ...]
-    references: dict[str, Reference]
-
-    def follow(self, references: Mapping[str, Reference]) -> None:
-        """Set references: absolute values of tracked outputs, or functions of time in seconds."""
-
-    def linear_model(self) -> LinearModel:
-        """Return the sampled linear model, from measurements and references to inputs."""
-
-    def compute_limit_response(self) -> FloatArray:
-        """Return how the states move with what limits take from the outputs, shape (P, outputs)."""
-
-    def save(
-        self,
-        path: str | Path,
-        *,
-        limits: Mapping[str, tuple[float, float]] | None = None,
-        precision: Literal["double", "single"] = "double",
-        fmi: Literal["2.0", "3.0"] = "2.0",
-    ) -> None:
-        """Write a file for the machine that it runs on."""
+ReferencedRegulator = TrackingRegulator | ShapedRegulator
+"""A regulator of a design: it follows references, is a linear model, and can be saved."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
