@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 SLOW_TESTS = Path(__file__).parent / "slow.txt"
-SLOW_SECONDS = 1.0  # of the processor: tests that take longer are listed
+SLOW_SECONDS = 0.4  # of the processor: tests that take longer are listed
 GUARDS = ("tests/test_", "tests/documentation/test_words.py", "tests/support/")  # of the whole code: these run always
 HEADER = "# Tests that take seconds of the processor, which a plain run leaves out; made by tests/slow_tests.py.\n"
 
