@@ -156,6 +156,8 @@ def test_symmetry_is_judged_by_value_not_by_form() -> None:
     c, s = sympy.cos(x), sympy.sin(x)
     model = pendulum(mass_matrix=[[m + 1, c**2 + s**2], [1, m + 1]])
     assert len(model.states) == 4
+    rounded = pendulum(mass_matrix=[[m + 2, x * y + 0.3], [x * y + 0.1 + 0.2, m + 2]])  # x y is not in the difference
+    assert len(rounded.states) == 4
 
 
 def test_constraints_are_differentiated_as_symbols_are() -> None:

@@ -70,6 +70,8 @@ class ExudynEngine(Engine):
         self._last_jacobian: tuple[tuple[float, bytes], FloatArray] | None = None
         self._is_holonomic = np.ones(self._m, dtype=bool)  # of all equations
         self._is_jacobian_exact, self._is_driven = True, False
+        self._gaps_alone = np.zeros(0, dtype=np.intp)
+        self._gaps_alone = self._find_gaps_alone()
         self._active = self._classify_equations()
         is_holonomic = self._is_holonomic[self._active]
         self._holonomic = self._active[is_holonomic]
@@ -102,6 +104,7 @@ class ExudynEngine(Engine):
         bias = self._differentiate_rates(t, q, v)
         gaps = self._evaluate_equations(t, q, v, is_rate=False)[self._holonomic]
         rates = self._evaluate_equations(t, q, v, is_rate=True)[self._active]
+        self._set_motion(t, q, v)
         solver.ComputeMassMatrix(mbs)
         M = np.array(solver.GetSystemMassMatrix(), dtype=np.float64)[:n, :n]
         solver.ComputeODE2RHS(mbs)
@@ -197,18 +200,36 @@ class ExudynEngine(Engine):
             self._mbs.SetLoadParameter(number, "loadVector", vector)
         self._set_loads = u.copy()
 
+    def _set_motion(self, t: float, q: FloatArray, v: FloatArray) -> None:
+        self._data.SetTime(t)
+        self._data.SetODE2Coordinates(q)
+        self._data.SetODE2Coordinates_t(v)
+
     # -- algebraic equations -----------------------------------------------------------------------
 
     def _evaluate_equations(self, t: float, q: FloatArray, v: FloatArray, *, is_rate: bool) -> FloatArray:
         """Return all algebraic equations (m,), at position level or their rates; multipliers are zero."""
         if not self._m:
             return np.zeros(0)
-        self._data.SetTime(t)
-        self._data.SetODE2Coordinates(q)
-        self._data.SetODE2Coordinates_t(v)
+        self._set_motion(t, q, v)
         self._solver.ComputeAlgebraicEquations(self._mbs, velocityLevel=is_rate)
         first = self._n + self._n1
-        return np.array(self._solver.GetSystemResidual(), dtype=np.float64)[first : first + self._m]
+        values = np.array(self._solver.GetSystemResidual(), dtype=np.float64)[first : first + self._m]
+        if is_rate and len(self._gaps_alone):
+            values[self._gaps_alone] = self._differentiate_gaps(t, q, v)
+        return values
+
+    def _differentiate_gaps(self, t: float, q: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the rates of equations that Exudyn has at position level alone, by their Jacobian and by time."""
+        rates: FloatArray = self._read_jacobian(t, q)[self._gaps_alone] @ v
+        if self._is_driven:
+            for k, weight in enumerate(EIGHTH_ORDER, 1):
+                ahead, behind = (
+                    self._evaluate_equations(t + side * k * STEP, q, v, is_rate=False)[self._gaps_alone]
+                    for side in (1.0, -1.0)
+                )
+                rates += weight * (ahead - behind) / STEP
+        return rates
 
     def _compute_jacobian(self, t: float, q: FloatArray) -> FloatArray:
         """Return G (m, n) of the active equations, which has been computed where the positions are those of before."""
@@ -256,6 +277,25 @@ class ExudynEngine(Engine):
             behind = self._evaluate_equations(t - rate * s, q - s * direction, v, is_rate=True)[self._active]
             total += weight * (ahead - behind) / h
         return total
+
+    def _find_gaps_alone(self) -> NDArray[np.intp]:
+        """Return equations that depend on positions, and at velocity level not on velocities.
+
+        A user function of a constraint may return the gap at both levels: Exudyn's solver of index 3 reads no rates.
+        """
+        if not self._m:
+            return np.zeros(0, dtype=np.intp)
+        t, start, still = self.start_time, self.states.starts[: self._n], np.zeros(self._n)
+        has_gap, has_rate = np.zeros(self._m, dtype=bool), np.zeros(self._m, dtype=bool)
+        random = np.random.default_rng(1743)
+        gaps = self._evaluate_equations(t, start, still, is_rate=False)
+        rates = self._evaluate_equations(t, start, still, is_rate=True)
+        for _ in range(PROBES):
+            q = start + PROBE_DISPLACEMENT * self._size * random.uniform(-1.0, 1.0, self._n)
+            v = random.uniform(-1.0, 1.0, self._n)
+            has_gap |= self._evaluate_equations(t, q, still, is_rate=False) != gaps
+            has_rate |= self._evaluate_equations(t, start, v, is_rate=True) != rates
+        return np.flatnonzero(has_gap & ~has_rate)
 
     def _classify_equations(self) -> NDArray[np.intp]:
         """Return the equations that constrain the motion; find which are of positions, and whether G can be read.
