@@ -29,8 +29,8 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formats import suffixes
 
 if TYPE_CHECKING:
-    from fmilin.design.lqg_verification import LqgVerification
     from fmilin.design.regulator_design import RegulatorDesign
+    from fmilin.design.regulator_verification import RegulatorVerification
     from fmilin.linear_model.model import LinearModel
     from fmilin.model.interface import Model
 
@@ -247,12 +247,12 @@ def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tup
 
 def _deliver(
     design: RegulatorDesign,
-    verification: LqgVerification | None,
+    verification: RegulatorVerification | None,
     results: DesignOptions,
     runner: JobRunner,
 ) -> None:
     """Write the files and print; then complain if the nonlinear loop is unstable."""
-    from fmilin.report.lqg_report import show_verification_of_regulator
+    from fmilin.report.regulator_report import show_verification_of_regulator
 
     runner.restore_directory()
     for path in results.output:

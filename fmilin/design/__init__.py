@@ -17,12 +17,12 @@ from fmilin.design.kalman import (
 )
 from fmilin.design.loop_shaping import LoopShapingDesign, loop_shaping
 from fmilin.design.lqg import LqgDesign, lqg
-from fmilin.design.lqg_verification import LqgVerification
 from fmilin.design.margins import Margins, margins
 from fmilin.design.measurement import measurement
 from fmilin.design.monte_carlo import MonteCarlo, monte_carlo
 from fmilin.design.periodic_gains import PeriodicGain, periodic_kalman_filter, periodic_lqr
 from fmilin.design.placing import IdentifiedParameters, ModeGoal, PlacedModes, identified_parameters, place_modes
+from fmilin.design.regulator_verification import RegulatorVerification
 from fmilin.design.regulators import (
     EstimatorRegulator,
     FunctionRegulator,
@@ -44,12 +44,12 @@ __all__ = [
     "KalmanRegulator",
     "LoopShapingDesign",
     "LqgDesign",
-    "LqgVerification",
     "Margins",
     "ModeGoal",
     "MonteCarlo",
     "PeriodicGain",
     "PlacedModes",
+    "RegulatorVerification",
     "Schedule",
     "StateFeedback",
     "TrackingRegulator",

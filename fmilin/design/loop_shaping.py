@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import block_diag, solve_continuous_are
 
 from fmilin.design.laws import Matrices, linear_law
-from fmilin.design.lqg_loops import analyse_loops
+from fmilin.design.loop_analysis import analyse_loops
 from fmilin.design.regulator_design import RegulatorDesign
 from fmilin.design.shaped_regulator import ShapedRegulator
 from fmilin.errors import NumericalError, UsageError
@@ -51,7 +51,7 @@ class LoopShapingDesign(RegulatorDesign):
     gain: float  #: the factor by which the shaped plant was scaled to the crossover frequency
     residual: float  #: of the Riccati equations, relative to their terms
 
-    @implemented_in("fmilin.report.lqg_report:show_shaping")
+    @implemented_in("fmilin.report.regulator_report:show_shaping")
     def _print_table(self, page: Sheet) -> None: ...
 
     def to_document(self) -> dict[str, Any]:

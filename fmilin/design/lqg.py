@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import expm, solve_discrete_are, solve_discrete_lyapunov
 
 from fmilin.design.kalman import KalmanFilter, kalman_filter
-from fmilin.design.lqg_loops import analyse_loops
+from fmilin.design.loop_analysis import analyse_loops
 from fmilin.design.regulator_design import RegulatorDesign
 from fmilin.design.tracking_regulator import Tracking, TrackingRegulator, find_static_response
 from fmilin.errors import NumericalError, UsageError
@@ -48,7 +48,7 @@ class LqgDesign(RegulatorDesign):
     cost: FloatArray  #: shape (P + tracked, P + tracked); the solution of the Riccati equation of the feedback
     residual: float  #: of that equation, relative to its terms
 
-    @implemented_in("fmilin.report.lqg_report:show_lqg")
+    @implemented_in("fmilin.report.regulator_report:show_lqg")
     def _print_table(self, page: Sheet) -> None: ...
 
     @property

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fmilin.design.lqg_loops import LoopAnalysis
-from fmilin.design.lqg_verification import LqgVerification, ReferencedRegulator, verify_regulator
+from fmilin.design.loop_analysis import LoopAnalysis
+from fmilin.design.regulator_verification import ReferencedRegulator, RegulatorVerification, verify_regulator
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.support.implemented_in import implemented_in
@@ -56,7 +56,7 @@ class RegulatorDesign(TableRepr):
         size: float = 0.01,
         stop_time: float | None = None,
         references: Mapping[str, float] | None = None,
-    ) -> LqgVerification:
+    ) -> RegulatorVerification:
         """Return what the regulator does to the nonlinear model, disturbed from the operating point.
 
         The independent coordinates start off by ``size`` of their sizes; the motion is followed over ``stop_time``
@@ -110,7 +110,7 @@ class RegulatorDesign(TableRepr):
         precision: Literal["double", "single"] = "double",
         fmi: Literal["2.0", "3.0"] = "2.0",
         model: Model | None = None,
-        verification: LqgVerification | None = None,
+        verification: RegulatorVerification | None = None,
     ) -> None:
         """Write the regulator: .c (C99), .fmu, .m and every format of a linear model; .html is a report.
 
@@ -128,17 +128,17 @@ class RegulatorDesign(TableRepr):
     @implemented_in("fmilin.export.simulink_file:save_loop")
     def _save_loop(self, path: str | Path) -> None: ...
 
-    @implemented_in("fmilin.report.web.of_lqg:save_design")
+    @implemented_in("fmilin.report.web.of_regulator:save_design")
     def _save_regulator(
         self,
         path: str | Path,
         *,
         precision: Literal["double", "single"] = "double",
         fmi: Literal["2.0", "3.0"] = "2.0",
-        verification: LqgVerification | None = None,
+        verification: RegulatorVerification | None = None,
     ) -> None: ...
 
-    @implemented_in("fmilin.report.lqg_report:draw_design")
+    @implemented_in("fmilin.report.regulator_report:draw_design")
     def plot(self) -> Figure:
         """Return the magnitudes of S and T at each wire, and the closed-loop poles."""
         ...

@@ -13,7 +13,7 @@ REASONS: dict[str, dict[str, str]] = {
         "fmilin.Verification.to_document": "return",
         "fmilin.design.LoopShapingDesign.to_document": "return",
         "fmilin.design.LqgDesign.to_document": "return",
-        "fmilin.design.LqgVerification.to_document": "return",
+        "fmilin.design.RegulatorVerification.to_document": "return",
     },
     "fields of a record, which are of all kinds": {
         "fmilin.DelayedLinearModel.with_fields": "changes",

@@ -36,7 +36,7 @@ ReferencedRegulator = TrackingRegulator | ShapedRegulator
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LqgVerification(TableRepr):
+class RegulatorVerification(TableRepr):
     """The motion of the nonlinear model under a regulator."""
 
     _attributes = ".stable, .decay, .tracking_errors, .motion, .plot()"
@@ -46,7 +46,7 @@ class LqgVerification(TableRepr):
     tracking_errors: Mapping[str, float]  #: at the end, of the tracked outputs, in their units
     motion: Trajectory  #: with all inputs as they were applied
 
-    @implemented_in("fmilin.report.lqg_report:show_verification_of_regulator")
+    @implemented_in("fmilin.report.regulator_report:show_verification_of_regulator")
     def _print_table(self, page: Sheet) -> None: ...
 
     def to_document(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def verify_regulator(
     stop_time: float | None,
     limits: Mapping[str, tuple[float, float]],
     references: Mapping[str, float],
-) -> LqgVerification:
+) -> RegulatorVerification:
     """Return the motion from a disturbed start, and whether it comes back."""
     if not (np.isfinite(size) and size >= 0):
         raise UsageError(f"The size of the disturbance is {size:g}: it must be finite and 0 or more.")
@@ -104,7 +104,7 @@ def verify_regulator(
     for name in regulator.tracked:
         value = references.get(name, float(linear.point.outputs[name]))
         errors[name] = float(motion[name][-1]) - value
-    return LqgVerification(stable, decay, errors, motion)
+    return RegulatorVerification(stable, decay, errors, motion)
 
 
 def disturb(linear: LinearModel, model: Model, point: OperatingPoint, size: float) -> OperatingPoint:

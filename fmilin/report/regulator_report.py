@@ -9,8 +9,8 @@ import numpy as np
 
 from fmilin.design.loop_shaping import LoopShapingDesign
 from fmilin.design.lqg import LqgDesign
-from fmilin.design.lqg_verification import LqgVerification
 from fmilin.design.regulator_design import RegulatorDesign
+from fmilin.design.regulator_verification import RegulatorVerification
 from fmilin.errors import cut_list, join_first
 from fmilin.linear_model.modes import convert_to_rates
 from fmilin.report.facts import print_fact, print_rows
@@ -81,7 +81,7 @@ def _describe_drive(design: RegulatorDesign, name: str) -> str:
     return f"{shorten_name(name)} from {value_with_unit(low, unit)} to {value_with_unit(high, unit)}"
 
 
-def show_verification_of_regulator(verification: LqgVerification, page: Sheet) -> None:
+def show_verification_of_regulator(verification: RegulatorVerification, page: Sheet) -> None:
     """Print whether the nonlinear closed loop comes back, and how well references are reached."""
     words = {True: "stable", False: "unstable", None: "undecided: this motion is too short"}
     motion = verification.motion

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from fmilin.design.lqg_verification import LqgVerification
 from fmilin.design.regulator_design import RegulatorDesign
-from fmilin.report.lqg_report import MAX_CURVES, show_verification_of_regulator
+from fmilin.design.regulator_verification import RegulatorVerification
+from fmilin.report.regulator_report import MAX_CURVES, show_verification_of_regulator
 from fmilin.report.web import blocks
 from fmilin.report.web.of_results import list_blocks
 from fmilin.support.files import write_atomically
@@ -20,7 +20,7 @@ def save_design(
     *,
     precision: Literal["double", "single"] = "double",
     fmi: Literal["2.0", "3.0"] = "2.0",
-    verification: LqgVerification | None = None,
+    verification: RegulatorVerification | None = None,
 ) -> None:
     """Write the regulator in the format of the suffix; .html is a report."""
     if Path(path).suffix.lower() in (".html", ".htm"):
@@ -31,7 +31,7 @@ def save_design(
     design.regulator.save(path, limits=limits, precision=precision, fmi=fmi)
 
 
-def make_design_page(design: RegulatorDesign, verification: LqgVerification | None = None) -> str:
+def make_design_page(design: RegulatorDesign, verification: RegulatorVerification | None = None) -> str:
     """Return a report as one HTML file: tables, the loops with their margins, and a verification where it is given."""
     sections = [
         blocks.Section("Regulator", [*list_blocks(design._print_table), blocks.picture("Loops", design.plot)]),
