@@ -23,6 +23,7 @@ from fmilin.tolerances import EPS
 SX = Any  # casadi.SX: casadi ships no types
 
 MAX_BOUNDED_COEFFICIENTS = 20_000  # coefficients of which bounds are computed one by one
+MAX_NODES_ONE_BY_ONE = 32  # nodes of which the symbols are listed node by node
 
 
 def lift_graph(graph: DaeGraph) -> tuple[DaeGraph, SX, FloatArray]:
@@ -98,62 +99,87 @@ class Coefficients:
 
     def __init__(self, graph: DaeGraph, parameter_count: int) -> None:
         self._graph, self._moving = graph, ca.vertcat(graph.time, graph.x, graph.unknowns, graph.u)
+        self._parameter_values = graph.values
+        self._parameter_positions = {symbol.__hash__(): i for i, symbol in enumerate(graph.p.elements())}
+        self._parameter_count = parameter_count
         self._changeable_parameters: SX = graph.p[
             :parameter_count
         ]  # parameters that a user can change; constants of the equations follow them
         self._watched: dict[int, SX] = {}
         self.dropped: list[Dropped] = []
 
-    def judge(self, nodes: SX) -> list[Coefficient | None]:
-        """Return the coefficients in a column; None for those that change along the motion."""
-        count = nodes.numel()
-        if not count:
-            return []
-        moving = ca.jacobian_sparsity(nodes, self._moving).get_triplet()[0]
-        constant = np.ones(count, dtype=bool)
-        constant[moving] = False
-        elements = nodes.elements()
-        judged: list[Coefficient | None] = [None] * count
+    def judge(self, elements: Sequence[SX]) -> list[Coefficient | None]:
+        """Return the coefficients among some nodes; None for those that change along the motion."""
+        judged: list[Coefficient | None] = [None] * len(elements)
         symbolic: list[int] = []
-        for i in np.flatnonzero(constant).tolist():
-            if elements[i].is_constant():
-                value = float(elements[i])
+        for i, element in enumerate(elements):
+            if element.is_constant():
+                value = float(element)
                 judged[i] = Coefficient(value, abs(value), value == 0.0)
             else:
                 symbolic.append(i)
-        if symbolic:
-            column = ca.vertcat(*(elements[i] for i in symbolic))
-            values, bounds, zero = self._evaluate(column, self._graph.values)
-            for i, value, bound, is_zero in zip(symbolic, values.tolist(), bounds.tolist(), zero.tolist(), strict=True):
-                judged[i] = Coefficient(value, bound, is_zero)
-            changeable = set(
-                ca.jacobian_sparsity(column, self._changeable_parameters).get_triplet()[0]
-                if self._changeable_parameters.numel()
-                else []
+        parameters = self._find_parameters([elements[i] for i in symbolic])
+        constant = [(i, positions) for i, positions in zip(symbolic, parameters, strict=True) if positions is not None]
+        if constant:
+            column = ca.vertcat(*(elements[i] for i, _ in constant))
+            values, bounds, zero = self._evaluate(
+                column, sorted(set().union(*(positions for _, positions in constant)))
             )
-            self._watched |= {elements[symbolic[k]].__hash__(): elements[symbolic[k]] for k in changeable}
+            for k, (i, positions) in enumerate(constant):
+                judged[i] = Coefficient(float(values[k]), float(bounds[k]), bool(zero[k]))
+                if any(position < self._parameter_count for position in positions):
+                    self._watched[elements[i].__hash__()] = elements[i]
         return judged
+
+    def _find_parameters(self, elements: Sequence[SX]) -> list[set[int] | None]:
+        """Return the positions of the parameters in each of the nodes; None for nodes that change along the motion.
+
+        CasADi's sparsity patterns take time for each parameter and variable of the model: for a few nodes, in which a
+        few symbols stand, a list of these takes a tenth of it.
+        """
+        if len(elements) <= MAX_NODES_ONE_BY_ONE:
+            sets = [{self._parameter_positions.get(s.__hash__(), -1) for s in ca.symvar(node)} for node in elements]
+            return [None if -1 in positions else positions for positions in sets]
+        column = ca.vertcat(*elements)
+        moving = set(ca.jacobian_sparsity(column, self._moving).get_triplet()[0])
+        parameters: list[set[int]] = [set() for _ in elements]
+        for row, position in zip(*ca.jacobian_sparsity(column, self._graph.p).get_triplet(), strict=True):
+            parameters[row].add(position)
+        return [None if row in moving else positions for row, positions in enumerate(parameters)]
 
     def drop(self, column: SX, variables: SX, names: Sequence[str], equations: Sequence[str]) -> SX:
         """Return a column without the terms in which a variable has a constant coefficient that is zero."""
-        J = ca.jacobian(column, variables)
-        rows, columns = J.sparsity().get_triplet()
-        judged = self.judge(ca.densify(ca.vertcat(ca.SX(0, 1), *J.nonzeros())))
+        return self.drop_and_differentiate(column, variables, names, equations)[0]
+
+    def drop_and_differentiate(
+        self, column: SX, variables: SX, names: Sequence[str], equations: Sequence[str]
+    ) -> tuple[SX, list[tuple[int, int, Coefficient | None]]]:
+        """Return a column without terms in which a constant coefficient is zero, and the derivatives that remain.
+
+        These are (row, position of the variable, coefficient); None for those that change along the motion.
+        """
+        derivatives = self._differentiate(column, variables)
         zeros: dict[int, list[int]] = {}
-        for i, j, c in zip(rows, columns, judged, strict=True):
+        for i, j, c in derivatives:
             if c is not None and c.is_zero:
                 zeros.setdefault(i, []).append(j)
                 if c.value != 0.0:
                     self.dropped.append(Dropped(equations[i], names[j], c))
         if not zeros:
-            return column
+            return column, derivatives
         elements = column.elements()
         for i, without_slope in zeros.items():
             deciding = find_jumping(elements[i], variables)
             absent = [j for j in without_slope if j not in deciding]
             if absent:
                 elements[i] = ca.substitute(elements[i], variables[absent], ca.SX.zeros(len(absent)))
-        return ca.densify(ca.vertcat(ca.SX(0, 1), *elements))
+        column = ca.densify(ca.vertcat(ca.SX(0, 1), *elements))
+        return column, self._differentiate(column, variables)
+
+    def _differentiate(self, column: SX, variables: SX) -> list[tuple[int, int, Coefficient | None]]:
+        J = ca.jacobian(column, variables)  # not sparsified: a condition depends on what is in it, too
+        rows, columns = J.sparsity().get_triplet()
+        return list(zip(rows, columns, self.judge(J.nonzeros()), strict=True))
 
     def find_suspects(self, column: SX) -> list[Suspect]:
         """Return coefficients of unknowns and states that look like what is left where larger numbers cancel."""
@@ -165,7 +191,7 @@ class Coefficients:
         sizes = np.concatenate((sizes, _sizes(graph.inputs)))
         J = ca.jacobian(column, variables)
         rows, columns = J.sparsity().get_triplet()
-        nodes = ca.densify(ca.vertcat(ca.SX(0, 1), *J.nonzeros()))
+        nodes = J.nonzeros()
         judged = self.judge(nodes)
         largest: dict[int, float] = {}  # of an equation, as written
         sized: dict[int, float] = {}  # times the sizes of the variables
@@ -206,8 +232,11 @@ class Coefficients:
         function = ca.Function("watched", [self._graph.p], [ca.vertcat(ca.SX(0, 1), *nodes)])
         return Watched(function, self._graph.values[self._changeable_parameters.numel() :])
 
-    def _evaluate(self, column: SX, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        return _estimate_rounding(ca.Function("coefficients", [self._graph.p], [ca.densify(column)]), values)
+    def _evaluate(self, column: SX, positions: Sequence[int]) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """Return values of a column with the parameters at these positions, bounds of rounding, and which are zero."""
+        chosen = list(positions)
+        function = ca.Function("coefficients", [self._graph.p[chosen]], [ca.densify(column)])
+        return _estimate_rounding(function, self._parameter_values[chosen])
 
 
 def _estimate_rounding(function: Any, values: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:

@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 
 from fmilin.errors import NumericalError
-from fmilin.models.dae.coefficients import Coefficients, Dropped, Suspect, Watched
+from fmilin.models.dae.coefficients import Coefficient, Coefficients, Dropped, Suspect, Watched
 from fmilin.models.dae.dae_graph import DaeGraph
 from fmilin.signals import FloatArray, Signal, Signals, rate_unit
 
@@ -60,7 +60,7 @@ def semi_explicit(graph: DaeGraph, *, as_written: bool = False, parameter_count:
     implicit_rows = [i for i in range(len(peeling.F)) if i not in peeling.used]
     results = [_column(peeling.F[i] for i in implicit_rows), v]
     if order:
-        results = ca.substitute_inplace([v[j] for j in order], [peeling.solution(j) for j in order], results)[1]
+        results = ca.substitute_inplace([v[j] for j in order], [peeling.solutions[j] for j in order], results)[1]
     implicit_unknowns = [j for j in range(v.numel()) if j not in peeling.definitions]
     equations = tuple(graph.equation_names[i] for i in implicit_rows)
     variables = ca.vertcat(graph.x, _column(v[j] for j in implicit_unknowns))
@@ -97,19 +97,22 @@ class _Peeling:
 
     def __init__(self, graph: DaeGraph, coefficients: Coefficients) -> None:
         self._v, self._p = graph.unknowns.elements(), graph.p
+        self._variables: SX = ca.vertcat(graph.unknowns, graph.x)
+        self._names = (*graph.unknown_names, *graph.states.names)
         self._graph, self._coefficients = graph, coefficients
-        self._positions = {x.__hash__(): i for i, x in enumerate(graph.x.elements())}
-        names = (*graph.unknown_names, *graph.states.names)
-        residuals = coefficients.drop(graph.residuals, ca.vertcat(graph.unknowns, graph.x), names, graph.equation_names)
+        self._positions = {x.__hash__(): len(self._v) + i for i, x in enumerate(graph.x.elements())}
+        residuals, derivatives = coefficients.drop_and_differentiate(
+            graph.residuals, self._variables, self._names, graph.equation_names
+        )
         self.F: list[SX] = residuals.elements()
         self.definitions: dict[int, int] = {}  # unknown to the equation that gives it
         self.used: set[int] = set()
         self.divisors: set[int] = set()
-        J = ca.jacobian(residuals, graph.unknowns)  # not sparsified: a condition depends on what is in it, too
-        rows, columns = J.sparsity().get_triplet()
+        self.solutions: dict[int, SX] = {}  # unknown to its value, over other unknowns
         self._open: list[dict[int, float | None]] = [{} for _ in self.F]
-        for i, j, c in zip(rows, columns, self._constants(_column(J.nonzeros())), strict=True):
-            self._open[i][j] = c
+        for i, j, c in derivatives:
+            if j < len(self._v):
+                self._open[i][j] = _divisor(c)
         self._all = [set(row) for row in self._open]  # those that are defined, too
         self._where: list[set[int]] = [set() for _ in self._v]
         for i, row in enumerate(self._open):
@@ -128,11 +131,6 @@ class _Peeling:
             for k in sorted(changed - waiting - self.used):
                 todo.append(k)
                 waiting.add(k)
-
-    def solution(self, j: int) -> SX:
-        """Return an unknown as its equation gives it, over other unknowns."""
-        i = self.definitions[j]
-        return ca.substitute(self.F[i], self._v[j], 0) / -ca.jacobian(self.F[i], self._v[j])
 
     def order_definitions(self) -> list[int]:
         """Return the defined unknowns, each after those in its definition; raise NumericalError for a cycle."""
@@ -162,7 +160,7 @@ class _Peeling:
 
     def _assign(self, i: int, j: int) -> set[int]:
         """Let equation i give the unknown j; return the equations that contain what is in it."""
-        self.definitions[j] = i
+        self._solve(i, j)
         self.used.add(i)
         changed = set()
         for k in self._open[i]:
@@ -171,47 +169,52 @@ class _Peeling:
         for k in self._where[j]:
             del self._open[k][j]
         self._where[j] = set()
-        self._note_divisors(ca.jacobian(self.F[i], self._v[j]))
         return changed
+
+    def _solve(self, i: int, j: int) -> None:
+        """Solve equation i for the unknown j; it does not change after that."""
+        if j in self.solutions:
+            return
+        self.definitions[j] = i
+        slope = ca.jacobian(self.F[i], self._v[j])
+        self.solutions[j] = ca.substitute(self.F[i], self._v[j], 0) / -slope
+        if not slope.is_constant():
+            self.divisors |= set(ca.jacobian_sparsity(slope, self._p).get_triplet()[1])
 
     def _alias(self, i: int, j: int) -> set[int]:
         """Let equation i give j, and put it in place in all other equations."""
         other_equations = set(self._where[j]) - {i}
-        self.definitions[j] = i
-        value = self.solution(j)
+        self._solve(i, j)
         states = [k for s in ca.symvar(self.F[i]) if (k := self._positions.get(s.__hash__())) is not None]
         for k in other_equations:
             columns = sorted((set(self._open[k]) | set(self._open[i])) - {j})
-            equation = ca.substitute(self.F[k], self._v[j], value)
-            self.F[k] = self._without_zeros(equation, columns, states, self._graph.equation_names[k])
-            gradient = ca.jacobian(self.F[k], _column(self._v[c] for c in columns))
-            entries = gradient.sparsity().get_triplet()[1]
+            equation = ca.substitute(self.F[k], self._v[j], self.solutions[j])
+            self.F[k], entries = self._without_zeros(equation, [*columns, *states], self._graph.equation_names[k])
+            row = {column: c for column, c in entries.items() if column < len(self._v)}
             # An unknown that cancelled is not part of the equation: it could seem to depend on what this one defines.
-            cancelled = set(columns) - {columns[c] for c in entries}
+            cancelled = set(columns) - row.keys()
             self._all[k] = (self._all[k] | self._all[i]) - {j} - cancelled
             for c in self._open[k]:
                 self._where[c].discard(k)
-            constants = self._constants(_column(gradient.nonzeros()))
-            self._open[k] = {columns[c]: value for c, value in zip(entries, constants, strict=True)}
-            for c in self._open[k]:
+            self._open[k] = row
+            for c in row:
                 self._where[c].add(k)
         return self._assign(i, j) | other_equations
 
-    def _without_zeros(self, equation: SX, columns: Sequence[int], states: Sequence[int], name: str) -> SX:
-        """Return an equation without unknowns and states with coefficients that cancelled when an alias came in."""
-        graph = self._graph
-        variables = _column([*(self._v[c] for c in columns), *(graph.x[k] for k in states)])
-        names = [*(graph.unknown_names[c] for c in columns), *(graph.states.names[k] for k in states)]
-        return self._coefficients.drop(equation, variables, names, [name])
+    def _without_zeros(self, equation: SX, positions: Sequence[int], name: str) -> tuple[SX, dict[int, float | None]]:
+        """Return an equation without variables that cancelled when an alias came in, and coefficients of the others."""
+        names = [self._names[position] for position in positions]
+        changed, derivatives = self._coefficients.drop_and_differentiate(
+            equation, self._variables[list(positions)], names, [name]
+        )
+        return changed, {positions[j]: _divisor(c) for _, j, c in derivatives}
 
-    def _constants(self, nodes: SX) -> list[float | None]:
-        """Return the values of those that contain parameters at most; None for others, and for zeros."""
-        judged = self._coefficients.judge(nodes)
-        return [None if c is None or c.is_zero or not np.isfinite(c.value) else c.value for c in judged]
 
-    def _note_divisors(self, coefficient: SX) -> None:
-        if not coefficient.is_constant():
-            self.divisors |= set(ca.jacobian_sparsity(coefficient, self._p).get_triplet()[1])
+def _divisor(coefficient: Coefficient | None) -> float | None:
+    """Return the value of a coefficient that contains parameters at most; None for others, and for zeros."""
+    if coefficient is None or coefficient.is_zero or not np.isfinite(coefficient.value):
+        return None
+    return coefficient.value
 
 
 @dataclass(frozen=True)
