@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize._numdiff import approx_derivative
 
 import fmilin as fl
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.numerics.differences.differences import jacobian_by_differences, slopes
 
 ROUNDS = 5
@@ -80,7 +80,7 @@ class Counted:
 def compare(case: Case) -> list[list[str]]:
     """Return one row per way."""
     point = fl.operating_point(case.model)
-    frame = frame_at(case.model, point, named=case.independent)
+    frame = build_frame(case.model, point, named=case.independent)
     psi, R = frame.parametrization, frame.coordinates.R
 
     def reduced(y: Array) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.equation_forms import SymbolicSystem
 from fmilin.models import SymbolicModel
 
@@ -27,7 +27,7 @@ class InManyDigits:
     """f, h and Psi of a native model at its start point, in 50 digits."""
 
     def __init__(self, model: SymbolicModel, independent: Sequence[str]) -> None:
-        frame = frame_at(model, model.start, named=independent)
+        frame = build_frame(model, model.start, named=independent)
         self.H = frame.parametrization.gradient.H[frame.parametrization.rows]
         self.rows = frame.parametrization.rows
         self.kept = [model.states.index_of(name) for name in independent]

@@ -182,7 +182,7 @@ def alternatives(holds: Holds, word: str = "or", *, readable: bool = False, comp
     return f"{', '.join(leading_endings)} {word} {last}"
 
 
-def kind_of(result: object) -> Holds:
+def identify_kind(result: object) -> Holds:
     """Return what a file of a result holds, as its class states. Raises UsageError for what files cannot hold."""
     kind: Holds | None = getattr(type(result), "file_kind", None)
     if kind is None:
@@ -223,7 +223,7 @@ def find_codec(path: str | Path, holds: Holds) -> AnyCodec | None:
     return next((codec for codec in by_ending or by_suffix if codec.holds == holds), None)
 
 
-def is_named_as(path: str | Path, *holds: Holds) -> bool:
+def matches_suffix(path: str | Path, *holds: Holds) -> bool:
     """Whether the end of a file's name says that it holds one of these things."""
     return any(find_codec(path, kind) is not None for kind in holds)
 

@@ -13,7 +13,7 @@ from scipy.integrate import DOP853
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.frame import manifold_at
+from fmilin.manifold.frame import build_manifold
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.projection import project, require_on_manifold
@@ -143,12 +143,12 @@ class _Integration:
 
     def _best(self) -> list[int]:
         point = OperatingPoint(self.t, self.x, self.u)
-        return list(select_partition(manifold_at(self._invariants, point)[0]).independent or ())
+        return list(select_partition(build_manifold(self._invariants, point)[0]).independent or ())
 
     def _at(self, t: float, x: FloatArray) -> _Local:
         """Return the linear model at a point: by the model's procedure, else A = R f_x T by exact products."""
         independent, model = self._independent, self._model
-        manifold, rows, _ = manifold_at(self._invariants, OperatingPoint(t, x, self.u))
+        manifold, rows, _ = build_manifold(self._invariants, OperatingPoint(t, x, self.u))
         choice = select_states(manifold, independent, "partition")
         procedure = read_exact_slopes(model, t, x, self.u)
         if procedure is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.support.dataclass import dataclass
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 
@@ -39,11 +40,13 @@ class Signal:
     #: by how much an angle jumps where it wraps, in ``unit``: 2 pi or 360; None where it is not known to wrap
     turn: float | None = None
 
-    def starting_at(self, value: float) -> Signal:
+    def with_start(self, value: float) -> Signal:
         """Return the same signal with another start ``value``, in its unit."""
         if value == self.start:
             return self
         return Signal(self.name, self.unit, self.nominal, value, self.description, self.aliases, self.turn)
+
+    starting_at = DeprecatedAlias("with_start")
 
 
 class Signals(TableRepr, Sequence[Signal]):
@@ -165,10 +168,10 @@ class Signals(TableRepr, Sequence[Signal]):
         """Return the signals at ``indices``, in that order."""
         return Signals(self._items[i] for i in indices)
 
-    def starting_at(self, values: Sequence[float]) -> Signals:
+    def with_start(self, values: Sequence[float]) -> Signals:
         """Return the same signals with other start ``values``, in their units; itself if nothing changes."""
         items = tuple(
-            [s if s.start == value else s.starting_at(value) for s, value in zip(self._items, values, strict=True)]
+            [s if s.start == value else s.with_start(value) for s, value in zip(self._items, values, strict=True)]
         )
         if all(map(operator.is_, items, self._items)):
             return self
@@ -177,6 +180,8 @@ class Signals(TableRepr, Sequence[Signal]):
         vars(other).pop("_starts", None)
         other._items = items
         return other
+
+    starting_at = DeprecatedAlias("with_start")
 
     def with_turns(self, turns: Sequence[float | None]) -> Signals:
         """Return the signals with ``turns`` in their order, None for what does not wrap; itself if nothing changes."""

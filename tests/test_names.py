@@ -9,9 +9,9 @@ import pytest
 from tests.names import Names, add_names, collect_names, ends_in_preposition, is_participle, list_repeated
 
 # the style's targets, where they are not reached yet
-MAX_PARTICIPLES_PERCENT = 2.3  # target 3
-MIN_VERBS_PERCENT = 54.5
-MAX_TRAILING_PREPOSITIONS_PERCENT = 1.0  # target 0.2
+MAX_PARTICIPLES_PERCENT = 2.0  # target 3
+MIN_VERBS_PERCENT = 56.0
+MAX_TRAILING_PREPOSITIONS_PERCENT = 0.3  # those left are public names and nouns: index_of, linearize_along
 MAX_PRONOUNS = 0
 MAX_CONSTANTS_WITHOUT_QUANTITY = 0
 MAX_REPEATED_CLASSES = 0

@@ -27,7 +27,7 @@ from fmilin.fmi.write.symbolic_fmu import compute_token, to_identifier
 from fmilin.formats import listed
 from fmilin.formulations.sparse.elimination import sparse_null_space
 from fmilin.formulations.sparse.nearest import Around, eigenvalues_near
-from fmilin.manifold.invariants import STEP, derivative_along
+from fmilin.manifold.invariants import STEP, differentiate_central
 from fmilin.model.model_files import read_constraints
 from fmilin.models.contacts import parse_feet
 from fmilin.models.mechanism.source_lines import find_lines
@@ -100,7 +100,7 @@ def test_units_in_base_units() -> None:
 
 
 def test_a_slope_by_the_difference_of_order_eight() -> None:
-    assert abs(derivative_along(lambda s: np.array([np.exp(s)]), STEP)[0] - 1.0) < 1e-13
+    assert abs(differentiate_central(lambda s: np.array([np.exp(s)]), STEP)[0] - 1.0) < 1e-13
 
 
 def test_constraints_of_a_text() -> None:

@@ -177,16 +177,16 @@ def chosen_adapter(text: str) -> tuple[Installed, Path] | None:
     return None
 
 
-def member_of(path: Path) -> tuple[Path, str]:
+def split_member(path: Path) -> tuple[Path, str]:
     """Return file and member of ``FILE:MEMBER``, for files of adapters that may hold several models; "" for others."""
     file, colon, member = str(path).rpartition(":")
     suffixes = {suffix for published in PUBLISHED if published.members for suffix in published.suffixes}
     return (Path(file), member) if colon and Path(file).suffix.lower() in suffixes else (path, "")
 
 
-def adapter_for(path: Path) -> Installed | None:
+def find_adapter(path: Path) -> Installed | None:
     """Return the installed adapter that reads a file, or None."""
-    path, _ = member_of(path)
+    path, _ = split_member(path)
     if not (path_exists(path) and path.is_file()):
         suffix = path.suffix.lower()
         # Of a Python file the name of a model in it is asked for first, whether it exists or not.
@@ -206,9 +206,9 @@ def adapter_for(path: Path) -> Installed | None:
     return claiming[0] if claiming else None
 
 
-def load_with(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
+def load_by_adapter(adapter: Installed, path: Path, options: Mapping[str, Any], *, by_name: bool = False) -> Model:
     """Return the model that an adapter makes of a file, or of a name that it knows."""
-    reader, (path, member) = adapter.adapter(), member_of(path)
+    reader, (path, member) = adapter.adapter(), split_member(path)
     by_the_engine = False
     if not path.is_file():
         named = reader.file_of(str(path))
@@ -273,9 +273,9 @@ PUBLISHED_OBJECTS: Mapping[str, str] = {"exudyn.MainSystem": "fmilin-exudyn"}
 """Distributions that make models of Python objects, by package and class."""
 
 
-def suggestion_for(path: Path) -> str:
+def suggest_adapter(path: Path) -> str:
     """Return the advice to install an adapter that would read a file, or an empty string."""
-    path, _ = member_of(path)
+    path, _ = split_member(path)
     suffix = path.suffix.lower()
     try:
         with open_file(path) as file:

@@ -14,7 +14,7 @@ import numpy as np
 from fmilin.auditing.audit_result import AuditRow, compare, keep_worst
 from fmilin.errors import FmilinError
 from fmilin.linearization.linearize import linearize
-from fmilin.manifold.operating_points import assembled_from
+from fmilin.manifold.operating_points import assemble_branch_point
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import OperatingPoint
 from fmilin.signals import FloatArray
@@ -138,5 +138,5 @@ def _linearize_changed(
     point = OperatingPoint(linear.point.time, x, u, dict(changed.start.parameters))
     if len(changed.constraints):
         independent_values = {state: float(x[changed.states.index_of(state)]) for state in linear.states.names}
-        point = assembled_from(PointEvaluator(changed), point.time, x, u, independent_values)
+        point = assemble_branch_point(PointEvaluator(changed), point.time, x, u, independent_values)
     return linearize(changed, point, independent=linear.states.names, keep_inaccurate=True), point.states

@@ -73,7 +73,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
     from fmilin.export.files import load_result
     from fmilin.export.periodic_record import load_any
     from fmilin.families.family import LinearFamily
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
     from fmilin.trimming.trim_report import TrimmedPoint
 
     if (periodic := load_any(source)) is not None:
@@ -90,7 +90,7 @@ def _audit_source(source: str, request: CommandRequest, runner: JobRunner, again
     if against is not None:
         raise UsageError(f"--against is for a file of a linear model, and '{source}' is a model. Leave it out.")
     model, point = at_point(request, runner)
-    linear = linearize_as(model, point, request.how)
+    linear = linearize_request(model, point, request.how)
     audits = [audit(linear, model=model)]
     if isinstance(point, TrimmedPoint):
         audits.insert(0, audit(point, model=model))

@@ -1,6 +1,6 @@
 """Files of one folder only, for the commands that programs run by ``fmilin mcp``.
 
-:func:`require_inside` checks a path that a request names. :func:`confine_files` also rejects files outside to which a
+:func:`require_confined` checks a path that a request names. :func:`confine_files` also rejects files outside to which a
 file of the folder refers, as a mechanism to a URDF file. It is not a sandbox: code in Python could remove it.
 """
 
@@ -25,7 +25,7 @@ LIBRARY_VARIABLES = (
 """Variables of the environment with folders of libraries and models."""
 
 
-def require_inside(folder: Path, text: str) -> None:
+def require_confined(folder: Path, text: str) -> None:
     """Raise UsageError if a path leads out of ``folder``, also by ``..`` or a link; a relative one begins there."""
     if not _is_confined(folder / text, [str(folder)]):
         raise UsageError(

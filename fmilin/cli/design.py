@@ -233,12 +233,12 @@ def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tup
     """Return the linear model of a file, or of a model at its point, with that model."""
     from fmilin.export.files import load_result
     from fmilin.families.family import LinearFamily
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
 
     result = load_result(source)
     if result is None:
         model, point = at_point(request, runner)
-        return linearize_as(model, point, request.how), model
+        return linearize_request(model, point, request.how), model
     refuse_points(source, request, None, channels=True)
     if isinstance(result, LinearFamily):
         raise UsageError(f"'{source}' is a family of linear models. A regulator is designed from one of them.")

@@ -22,7 +22,7 @@ from fmilin.cli.request import CommandRequest, build_request, complete_point, op
 from fmilin.cli.streams import ResultStream
 from fmilin.errors import ModelCrashError, UsageError
 from fmilin.fmi.client.restrictions import apply_limits
-from fmilin.formats import is_named_as
+from fmilin.formats import matches_suffix
 from fmilin.loading.source_kind import is_fmu, is_system
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def command(model: str, opening: Opening, **request_options: Any) -> int:
 
         from fmilin.explore.server import serve
 
-        if is_named_as(model, "family"):
+        if matches_suffix(model, "family"):
             refuse_points(model, request, None)
             subject = _of_family(model)
         else:
@@ -147,7 +147,7 @@ def _read_parameters(request: CommandRequest) -> dict[str, float]:
 
 def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> LinearModel:
     """Return the linear model of what is chosen, of the model as it was opened."""
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
     from fmilin.trimming.request_point import find_point
 
     moved = choice.values
@@ -157,7 +157,7 @@ def _answer(model: Model, request: CommandRequest, choice: PageChoice) -> Linear
     point = replace(request.point, settings=settings, trim=trim, project=request.point.project or choice.projects)
     model = model.with_parameters(parameters) if parameters else model
     how = replace(request.how, independent=choice.independent or request.how.independent)
-    return linearize_as(model, find_point(model, point), how)
+    return linearize_request(model, find_point(model, point), how)
 
 
 def _answer_anew(request: CommandRequest, choice: PageChoice) -> LinearModel:

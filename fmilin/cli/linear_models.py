@@ -16,7 +16,7 @@ from fmilin.cli.linear_options import CosimulationRequest, LoopCut, explain_reje
 from fmilin.cli.options import check_outputs, floats
 from fmilin.errors import UsageError
 from fmilin.export.files import check_output, dumps
-from fmilin.formats import is_named_as
+from fmilin.formats import matches_suffix
 from fmilin.options import Linearization, Stepping, describe
 from fmilin.options.function_options import WITHOUT_MEANING
 from fmilin.options.function_options import given_options as given_keywords
@@ -119,12 +119,12 @@ def _one_by_one(
 ) -> Iterator[LinearModel]:
     """Lead a stepped model from time to time and linearize it at each."""
     from fmilin.cli.request import advance_to_time
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
 
     point = start
     for t in times:
         point = advance_to_time(model, point, t, request.how.stepping)
-        yield linearize_as(model, point, request.how)
+        yield linearize_request(model, point, request.how)
 
 
 def deliver_each(
@@ -143,7 +143,7 @@ def deliver_each(
 
     runner.restore_directory()
     family = build_family(models, {"time": times})
-    made = {path: dumps(family, path) for path in files if is_named_as(path, "family")}
+    made = {path: dumps(family, path) for path in files if matches_suffix(path, "family")}
     singles = [path for path in files if path not in made]
     made |= {
         name_file(path, t): dumps(m, path, writing) for m, t in zip(models, times, strict=True) for path in singles
@@ -167,7 +167,7 @@ def deliver_each(
 
 def check_files(paths: Sequence[Path], times: Sequence[float]) -> None:
     """Make sure that every file that snapshots at these times go into can be written."""
-    families = [path for path in paths if is_named_as(path, "family")]
+    families = [path for path in paths if matches_suffix(path, "family")]
     for path in families:
         check_output(path, "family")
     check_outputs([name_file(path, t) for path in paths if path not in families for t in times])
@@ -183,7 +183,7 @@ def linear_model(
 ) -> tuple[LinearModel, OperatingPoint]:
     """Load, assemble the point, linearize; ``cut``: a loop of the system."""
     from fmilin.cli.request import at_point
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
 
     model, point = at_point(request, runner)
     if cut is not None:
@@ -193,7 +193,7 @@ def linear_model(
 
         how = _keep_meaningful_options("linearize_on_tangent", request.how)
         return linearize_on_tangent(model, point, linearization=how), point
-    return linearize_as(model, point, request.how), point
+    return linearize_request(model, point, request.how), point
 
 
 def _print_table(linear: LinearModel, point: OperatingPoint, runner: JobRunner) -> None:

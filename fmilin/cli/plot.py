@@ -25,7 +25,7 @@ from fmilin.cli.job_runner import JobRunner
 from fmilin.cli.linear_options import linearization_options
 from fmilin.cli.request import CommandRequest, at_point, build_request, open_compared_model, refuse_points
 from fmilin.errors import UsageError
-from fmilin.formats import Writing, is_named_as, require_codec, suffixes
+from fmilin.formats import Writing, matches_suffix, require_codec, suffixes
 from fmilin.loading.source_kind import is_fmu, is_system
 from fmilin.options.groups import LOOPS
 
@@ -137,7 +137,7 @@ class Drawing:
                 )
         if self.kind == "reduction" and self.against is None:
             raise UsageError("--kind reduction shows a reduced linear model beside the full one: --against full.mat.")
-        if is_named_as(self.output, "motion picture") and self.kind != "modes":
+        if matches_suffix(self.output, "motion picture") and self.kind != "modes":
             raise UsageError(
                 f"Only --kind modes of a mechanism can be animated: draw {self.kind} as .png or .svg, not .gif."
             )
@@ -194,10 +194,10 @@ def _draw(source: str, drawing: Drawing, request: CommandRequest, runner: JobRun
     if result is None:
         if drawing.against is not None:
             raise UsageError(f"--against is for a file of a linear model, and '{source}' is a model itself.")
-        if drawing.kind in MECHANISM or is_named_as(drawing.output, "motion picture"):
+        if drawing.kind in MECHANISM or matches_suffix(drawing.output, "motion picture"):
             return _mechanism(drawing, request, runner)
         figure = _of_model(drawing, request, runner)
-    elif is_named_as(drawing.output, "motion picture") or drawing.kind in MECHANISM:
+    elif matches_suffix(drawing.output, "motion picture") or drawing.kind in MECHANISM:
         raise UsageError(
             f"--kind {drawing.kind} draws bodies and joints, and '{source}' has none. Name the mechanism, as "
             "MODEL.toml or fmilin.systems:loader."
@@ -310,7 +310,7 @@ def _linear_figure(linear: LinearModel, drawing: Drawing, request: CommandReques
 def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> Figure:
     """Linearize, and draw what comes of it."""
     from fmilin.composition.loop_transfer import loop_transfer
-    from fmilin.linearization.linearize import linearize_as, linearize_naively
+    from fmilin.linearization.linearize import linearize_naively, linearize_request
 
     if drawing.kind in FAMILY and drawing.kind not in LINEAR:
         raise UsageError(
@@ -321,7 +321,7 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
     if drawing.loop_at is not None:
         loop = loop_transfer(model, drawing.loop_at, point, linearization=request.how)
         return _linear_figure(loop, drawing, request, model)
-    linear = linearize_as(model, point, request.how)
+    linear = linearize_request(model, point, request.how)
     if drawing.kind == "eigenvalues":
         all_independent = len(linear.states) == len(linear.full_states)
         return linear.plot.eigenvalues(None if all_independent else linearize_naively(model, point))
@@ -330,7 +330,7 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
 
 def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     """Draw a mechanism in its configuration, in its mode shapes, or moving in them."""
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
     from fmilin.models.mechanism import MechanismDescription
     from fmilin.report.figures import encode_picture
     from fmilin.report.mechanism_picture import MovingMechanism, mechanism_figure
@@ -346,8 +346,8 @@ def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> 
     if drawing.kind == "mechanism":
         states = dict(zip(model.states.names, point.states.tolist(), strict=True))
         return encode_picture(mechanism_figure(description, states=states), drawing.output, dpi=120)
-    linear = linearize_as(model, point, replace(request.how, inputs=None, outputs=None))
-    if not is_named_as(drawing.output, "motion picture"):
+    linear = linearize_request(model, point, replace(request.how, inputs=None, outputs=None))
+    if not matches_suffix(drawing.output, "motion picture"):
         return encode_picture(mechanism_figure(description, linear), drawing.output, dpi=120)
     moving = MovingMechanism(description, linear, drawing.mode)
     return require_codec(drawing.output, "motion picture").dumps(moving, Writing())

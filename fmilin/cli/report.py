@@ -110,7 +110,7 @@ def _load_result(
     """Return what the report is about, and the nonlinear model where there is one."""
     from fmilin.export.files import load_result
     from fmilin.families.family import LinearFamily
-    from fmilin.linearization.linearize import linearize_as
+    from fmilin.linearization.linearize import linearize_request
 
     result = load_result(source)
     if result is None:
@@ -119,7 +119,7 @@ def _load_result(
                 f"--against is for a file of a linear model, and '{source}' is a model itself: --verify verifies it."
             )
         model, point = at_point(request, runner)
-        return linearize_as(model, point, request.how), model
+        return linearize_request(model, point, request.how), model
     refuse_points(source, request, against)
     if against is None or isinstance(result, LinearFamily):
         return result, None

@@ -24,7 +24,7 @@ from mcp.server.stdio import stdio_server
 
 from fmilin.adapters.registry import chosen_adapter
 from fmilin.cli.command import list_model_files
-from fmilin.cli.confined import require_inside
+from fmilin.cli.confined import require_confined
 from fmilin.cli.derive import DerivedOption
 from fmilin.cli.duration import GRACE_SECONDS
 from fmilin.cli.main import COMMANDS, EXIT_STATUSES, program
@@ -99,7 +99,7 @@ class _ToolServer:
         try:
             words = write_command(params.name, arguments)
             for file in self._list_files(params.name, arguments):
-                require_inside(self._folder, file)
+                require_confined(self._folder, file)
         except UsageError as error:
             return _answer(UsageError.exit_status, "", f"fmilin: {error}")
         try:

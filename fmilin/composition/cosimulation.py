@@ -21,9 +21,9 @@ from fmilin.composition.master import MASTERS, LinearizedMember, Master, one_ste
 from fmilin.composition.system import ConnectedModel
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
 from fmilin.model.capabilities import HasSamples
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -187,18 +187,18 @@ def cosimulated(
     point = operating_point(model) if point is None else point
     if isinstance(model, HasSamples):
         model.evaluate(point.time, point.states, point.inputs)  # raises: maps have no steps of a master
-    model = model_at(model, point)  # type: ignore[assignment]
+    model = apply_point_parameters(model, point)  # type: ignore[assignment]
     points = model.coupling.compute_member_points(point.time, point.states, point.inputs)
     members = tuple(
         LinearizedMember(part.name, _linearize_member(part.model, OperatingPoint(point.time, x, v), step, request))
         for part, (x, v) in zip(model.coupling.parts, points, strict=True)
     )
-    return Cosimulation(model, point, how, float(step), linearize_as(model, point, request), members)
+    return Cosimulation(model, point, how, float(step), linearize_request(model, point, request), members)
 
 
 def _linearize_member(model: Model, point: OperatingPoint, step: float, request: Request) -> LinearModel:
     if not isinstance(model, SampledMember):
-        return linearize_as(model, point, request)
+        return linearize_request(model, point, request)
     if abs(model.linear.sample_time - step) > 1e-9 * step:
         raise UsageError(
             f"'{model.info.name}' is sampled every {model.linear.sample_time:g} s: the communication step is that, not "

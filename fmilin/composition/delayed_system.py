@@ -30,7 +30,7 @@ from fmilin.errors import UsageError, quote_first
 from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.delay_channels import name_ends
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
 from fmilin.model.capabilities import CutDelays, HasDelays, HasMembers, HasSamples
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
@@ -223,7 +223,7 @@ class DelayedSampledSystem(DelayedSystem, HasSamples):
         """Return the linear model from sample to sample, with the delays."""
         if point.parameters:
             changed = self.with_parameters(point.parameters)
-            return linearize_as(changed, replace(point, parameters={}), request)
+            return linearize_request(changed, replace(point, parameters={}), request)
         delays = {end: delay.seconds for end, delay in self.wire_delays.items() if delay.seconds}
         if isinstance(self.system, SampledSystem):
             return self.system.linearize_samples(point, request, delays)

@@ -60,9 +60,9 @@ class HybridSystem(ConnectedModel, Hybrid, HasEvents, HasDiscreteStates):
         """Carry out what happens at a point in every member, with the inputs that stood just before."""
         return self._pass_events(t, x, u)
 
-    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+    def complete_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Tell every member that a step was accepted."""
-        return self._pass_to_members(t, x, u, lambda m, member_states, v: m.completed_step(t, member_states, v))
+        return self._pass_to_members(t, x, u, lambda m, member_states, v: m.complete_step(t, member_states, v))
 
     def _pass_events(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Let sampled members read each other's answers at the same instant, and all members pass what is due."""

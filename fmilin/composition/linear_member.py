@@ -131,11 +131,11 @@ def from_linear(linear: LinearModel) -> EngineModel:
     further = [
         i for i, s in enumerate(linear.full_states) if s.name not in state_names and not linear.outputs.has(s.name)
     ]
-    states = Signals(s.starting_at(float(v)) for s, v in zip(linear.states, linear.y0, strict=True))
-    inputs = Signals(s.starting_at(point.inputs.get(s.name, s.start)) for s in linear.inputs)
+    states = Signals(s.with_start(float(v)) for s, v in zip(linear.states, linear.y0, strict=True))
+    inputs = Signals(s.with_start(point.inputs.get(s.name, s.start)) for s in linear.inputs)
     hidden = linear.full_states.select(further)
-    output_signals = [s.starting_at(point.outputs.get(s.name, s.start)) for s in linear.outputs]
-    quantities = Signals([*output_signals, *(s.starting_at(point.states.get(s.name, s.start)) for s in hidden)])
+    output_signals = [s.with_start(point.outputs.get(s.name, s.start)) for s in linear.outputs]
+    quantities = Signals([*output_signals, *(s.with_start(point.states.get(s.name, s.start)) for s in hidden)])
     C, D = linear.C, linear.D
     if further:
         C, D = np.vstack((C, linear.T[further])), np.vstack((D, linear.T_u[further]))
@@ -368,8 +368,8 @@ class LinearLaw:
     def __init__(self, linear: LinearModel) -> None:
         self.linear = linear
         point = linear.point
-        self.inputs = Signals(s.starting_at(point.inputs.get(s.name, s.start)) for s in linear.inputs)
-        self.outputs = Signals(s.starting_at(point.outputs.get(s.name, 0.0)) for s in linear.outputs)
+        self.inputs = Signals(s.with_start(point.inputs.get(s.name, s.start)) for s in linear.inputs)
+        self.outputs = Signals(s.with_start(point.outputs.get(s.name, 0.0)) for s in linear.outputs)
         self._states = linear.y0.copy()
 
     def restart(self) -> None:

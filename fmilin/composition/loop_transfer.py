@@ -32,9 +32,9 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel, relative_error
 from fmilin.linear_model.sparse import change_fields
-from fmilin.linearization.linearize import delay_wires, linearize_as
+from fmilin.linearization.linearize import delay_wires, linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
@@ -350,7 +350,7 @@ def _system(
     if not names:
         raise UsageError("Name a wire by the input at which it ends, as 'plant.u'.")
     point = operating_point(system) if point is None else point
-    model = model_at(system, point)
+    model = apply_point_parameters(system, point)
     if isinstance(model, SampledSystem):
         held_system, held_point = model.hold_linear_maps(point, Request())
         return held_system, held_point, names
@@ -493,11 +493,11 @@ def _linearize_cut(
     model: ConnectedModel | DelayedSystem, point: OperatingPoint, request: Request, *, continuous: bool = False
 ) -> LinearModel:
     if isinstance(model, DelayedSystem):
-        return linearize_as(model, point, request)
+        return linearize_request(model, point, request)
     members = model.members
     held_members = [name for name, member in members.items() if isinstance(member, HeldMember)]
     if not held_members:
-        return linearize_as(model, point, request)
+        return linearize_request(model, point, request)
     if nonlinear := [name for name in held_members if not isinstance(model.members[name], SampledMember)]:
         raise UsageError(
             f"'{nonlinear[0]}' is a sampled regulator that is not a linear system: connect its linear model instead."

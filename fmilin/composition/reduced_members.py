@@ -21,9 +21,9 @@ from fmilin.composition.system_declaration import in_member
 from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.modes import lyapunov
-from fmilin.linearization.linearize import linearize, linearize_as
+from fmilin.linearization.linearize import linearize, linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
@@ -111,7 +111,7 @@ def reduce_members(
 
 def _linear_members(system: ConnectedModel, point: OperatingPoint, request: Request) -> dict[str, LinearModel]:
     """Return the linear model of each member at the point, with its outputs and what wires read of it."""
-    at = model_at(system, point)
+    at = apply_point_parameters(system, point)
     assert isinstance(at, ConnectedModel)  # noqa: S101 - a view of it
     linear = {}
     evaluated = at.coupling.compute_member_points(point.time, point.states, point.inputs)
@@ -122,7 +122,9 @@ def _linear_members(system: ConnectedModel, point: OperatingPoint, request: Requ
             continue
         names = tuple(dict.fromkeys((*member.outputs.names, *part.model.outputs.names)))
         with in_member(part.name):
-            linear[part.name] = linearize_as(member, OperatingPoint(point.time, x, v), replace(request, outputs=names))
+            linear[part.name] = linearize_request(
+                member, OperatingPoint(point.time, x, v), replace(request, outputs=names)
+            )
     return linear
 
 

@@ -19,9 +19,9 @@ from fmilin.composition.system import ConnectedModel, SystemDeclaration
 from fmilin.composition.system_declaration import NO_CHANGE, Feed, SystemOutput, WireLink, qualify
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize, linearize_as, linearize_samples
+from fmilin.linearization.linearize import linearize, linearize_request, linearize_samples
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
 from fmilin.model.capabilities import HasSamples
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -87,14 +87,14 @@ def linearize_sampled_loop(
     if not times:
         raise UsageError(f"No member of '{model.info.name}' is sampled: fl.linearize(system) returns its linear model.")
     point = operating_point(model) if point is None else point
-    model = model_at(model, point)  # type: ignore[assignment]
+    model = apply_point_parameters(model, point)  # type: ignore[assignment]
     continuous, declaration = _split(model, sampled, delays or {})
     feeds = [
-        replace(feed, signal=feed.signal.starting_at(value))
+        replace(feed, signal=feed.signal.with_start(value))
         for feed, value in zip(declaration.feeds, point.inputs.tolist(), strict=True)
     ]
     declaration = replace(declaration, feeds=feeds)
-    plant = linearize_as(continuous, _plant_point(continuous, model, point), request)
+    plant = linearize_request(continuous, _plant_point(continuous, model, point), request)
     members: dict[str, Model] = {_PLANT: from_linear(plant), **sampled}
     chains = DelayChains(times)
     declaration = _insert_delays(declaration, members, chains, delays or {})
@@ -190,7 +190,7 @@ def approximate_loop(model: ConnectedModel, point: OperatingPoint, request: Requ
     reject_without_meaning("sampled_loop", given_options(request))
     sampled = {name: m for name, m in model.members.items() if isinstance(m, SampledMember)}
     continuous, declaration = _split(model, sampled, {})
-    plant = linearize_as(continuous, _plant_point(continuous, model, point), request)
+    plant = linearize_request(continuous, _plant_point(continuous, model, point), request)
     laws = {name: from_linear(continuous_law(m.linear)) for name, m in sampled.items()}
     return _restore_names(
         linearize(build_system(replace(declaration, members={_PLANT: from_linear(plant), **laws}))), model

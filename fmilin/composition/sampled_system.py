@@ -23,9 +23,9 @@ from fmilin.composition.system_declaration import in_member, parameters_by_membe
 from fmilin.errors import UsageError
 from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.operating_points import apply_point_parameters
 from fmilin.model.capabilities import HasSamples
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.models.map_model import DiscreteModel, MapModel
@@ -87,7 +87,7 @@ class SampledSystem(ConnectedModel, HasSamples):
 
     def hold_samples(self, point: OperatingPoint) -> tuple[Model, OperatingPoint]:
         """Return the system with maps that sample and hold from a point on, and its continuous part."""
-        system: SampledSystem = model_at(self, point)  # type: ignore[assignment]
+        system: SampledSystem = apply_point_parameters(self, point)  # type: ignore[assignment]
         points = system._find_member_points(point)
         members: dict[str, Model] = {}
         for name, member in system.members.items():
@@ -109,7 +109,7 @@ class SampledSystem(ConnectedModel, HasSamples):
             x, v = points[name]
             with in_member(name):
                 map_with_states = show_states(member)
-                members[name] = SampledMember(linearize_as(map_with_states, OperatingPoint(point.time, x, v), how))
+                members[name] = SampledMember(linearize_request(map_with_states, OperatingPoint(point.time, x, v), how))
         return self._replace_maps(members, point)
 
     def _find_member_points(self, point: OperatingPoint) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -137,7 +137,7 @@ class SampledSystem(ConnectedModel, HasSamples):
         self, point: OperatingPoint, request: Request, delays: Mapping[End, float] | None = None
     ) -> LinearModel:
         """Return the linear model from sample to sample, exact for continuous members with held inputs."""
-        system: SampledSystem = model_at(self, point)  # type: ignore[assignment]
+        system: SampledSystem = apply_point_parameters(self, point)  # type: ignore[assignment]
         if request.outputs is not None:
             system = system.with_interface(None, list(request.outputs))
         holding_system, at = system.hold_linear_maps(point, request)
@@ -155,9 +155,9 @@ class MapMember(HeldMember):
         map_with_states = show_states(member)
         law = MapLaw(map_with_states, start)
         evaluation = map_with_states.evaluate(start.time, start.states, start.inputs)
-        inputs = Signals(s.starting_at(v) for s, v in zip(map_with_states.inputs, start.inputs.tolist(), strict=True))
+        inputs = Signals(s.with_start(v) for s, v in zip(map_with_states.inputs, start.inputs.tolist(), strict=True))
         outputs = Signals(
-            s.starting_at(v) for s, v in zip(map_with_states.outputs, evaluation.outputs.tolist(), strict=True)
+            s.with_start(v) for s, v in zip(map_with_states.outputs, evaluation.outputs.tolist(), strict=True)
         )
         super().__init__(member.info, law, SamplingTimes(member.sample_time, start.time), inputs, outputs)
 
@@ -201,8 +201,8 @@ def show_states(member: MapModel) -> MapModel:
 def make_map(linear: LinearModel) -> MapModel:
     """Return a sampled linear model as a map."""
     x0, u0 = linear.y0, np.array([linear.point.inputs.get(s.name, s.start) for s in linear.inputs])
-    states = Signals(s.starting_at(float(v)) for s, v in zip(linear.states, x0, strict=True))
-    inputs = Signals(s.starting_at(float(v)) for s, v in zip(linear.inputs, u0, strict=True))
+    states = Signals(s.with_start(float(v)) for s, v in zip(linear.states, x0, strict=True))
+    inputs = Signals(s.with_start(float(v)) for s, v in zip(linear.inputs, u0, strict=True))
 
     def advance(_: float, x: Any, u: Any) -> Any:
         return x0 + linear.f0 + linear.A @ (x - x0) + linear.B @ (u - u0)

@@ -258,7 +258,7 @@ def _rewritten(text: str, new: Callable[[str], str]) -> str:
     return _TOKENS.sub(replace_name, text)
 
 
-def driven_by(inputs: Sequence[str], quantity: Expression) -> Expression:
+def add_driving_inputs(inputs: Sequence[str], quantity: Expression) -> Expression:
     """Return a variable that says which inputs move it, as they prescribe a motion."""
     named = " + ".join(map(name_in_expression, inputs))
     return parse(f"{name_in_expression(quantity.names[0])} + 0*({named})") if inputs else quantity

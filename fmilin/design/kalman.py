@@ -293,9 +293,9 @@ class KalmanFilter(TableRepr, Savable):
         error_update = np.eye(len(s.A)) - L @ s.C
         A, B, f0 = error_update @ s.A, np.hstack([error_update @ s.B - L @ s.D, L]), error_update @ s.f0
         read = [*plant.inputs, *plant.outputs]
-        inputs = Signals(x.starting_at(v) for x, v in zip(read, (*plant.u0, *plant.g0), strict=True))
-        states = [x.starting_at(v) for x, v in zip(s.states, s.y0.tolist(), strict=True)]
-        outputs = Signals(x.starting_at(v) for x, v in zip(states, (s.y0 + f0).tolist(), strict=True))
+        inputs = Signals(x.with_start(v) for x, v in zip(read, (*plant.u0, *plant.g0), strict=True))
+        states = [x.with_start(v) for x, v in zip(s.states, s.y0.tolist(), strict=True)]
+        outputs = Signals(x.with_start(v) for x, v in zip(states, (s.y0 + f0).tolist(), strict=True))
         named = Signals(replace(x, name=f"estimated.{x.name}", aliases=()) for x in states)
         return linear_law("Kalman filter", plant, (A, B, A, B), (named, inputs, outputs), s.sample_time, f0)
 

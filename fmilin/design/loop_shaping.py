@@ -295,6 +295,6 @@ def _make_law(linear: LinearModel, matrices: Matrices, drives: Sequence[str], sa
     """Return the regulator as a sampled linear model in deviations from the operating point."""
     states = Signals(Signal(f"shaped[{i}]", start=0.0) for i in range(len(matrices[0])))
     point = linear.point
-    reads = Signals(s.starting_at(point.outputs[s.name]) for s in linear.outputs)
-    outputs = Signals(linear.inputs[linear.inputs.index_of(n)].starting_at(point.inputs[n]) for n in drives)
+    reads = Signals(s.with_start(point.outputs[s.name]) for s in linear.outputs)
+    outputs = Signals(linear.inputs[linear.inputs.index_of(n)].with_start(point.inputs[n]) for n in drives)
     return linear_law("regulator", linear, matrices, (states, reads, outputs), sample_time)

@@ -24,7 +24,7 @@ from scipy.optimize import least_squares, linear_sum_assignment
 
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -153,13 +153,13 @@ def place_modes(
         )
     request = Request.of("place_modes", linearization, options)
     varied = VariedModel(model, point, parameters, request)
-    start = linearize_as(model, varied.point, replace(request, parameters=tuple(parameters)))
+    start = linearize_request(model, varied.point, replace(request, parameters=tuple(parameters)))
     goal_modes = [(g, i) for g in goals for i in _select_eigenvalues(g, start.eigenvalues())]
     if not goal_modes:
         raise UsageError("No goal or no mode was given: give fl.design.ModeGoal(near=..., damping=...) or several.")
     search = _PlacementSearch(varied, start, goal_modes)
     q = search.run()
-    linear = linearize_as(*varied.at(varied.values(q)), request)
+    linear = linearize_request(*varied.at(varied.values(q)), request)
     after = linear.eigenvalues()[_match_eigenvalues(search.follow_eigenvalues(q)[1], linear.eigenvalues())]
     if any(m < 0 for g, i in goal_modes for _, m, _ in _margins(g, after[i], after[:0], search.unit[i])):
         raise NumericalError(f"Linearized anew with {varied.values(q)} the model misses its goals: take a smaller box.")

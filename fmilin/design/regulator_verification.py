@@ -14,7 +14,7 @@ from fmilin.design.shaped_regulator import ShapedRegulator
 from fmilin.design.tracking_regulator import TrackingRegulator
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.operating_points import assembled_from
+from fmilin.manifold.operating_points import assemble_branch_point
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.simulation.trajectory import Trajectory
@@ -115,7 +115,7 @@ def disturb(linear: LinearModel, model: Model, point: OperatingPoint, size: floa
         return OperatingPoint(point.time, near, point.inputs, point.parameters)
     fixed = {name: value for name, value in zip(linear.states.names, moved.tolist(), strict=True)
              if model.states.has(name)}  # fmt: skip
-    assembled = assembled_from(PointEvaluator(model), point.time, near, point.inputs, fixed)
+    assembled = assemble_branch_point(PointEvaluator(model), point.time, near, point.inputs, fixed)
     return OperatingPoint(point.time, assembled.states, point.inputs, point.parameters)
 
 

@@ -258,7 +258,7 @@ class StateFeedback(FunctionRegulator, Savable):
     def linear_model(self) -> LinearModel:
         """Return the regulator as a sampled linear model without states, D = -K."""
         P, k = len(self._y0), len(self.drives)
-        inputs = Signals(s.starting_at(v) for s, v in zip(self._linear.states, self._y0.tolist(), strict=True))
+        inputs = Signals(s.with_start(v) for s, v in zip(self._linear.states, self._y0.tolist(), strict=True))
         matrices = np.zeros((0, 0)), np.zeros((0, P)), np.zeros((k, 0)), -self.gain
         signals = Signals(), inputs, self._outputs
         return linear_law("regulator", self._linear, matrices, signals, self.sample_time)
@@ -306,7 +306,7 @@ def build_regulator(source: object, y0: Callable[[str], float], u0: Callable[[st
 def _set_starts(signals: Signals, values: Mapping[str, float], names: Sequence[str] | None = None) -> Signals:
     """Return signals, those of ``names``, that start at values by name."""
     chosen = signals if names is None else [signals[signals.index_of(name)] for name in names]
-    return Signals(s.starting_at(values[s.name]) for s in chosen)
+    return Signals(s.with_start(values[s.name]) for s in chosen)
 
 
 def _require_honest_stability(

@@ -438,4 +438,4 @@ def _check(family: LinearFamily, over: Sequence[str], form: str, outside: str, *
 
 
 def _set_starts(signals: Signals, values: FloatArray) -> Signals:
-    return Signals(s.starting_at(v) for s, v in zip(signals, values.tolist(), strict=True))
+    return Signals(s.with_start(v) for s, v in zip(signals, values.tolist(), strict=True))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fmilin.discovery.states import find_reachable
 from fmilin.errors import FmilinError
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.interface import Model, OperatingPoint
@@ -33,7 +33,7 @@ class ExplainedChannel:
     def linearize(self, model: Model | None = None, point: OperatingPoint | None = None) -> LinearModel | None:
         """Return the linear model of the channel, or None."""
         try:
-            return linearize_as(
+            return linearize_request(
                 model or self.model,
                 point or self.point,
                 replace(self.request, inputs=[self.input], outputs=[self.output]),

@@ -10,9 +10,9 @@ from fmilin.discovery.causes import CAUSES
 from fmilin.discovery.channel import ExplainedChannel, clear_inaccurate_entries, has_response
 from fmilin.discovery.limits import describe_limits
 from fmilin.errors import UsageError
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
@@ -90,7 +90,7 @@ def explain(
     ('point', ('p',), True)
     """
     point = operating_point(model) if point is None else point
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     model.inputs.index_of(input, f"an input of '{model.info.name}'")
     model.with_interface(None, [output])  # rejects what is unknown
     request = _build_request("explain", linearization, options)
@@ -131,7 +131,7 @@ def explain_zeros(
         where every input moves something and every output is moved.
     """
     point = operating_point(model) if point is None else point
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     if not len(model.inputs) or not len(model.outputs):
         raise UsageError(f"'{model.info.name}' has no inputs or no outputs: there is no channel to explain.")
     request = _build_request("explain_zeros", linearization, options)
@@ -139,7 +139,7 @@ def explain_zeros(
 
 
 def _list_zero_channels(model: Model, point: OperatingPoint, request: Request) -> Iterator[ExplainedChannel]:
-    linear = clear_inaccurate_entries(linearize_as(model, point, request))
+    linear = clear_inaccurate_entries(linearize_request(model, point, request))
     A, B, C, D = linear.A, linear.B, linear.C, linear.D
     inputs, outputs = model.inputs.names, model.outputs.names
     inactive = [j for j in range(len(inputs)) if not has_response((A, B[:, [j]], C, D[:, [j]]))]

@@ -16,9 +16,9 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.builder import with_errors
 from fmilin.linear_model.model import EntryErrors, LinearModel
 from fmilin.linearization.dependence import dependent_combinations
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import start_of
+from fmilin.manifold.operating_points import assemble_start
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization
@@ -58,9 +58,11 @@ def linearize_on_tangent(
     independent = request.independent
     of_all_states = replace(request, independent=None)
     free = model.with_constraints([])
-    point = start_of(free) if point is None else point
-    full = linearize_as(free, point, of_all_states)
-    with_all_inputs = full if request.inputs is None else linearize_as(free, point, replace(of_all_states, inputs=None))
+    point = assemble_start(free) if point is None else point
+    full = linearize_request(free, point, of_all_states)
+    with_all_inputs = (
+        full if request.inputs is None else linearize_request(free, point, replace(of_all_states, inputs=None))
+    )
     sizes = full.states.scales(full.y0)
     if float(np.abs(full.f0 / sizes).max(initial=0.0)) > EQUILIBRIUM_RATE_TOLERANCE:
         raise NumericalError(

@@ -33,7 +33,7 @@ from fmilin.export.fmu_file import embed_linear_model
 from fmilin.export.linear_record import require_writable
 from fmilin.fmi.write.linear_model_fmu import collect_values
 from fmilin.fmi.write.symbolic_fmu import NAME, block_fmu
-from fmilin.formats import Writing, alternatives, is_named_as, require_codec
+from fmilin.formats import Writing, alternatives, matches_suffix, require_codec
 from fmilin.linear_model.measured_angles import MeasuredAngles, describe_wrapped
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
@@ -91,7 +91,7 @@ def save_law(
     angles = law.find_measured_angles()
     if suffix == ".fmu" and (bounds or angles):
         made = component(linear, Writing(NAME, precision=precision), bounds, angles)
-        inputs = [signal.starting_at(linear.point.inputs[signal.name]) for signal in linear.inputs]
+        inputs = [signal.with_start(linear.point.inputs[signal.name]) for signal in linear.inputs]
         further = {} if bounds else embed_linear_model(linear)
         outputs = list(linear.outputs)
         write_atomically(path, block_fmu(made, inputs, outputs, Path(path), fmi_version=fmi, further=further))
@@ -270,7 +270,7 @@ def save_schedule(
     fmi: Literal["2.0", "3.0"] = "2.0",
 ) -> None:
     """Write a schedule as C code, or as an FMU around it."""
-    if not is_named_as(path, "schedule"):
+    if not matches_suffix(path, "schedule"):
         raise UsageError(
             f"Cannot write '{path}' as a schedule: known are {alternatives('schedule', 'and')}. At one point it is a "
             "linear model, which has more formats: schedule.linear_model({...}).save(...)."
@@ -291,7 +291,7 @@ def dumps_schedule_fmu(limited: LimitedSchedule, writing: Writing) -> bytes:
     schedule = limited.schedule
     first = schedule.linear_model(schedule.table.first)
     over = [Signal(name, start=float(v)) for name, v in zip(schedule.over, schedule.table.first, strict=True)]
-    inputs = [*over, *(s.starting_at(first.point.inputs[s.name]) for s in first.inputs)]
+    inputs = [*over, *(s.with_start(first.point.inputs[s.name]) for s in first.inputs)]
     made = schedule_component(schedule, NAME, limited.limits, writing.precision)
     return block_fmu(made, inputs, list(first.outputs), f"{writing.name}.fmu", fmi_version=writing.fmi)
 

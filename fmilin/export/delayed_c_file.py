@@ -48,7 +48,7 @@ def dumps(linear: DelayedLinearModel, writing: Writing) -> bytes:
 def dumps_fmu(linear: DelayedLinearModel, writing: Writing) -> bytes:
     """Return the content of an FMU for co-simulation that takes a step every sample."""
     made = build_component(linear, Writing(NAME, deviation=writing.deviation, sample_time=writing.sample_time))
-    inputs = [s.starting_at(0.0 if writing.deviation else linear.point.inputs[s.name]) for s in linear.inputs]
+    inputs = [s.with_start(0.0 if writing.deviation else linear.point.inputs[s.name]) for s in linear.inputs]
     return block_fmu(
         made,
         inputs,

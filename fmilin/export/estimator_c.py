@@ -37,7 +37,7 @@ def dumps_fmu(kf: Estimator, writing: Writing) -> bytes:
     """Return the content of an FMU around the C code."""
     made, model, start = component(kf, NAME, writing.precision), kf.model, kf.start
     measured = model.evaluate(start.time, start.x[: len(model.states)], kf.settings.inputs).outputs
-    inputs = [s.starting_at(v) for s, v in zip(model.inputs, kf.settings.inputs, strict=True)]
+    inputs = [s.with_start(v) for s, v in zip(model.inputs, kf.settings.inputs, strict=True)]
     for s, value in zip(model.outputs, measured, strict=True):
         name = f"measured.{s.name}" if model.inputs.has(s.name) else s.name
         inputs.append(replace(s, name=name, start=value if np.isfinite(value) else 0.0))

@@ -48,7 +48,7 @@ def save(
             f"'{chosen}' is an option of C code, and '{path}' is not a C file. Leave it out, or write a .c file."
         )
     target = Path(path)
-    codec = formats.require_codec(path, formats.kind_of(result))
+    codec = formats.require_codec(path, formats.identify_kind(result))
     codec.write(result, target, replace(writing, name=target.stem))
 
 
@@ -65,7 +65,7 @@ def save_all(family: LinearFamily, paths: Sequence[Path]) -> dict[Path, UsageErr
 
 def dumps(result: Result, path: str | Path, writing: formats.Writing | None = None) -> bytes:
     """Return what :func:`save` would write to ``path``, of a family that the memory holds twice."""
-    codec = formats.require_codec(path, formats.kind_of(result))
+    codec = formats.require_codec(path, formats.identify_kind(result))
     return codec.dumps(result, replace(writing or formats.Writing(), name=Path(path).stem))
 
 
@@ -97,7 +97,7 @@ def load(path: str | Path) -> LinearModel:
 @kinds_checked
 def load_family(path: str | Path) -> LinearFamily:
     """Read a family; the suffix picks the format."""
-    if formats.is_named_as(path, "family"):
+    if formats.matches_suffix(path, "family"):
         formats.reject_unreadable_format(path, f"Load the family from {formats.alternatives('family', complete=True)}.")
     return cast("LinearFamily", load_result_kind("family", path))
 
@@ -158,7 +158,7 @@ def is_family(path: Path) -> bool:
     codec = formats.find_codec(path, "family")
     if codec is None or not codec.is_readable:
         return False
-    if not formats.is_named_as(path, "linear model"):
+    if not formats.matches_suffix(path, "linear model"):
         return True
     if has_mark(path, MARK) or codec.suffix == ".json":
         return has_mark(path, MARK)

@@ -14,8 +14,8 @@ import numpy as np
 from fmilin.errors import NumericalError, cut_list
 from fmilin.export.python_control import legal_name
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.report.facts import print_fact
 from fmilin.report.report_page import as_html, as_text
@@ -84,9 +84,9 @@ def nonlinear_view(
     import control
 
     point = operating_point(model) if point is None else point
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     recommended = model.independent if coordinates == "partition" and len(model.constraints) else ()
-    frame = frame_at(model, point, named=recommended if independent is None else independent, kind=coordinates)
+    frame = build_frame(model, point, named=recommended if independent is None else independent, kind=coordinates)
 
     def rates(t: float, y: FloatArray, u: FloatArray, _: Mapping[str, object]) -> FloatArray:
         u = np.atleast_1d(u)[: len(model.inputs)]

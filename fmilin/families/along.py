@@ -22,7 +22,7 @@ from fmilin.linearization.linearization_context import BatchResult
 from fmilin.linearization.linearize import add_parameter_derivatives, linearize_next
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.operating_points import apply_point_parameters
 from fmilin.manifold.point_arrays import batch_points
 from fmilin.manifold.selection import Selection
 from fmilin.model.interface import Model, OperatingPoint
@@ -152,7 +152,7 @@ class _PathFamily:
         full_model, at = self._model, point
         if names is not None:
             full_model, at = with_parameters_as_inputs(full_model, point, names)
-        model = model_at(full_model, at)
+        model = apply_point_parameters(full_model, at)
         full, selection = linearize_next(model, at, self._request, previous)
         linear = full if names is None else with_inputs(full, find_inputs(model.inputs, names))
         if self._request.parameters:

@@ -17,8 +17,8 @@ from fmilin.families.folds import BranchAroundFold, Fold, FoldError, locate_fold
 from fmilin.families.open_models import OpenModels
 from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as, linearize_next
-from fmilin.manifold.operating_points import model_at
+from fmilin.linearization.linearize import linearize_next, linearize_request
+from fmilin.manifold.operating_points import apply_point_parameters
 from fmilin.model.capabilities import HasSamples, remove_delays
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
@@ -92,7 +92,7 @@ class BranchFollower:
                 states = zip(undelayed.states.names, predecessor.point.states.tolist(), strict=True)
                 guess |= {name: value for name, value in states if name not in request.fixed}
             point = search(undelayed, request, guess, anywhere=self._plan.point.project, explain=False)
-        linear = linearize_as(model, point, replace(self._plan.how, inputs=None))
+        linear = linearize_request(model, point, replace(self._plan.how, inputs=None))
         return SweptPoint(ContinuationPoint(dict(values), point, self._name_parameters(linear, values), None))
 
     # -- the first point, and the next ones ------------------------------------------------------------
@@ -173,7 +173,7 @@ class BranchFollower:
             guess = {name: value for name, value in states if name not in fixed}
             guess |= {name: value for name, value in inputs if name in request.free}
         point = search(model, request, guess, anywhere=self._plan.point.project, explain=False)
-        return self._linearize(model_at(model, point), point, values, predecessor)
+        return self._linearize(apply_point_parameters(model, point), point, values, predecessor)
 
     def _linearize(
         self, model: Model, point: OperatingPoint, values: Mapping[str, float], predecessor: ContinuationPoint | None

@@ -15,7 +15,7 @@ from fmilin.families.sweep_plan import SweepPlan
 from fmilin.linear_model.delay_sweep import compute_rightmost, count_growing, locate_changes
 from fmilin.linear_model.delay_sweep_record import StabilityChange
 from fmilin.linear_model.model import DelayedLinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.model.capabilities import HasDelays, remove_delays
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, RealArray
@@ -111,7 +111,7 @@ class _DelaySolver:
             point = self._find_point(model, values)
             own_channels = _list_channels(model, point)
             added = {name: seconds for name, seconds in delays.items() if name not in own_channels}
-            linear = linearize_as(model, point, replace(self._plan.how, delays=added))
+            linear = linearize_request(model, point, replace(self._plan.how, delays=added))
         except UsageError:
             raise
         except FmilinError as error:

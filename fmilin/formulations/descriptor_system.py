@@ -17,7 +17,7 @@ from fmilin.formulations.formulation_matrices import MotionTerms, compute_motion
 from fmilin.formulations.of_model import form_of, second_order
 from fmilin.linear_model.descriptor import Descriptor, LazyDescriptor
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.operating_points import model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
 from fmilin.model.capabilities import HasDescriptorForm
 from fmilin.model.equation_forms import SecondOrderForm
 from fmilin.model.interface import Model, OperatingPoint
@@ -66,7 +66,7 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
     """
     if not isinstance(at, LinearModel):
         point = operating_point(model) if at is None else at
-        return make_descriptor(model_at(model, point), point)
+        return make_descriptor(apply_point_parameters(model, point), point)
     point = OperatingPoint(
         at.point.time,
         np.array([at.point.states[name] for name in model.states.names]),
@@ -75,7 +75,7 @@ def descriptor(model: Model, at: OperatingPoint | LinearModel | None = None) -> 
         ),
         at.point.parameters,
     )
-    plant = model_at(model, point).with_interface(None, at.outputs.names)
+    plant = apply_point_parameters(model, point).with_interface(None, at.outputs.names)
     positions = plant.states.positions
     named = all(name in positions for name in at.states.names)
     R = (

@@ -23,8 +23,8 @@ from fmilin.formulations.of_model import (
 )
 from fmilin.linear_model.builder import find_inputs, with_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.manifold.rank import explanation, singularity_of
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
+from fmilin.manifold.rank import describe_singularity, explanation
 from fmilin.model.interface import Model, OperatingPoint
 
 ALL = ("mcs", "rcs", "ucs")
@@ -59,7 +59,7 @@ def spectrum(
     options = formulation_named(formulation)
     if point is None:
         point = operating_point(model)
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     inputs, outputs = interface
     if outputs is not None:
         model = model.with_interface(None, outputs)
@@ -164,12 +164,12 @@ def _source(model: Model, point: OperatingPoint) -> FormulationPoint:
     form = numeric_form(model, point, taken)
     sizes = model.states.scales(point.states)[taken.positions]
     dependent = find_rank(form.Phi_q * sizes) < form.m
-    return FormulationPoint(model, point, taken, form, singular=dependent and bool(singularity_of(model, point)))
+    return FormulationPoint(model, point, taken, form, singular=dependent and bool(describe_singularity(model, point)))
 
 
 def _require_choice(source: FormulationPoint, options: Formulation, *, at_singularity: bool) -> None:
     """Reject plain MCS at a singular configuration, and any formulation there in motion."""
-    text = singularity_of(source.model, source.point)
+    text = describe_singularity(source.model, source.point)
     if not source.form.is_equilibrium:
         raise NumericalError(
             f"{text} No formulation helps in motion: the branches have different velocities there.",

@@ -25,7 +25,7 @@ from fmilin.manifold.differentiation import differentiate
 from fmilin.manifold.frame import Frame
 from fmilin.manifold.neighbourhood import Neighbourhood
 from fmilin.manifold.nonlinear import has_expressions
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, Model, OperatingPoint
 from fmilin.model.stepping import Stepped
@@ -121,7 +121,7 @@ class DisplacedStates(MeasuredWay):
             raise UsageError(
                 "method='step' accepts states as coordinates, not expressions. Name states, or use method='direct'."
             )
-        return frame_at(self.model, self.point, named=named, kind=options.coordinates)
+        return build_frame(self.model, self.point, named=named, kind=options.coordinates)
 
     def _difference_step(self, frame: Frame, step: float) -> tuple[Sampled, Sampled]:
         """Return the discrete model over one step, and the estimated absolute errors of its entries; measured once."""

@@ -87,7 +87,7 @@ def judge_model(model: DelayedLinearModel) -> Stability:
     return judge_delayed_stability(model.form)
 
 
-def count_right_of(model: DelayedLinearModel, abscissa: float) -> int | None:
+def count_right_eigenvalues(model: DelayedLinearModel, abscissa: float) -> int | None:
     """Return how many eigenvalues of a model have a larger real part."""
     return count_eigenvalues_right_of(model.form, abscissa)
 

@@ -685,7 +685,7 @@ class DelayedLinearModel(LinearModel):
         ...
 
     @kinds_checked
-    @implemented_in("fmilin.linear_model.delay_spectrum:count_right_of")
+    @implemented_in("fmilin.linear_model.delay_spectrum:count_right_eigenvalues")
     def count_eigenvalues_right_of(self, abscissa: float) -> int | None:
         """Return how many eigenvalues have a real part above ``abscissa`` in 1/s, by the argument principle.
 

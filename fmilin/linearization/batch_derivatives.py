@@ -100,13 +100,13 @@ class DirectionalDifference:
             none, error = np.zeros_like(J[k]), self._relative_errors[k] * row_sizes(J[k], self._scales[k])
             exact = Slopes(J[k], error, none, none)
             with suppress(FmilinError):
-                is_confirmed[k] = confirm_procedure_at(self._reference, self._points[k : k + 1], exact)
+                is_confirmed[k] = confirm_exact_procedure(self._reference, self._points[k : k + 1], exact)
             if not is_confirmed[k]:
                 break
         return is_confirmed
 
 
-def confirm_procedure_at(reference: Reference, points: PointBatch, exact: Slopes) -> bool:
+def confirm_exact_procedure(reference: Reference, points: PointBatch, exact: Slopes) -> bool:
     """Return whether differences confirm exact derivatives at a batch of one point, within their measured noise."""
     evaluator, selection = PointEvaluator(reference.point_model), reference.selection
     point = OperatingPoint(float(points.time[0]), points.states[0], points.inputs[0])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linearization.suitability import RATES_FOR_TOTALS
-from fmilin.manifold.totals import MAX_STATES, Totals, constrain_totals, find_totals_at
+from fmilin.manifold.totals import MAX_STATES, Totals, constrain_totals, search_totals
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Stepped
 
@@ -35,7 +35,7 @@ def keep_totals_of_point(model: Model, point: OperatingPoint) -> tuple[Model, Op
             f"'{model.info.name}' has {len(model.states)} states, but conserved totals are computed for at "
             f"most {MAX_STATES}. Declare them as constraints at velocity level, and leave keep_totals= out."
         )
-    totals = find_totals_at(model, point)
+    totals = search_totals(model, point)
     note = describe_totals(totals)
     point = replace(point, remarks=(*point.remarks, note))
     return (model if totals is None else constrain_totals(model, totals)), point

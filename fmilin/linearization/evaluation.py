@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fmilin.errors import NumericalError, count_omitted
-from fmilin.manifold.rank import singularity_of
+from fmilin.manifold.rank import describe_singularity
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Evaluation, OperatingPoint
 
@@ -24,7 +24,7 @@ def evaluate(evaluator: PointEvaluator, point: OperatingPoint) -> Evaluation:
     try:
         base = evaluator.evaluate(point.time, point.states, point.inputs)
     except NumericalError as error:
-        singular = singularity_of(model, point)
+        singular = describe_singularity(model, point)
         raise NumericalError(singular, condition_number=error.condition_number) if singular else error from None
     for values, signals, what in (
         (base.derivatives, model.states, "derivative of the state"),

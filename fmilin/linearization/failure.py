@@ -7,7 +7,7 @@ import numpy as np
 from fmilin.errors import ConstraintError, FmilinError, NumericalError
 from fmilin.manifold.checks.context import ExaminedPoint
 from fmilin.manifold.frame import CoordinateChoice
-from fmilin.manifold.rank import singularity_of
+from fmilin.manifold.rank import describe_singularity
 from fmilin.manifold.verified_frame import require_frame
 from fmilin.model.capabilities import can_be_described
 from fmilin.model.interface import Model, OperatingPoint
@@ -28,7 +28,7 @@ def find_failed_check(error: FmilinError, at: ExaminedPoint, choice: CoordinateC
 
 def explain_failure(error: FmilinError, model: Model, point: OperatingPoint) -> FmilinError:
     """Return an error that names the cause: a singular configuration, or coefficients that cancel but for rounding."""
-    if singular := singularity_of(model, point):
+    if singular := describe_singularity(model, point):
         return NumericalError(singular)
     if isinstance(error, ConstraintError) and can_be_described(model):
         from fmilin.formulations.descriptor_system import explain_lost_invariants

@@ -14,14 +14,14 @@ from fmilin.linear_model.delay_channels import add_shared_inputs
 from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linearization.algorithm import compute, describe_choice
 from fmilin.linearization.assembly import assemble_point
-from fmilin.linearization.checks.motion import remarks_along
+from fmilin.linearization.checks.motion import report_motion
 from fmilin.linearization.methods import linearize_by_method
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import DELAYED_DERIVATIVES
 from fmilin.manifold.checks import FRAME_CHECKS
 from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
-from fmilin.manifold.operating_points import model_at, start_of
+from fmilin.manifold.operating_points import apply_point_parameters, assemble_start
 from fmilin.manifold.selection import Selection
 from fmilin.model.capabilities import HasDelays, HasMembers, HasSamples, model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
@@ -92,7 +92,7 @@ def linearize(
     [-2j, 2j]
     """
     request = Request.of("linearize", linearization, options)
-    return linearize_as(model, start_of(model) if point is None else point, request)
+    return linearize_request(model, assemble_start(model) if point is None else point, request)
 
 
 @runtime_checkable
@@ -111,7 +111,7 @@ def linearize_samples(model: HasSamples, point: OperatingPoint, request: Request
     return model.linearize_samples(point, request)
 
 
-def linearize_as(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
+def linearize_request(model: Model, point: OperatingPoint, request: Request) -> LinearModel:
     """Return the linear model that a request describes; see :func:`linearize`."""
     if request.delays:
         return linearize_with_dead_time(model, point, request)
@@ -119,13 +119,13 @@ def linearize_as(model: Model, point: OperatingPoint, request: Request) -> Linea
     if request.parameters and isinstance(model, HasDelays | HasSamples):
         raise UsageError(DELAYED_DERIVATIVES)
     if request.parameters:
-        linear = linearize_as(model, point, replace(request, parameters=()))
+        linear = linearize_request(model, point, replace(request, parameters=()))
         return add_parameter_derivatives(model, point, linear, request)
     if isinstance(model, HasSamples):
         return linearize_samples(model, point, request)
     if isinstance(model, HasDelays):
         return linearize_between_delays(model, point, request)
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     if inputs is not None:
         model, point = with_parameters_as_inputs(model, point, inputs)
     model = model_at_input_limits(model, point)
@@ -140,7 +140,7 @@ def linearize_with_dead_time(model: Model, point: OperatingPoint, request: Reque
     if request.parameters:
         raise UsageError(DELAYED_DERIVATIVES)
     delayed, signal_delays = delay_wires(model, request.delays)
-    linear = linearize_as(delayed, point, replace(request, delays={}))
+    linear = linearize_request(delayed, point, replace(request, delays={}))
     inputs: dict[str, float] = {}
     outputs: dict[str, float] = {}
     for name, seconds in signal_delays.items():
@@ -157,7 +157,7 @@ def linearize_with_dead_time(model: Model, point: OperatingPoint, request: Reque
     if not signal_delays:
         return linear
     late = linear.with_delays(inputs=inputs, outputs=outputs)
-    return late if not outputs else add_note_of_constant_past(late)
+    return late if not outputs else note_constant_past(late)
 
 
 def delay_wires(model: Model, delays: Mapping[str, float]) -> tuple[Model, dict[str, float]]:
@@ -169,7 +169,7 @@ def delay_wires(model: Model, delays: Mapping[str, float]) -> tuple[Model, dict[
     return (model.with_wire_delays(on_wires) if on_wires else model), signal_delays
 
 
-def add_note_of_constant_past(linear: DelayedLinearModel) -> DelayedLinearModel:
+def note_constant_past(linear: DelayedLinearModel) -> DelayedLinearModel:
     """Return a linear model of a point that moves with a warning about the past of its delayed signals."""
     if linear.is_equilibrium is not False or any(warning.kind == "delays" for warning in linear.warnings):
         return linear
@@ -190,12 +190,10 @@ def linearize_between_delays(model: HasDelays, point: OperatingPoint, request: R
         inputs=[*chosen_inputs_before, *inputs[count_u:]],
         outputs=[*chosen_outputs, *outputs[count_y:]],
     )
-    core = linearize_as(cut.model, cut.point, between)
+    core = linearize_request(cut.model, cut.point, between)
     core, channels = add_shared_inputs(core, cut.channels, cut.shared_inputs)
     seconds = dict(zip(cut.channels, cut.seconds, strict=True))
-    linear = add_note_of_constant_past(
-        DelayedLinearModel.of_core(core, channels, [seconds[channel] for channel in channels])
-    )
+    linear = note_constant_past(DelayedLinearModel.of_core(core, channels, [seconds[channel] for channel in channels]))
     late = {name: seconds for name, seconds in cut.of_inputs.items() if linear.inputs.has(name)}
     return linear.with_delays(inputs=late) if late else linear
 
@@ -229,7 +227,7 @@ def along_motion(model: Model, point: OperatingPoint) -> tuple[list[Remark], Lin
         request = Request()
         at = compute(model, point, request, describe_choice(model, request, None))
         run_checks(at, FRAME_CHECKS).raise_first(FRAME_CHECKS)
-        remarks = remarks_along(
+        remarks = report_motion(
             model, at.base, at.frame, at.motion, Remark("steady", "The motion continues unchanged.")
         )
         stays = at.motion.steady[0] or at.motion.change.is_compared[0]

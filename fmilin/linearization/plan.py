@@ -112,7 +112,7 @@ def accept_point(result: BatchResult, point: OperatingPoint) -> tuple[LinearMode
     is_meant_elsewhere = point.slope_changes is not None  # errors include how far the point is from the one meant
     if result.is_doubtful[0] or selection is None or is_meant_elsewhere or not would_be_chosen(at):
         return None
-    states = selection.signals.starting_at(point.states[reference.independent].tolist())
+    states = selection.signals.with_start(point.states[reference.independent].tolist())
     method = replace(reference.linear.method, evaluations=at.evaluations, products=at.products)
     diagnostics = (*point.remarks, *result.diagnostics[0])
     return extract_model(result.models, reference.model, point, states, method, diagnostics), selection

@@ -65,7 +65,7 @@ class RepeatedFields:
 
     def compute_states(self) -> Signals:
         """Return the coordinates, which start at the point."""
-        return self.coordinates.starting_at(self.point.states.tolist())
+        return self.coordinates.with_start(self.point.states.tolist())
 
     def compute_errors(self) -> EntryErrors:
         """Return the errors of the entries; those that are zero by the structure of the model have none."""

@@ -11,7 +11,7 @@ from fmilin.formulations.of_model import form_of, sparse_form_of
 from fmilin.loading.load import load
 from fmilin.loading.python_objects import python_object
 from fmilin.manifold.operating_points import operating_point
-from fmilin.manifold.rank import singularity_of
+from fmilin.manifold.rank import describe_singularity
 from fmilin.model.capabilities import HasSparseForm
 from fmilin.model.interface import Model, OperatingPoint
 
@@ -29,7 +29,7 @@ class LocatedEquations:
         """Reject minimal coordinates where constraints depend on each other at this point only, if that is known."""
         if spectrum.sizes["rank"] == spectrum.sizes["m"] or self.model is None or self.point is None:
             return
-        if text := singularity_of(self.model, self.point):
+        if text := describe_singularity(self.model, self.point):
             raise NumericalError(
                 f"{text} The formulations rcs and ucs need no choice of velocities: they return the spectrum over the "
                 "enlarged set.",

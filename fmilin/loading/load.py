@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fmilin.adapters.registry import adapter_for, chosen_adapter, load_with, member_of, suggestion_for
+from fmilin.adapters.registry import chosen_adapter, find_adapter, load_by_adapter, split_member, suggest_adapter
 from fmilin.constraints.declared import Constraint
 from fmilin.constraints.expressions import Expression
 from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest_names
@@ -146,7 +146,7 @@ def load_request(source: str | Path, request: Loading, at: PointRequest | None =
         raise UsageError("The path contains a character with the code 0, which no file name has.")
     chosen = chosen_adapter(text)
     if chosen is not None:  # it knows its options
-        return _as_requested(lambda: load_with(*chosen, _of_file(request), by_name=True), request, at)
+        return _as_requested(lambda: load_by_adapter(*chosen, _of_file(request), by_name=True), request, at)
     _require_options(text, request)
     if is_python(text):
         return _as_requested(lambda: model_in_python(text), request, at)
@@ -177,7 +177,7 @@ def _require_options(text: str, request: Loading) -> None:
 
 def is_python(text: str) -> bool:
     """Whether a source without the name of an adapter is an object of a Python file or package."""
-    return names_python(text) and not member_of(Path(text))[1]
+    return names_python(text) and not split_member(Path(text))[1]
 
 
 def _of_file(request: Loading) -> dict[str, Any]:
@@ -191,10 +191,10 @@ def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
     reader = _READERS.get(suffix)
     if reader is not None:
         return reader(Path(text), request, at)
-    adapter = adapter_for(Path(text))
+    adapter = find_adapter(Path(text))
     if adapter is not None:
-        return _as_requested(lambda: load_with(adapter, Path(text), _of_file(request)), request, at)
-    suggestion = suggestion_for(Path(text))
+        return _as_requested(lambda: load_by_adapter(adapter, Path(text), _of_file(request)), request, at)
+    suggestion = suggest_adapter(Path(text))
     if suggestion:
         raise UsageError(suggestion)
     if suffix == ".py":

@@ -40,7 +40,7 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
         return measured, ()
     first = _weights(SEEDS[0], count) * nearby.scales
     try:
-        along, error = _slope_along(nearby, first[None], options)
+        along, error = _differentiate_side(nearby, first[None], options)
     except NumericalError:
         return measured, ()  # an event beyond which the model cannot be evaluated: each column is what it was
     mixed = _differs(nearby, measured, along[:, 0] - measured.J @ first, error[:, 0] + measured.error @ first)
@@ -134,7 +134,9 @@ def _weights(seed: int, count: int) -> FloatArray:
     return np.random.default_rng(seed).uniform(0.5, 1.5, count)
 
 
-def _slope_along(nearby: Neighbourhood, directions: FloatArray, options: Differences) -> tuple[FloatArray, FloatArray]:
+def _differentiate_side(
+    nearby: Neighbourhood, directions: FloatArray, options: Differences
+) -> tuple[FloatArray, FloatArray]:
     """Return the one-sided derivatives along directions (m, P + nu), and their errors, each (r, m)."""
 
     def line(number: int, step: float) -> FloatArray:
@@ -157,7 +159,9 @@ def _measure_branch(
     count = len(direction)
     turned = width * np.diag(direction)
     try:
-        along, error = _slope_along(nearby, np.vstack((direction, direction + turned, direction - turned)), options)
+        along, error = _differentiate_side(
+            nearby, np.vstack((direction, direction + turned, direction - turned)), options
+        )
     except NumericalError:
         return None
     middle, ahead, behind = along[:, :1], along[:, 1 : count + 1], along[:, count + 1 :]

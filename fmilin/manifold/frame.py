@@ -21,7 +21,7 @@ from fmilin.manifold.selection import (
     NOT_TURNING,
     Manifold,
     Selection,
-    carried_on,
+    continue_selection,
     find_kinematic_pairs,
     find_linear_states,
     selected,
@@ -123,10 +123,10 @@ def constraint_manifold(
 
     Raises NumericalError if the gradient of a constraint is not finite.
     """
-    invariants, facts = _invariants_at(evaluator, point, facts, named)
+    invariants, facts = _find_invariants(evaluator, point, facts, named)
     is_moving = invariants.find_time_dependence(point.time, point.states)
     facts = facts if facts.moving is is_moving else replace(facts, moving=is_moving)
-    manifold, rows, rank = manifold_at(invariants, point)
+    manifold, rows, rank = build_manifold(invariants, point)
     return ConstraintManifold(invariants, manifold, rows, rank, point.time, point.states, facts)
 
 
@@ -159,7 +159,7 @@ def _continue(
     if previous.kind == NOT_TURNING:
         with suppress(NumericalError):
             return replace(_selected(manifold, previous.texts, "partition", parameters), kind=NOT_TURNING), ()
-    selection, is_continued = carried_on(manifold, previous)
+    selection, is_continued = continue_selection(manifold, previous)
     return selection, () if is_continued else (_switch(previous, selection),)
 
 
@@ -172,7 +172,7 @@ def with_selection(frame: Frame, point: OperatingPoint, selection: Selection) ->
     return replace(frame, parametrization=parametrization, selection=selection)
 
 
-def manifold_at(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
+def build_manifold(invariants: Invariants, point: OperatingPoint) -> tuple[Manifold, list[int], RankDecision]:
     """Return the manifold at a point, which invariants are independent there, and how clear that is."""
     t, x, scales = point.time, point.states, invariants.scales
     gradient = invariants.gradient(t, x)
@@ -196,17 +196,19 @@ def kept_states(
     model: Model, point: OperatingPoint, named: Sequence[str] = (), *, by_default: bool = False
 ) -> tuple[int, ...]:
     """Return which states a partition keeps at a point, unverified; ``by_default`` named ones where they do well."""
-    manifold = manifold_at(_invariants_at(PointEvaluator(model), point, VerifiedFacts(), named)[0], point)[0]
+    manifold = build_manifold(_find_invariants(PointEvaluator(model), point, VerifiedFacts(), named)[0], point)[0]
     user_choice, advised = ((), named) if by_default else (named, ())
     return _chosen(manifold, user_choice, advised, "partition", {})[0].independent or ()
 
 
 def row_terms(model: Model, point: OperatingPoint) -> FloatArray:
     """Return the sizes of the terms that the rows of H are sums of at a point, (m,), in sizes of the states."""
-    return _invariants_at(PointEvaluator(model), point, VerifiedFacts())[0].gradient(point.time, point.states).reference
+    return (
+        _find_invariants(PointEvaluator(model), point, VerifiedFacts())[0].gradient(point.time, point.states).reference
+    )
 
 
-def _invariants_at(
+def _find_invariants(
     evaluator: PointEvaluator, point: OperatingPoint, facts: VerifiedFacts, named: Sequence[str] = ()
 ) -> tuple[Invariants, VerifiedFacts]:
     """Return the invariants at a point, and the facts with the kinematic pairs that they were made of."""

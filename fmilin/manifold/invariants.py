@@ -154,7 +154,7 @@ class Invariants:
             return g
         return np.concatenate((g, self._rates(t, x, u, self._velocity(x, None if self._kinematic else visit))))
 
-    def values_at(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
+    def evaluate_batch(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
         """Return h at points x (k, N), shape (k, m): one evaluation where batches are supported; NaN where it fails."""
         u = self.inputs if inputs is None else inputs
         if self.model.batches and not self._analytic:
@@ -182,7 +182,7 @@ class Invariants:
             return self.gradient(t, x, inputs).H
         steps = CENTRAL_STEP_SIZE * self.scales
         moved = np.concatenate((x + np.diag(steps), x - np.diag(steps)))
-        ahead, behind = np.split(self.values_at(t, moved, inputs), 2)
+        ahead, behind = np.split(self.evaluate_batch(t, moved, inputs), 2)
         H = ((ahead - behind) / (2 * steps[:, None])).T
         return H if np.isfinite(H).all() else self.gradient(t, x, inputs).H
 
@@ -258,7 +258,7 @@ class Invariants:
         fastest = max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
         # A co-simulation FMU cannot be evaluated at another time: shift it only where a constraint depends on time.
         along_time = float(moving)
-        return derivative_along(lambda s: self.values(t + s * along_time, x, u + s * rates), STEP / fastest)
+        return differentiate_central(lambda s: self.values(t + s * along_time, x, u + s * rates), STEP / fastest)
 
     @property
     def moving(self) -> bool:
@@ -308,10 +308,10 @@ class Invariants:
         finite, moving = np.isfinite(rates), self._is_moving(t, x, u)
         fastest = max(float(np.max(np.abs(w) / self.scales, initial=0.0)), 1.0 if moving else 1e-3)
         if moving and finite.any():
-            rates += derivative_along(lambda s: self.evaluator.evaluate(t + s, x, u).residuals, STEP)
+            rates += differentiate_central(lambda s: self.evaluator.evaluate(t + s, x, u).residuals, STEP)
         if not finite[self.hidden].all():
             h, dt = STEP / fastest, float(moving)  # a model's time is left alone where nothing depends on it
-            measured = derivative_along(
+            measured = differentiate_central(
                 lambda s: self.evaluator.evaluate(t + s * dt, x + s * w, u + s * du).residuals, h
             )
             rates = np.where(finite, rates, measured)
@@ -411,7 +411,7 @@ class Invariants:
                 )
 
 
-def derivative_along(function: Callable[[float], FloatArray], step: float) -> FloatArray:
+def differentiate_central(function: Callable[[float], FloatArray], step: float) -> FloatArray:
     """Return dF/ds (r,) at s = 0 by the central difference of order 8, with error h^8 F^(9) / 630 and rounding."""
     differences = [weight * (function(k * step) - function(-k * step)) for k, weight in enumerate(EIGHTH_ORDER, 1)]
     return np.asarray(sum(differences) / step)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fmilin.errors import FmilinError, NumericalError
 from fmilin.manifold.differenced_points import ModelDifferencing
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.many_points import constraints_at
+from fmilin.manifold.many_points import evaluate_constraints
 from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.capabilities import has_compiled_derivatives, reach_manifold
 from fmilin.model.evaluator import PointEvaluator
@@ -157,7 +157,7 @@ class VectorizedEquations(ConstraintEquations):
         """Return both; NumericalError if the model cannot be evaluated at one of the points."""
         model = self.model
         if not (points.parameters or model.constraints.time_dependent):
-            answer = constraints_at(self.evaluator, float(points.time[0]), points.states, points.inputs)
+            answer = evaluate_constraints(self.evaluator, float(points.time[0]), points.states, points.inputs)
             if answer is not None:
                 return answer
         tangents = self._differentiate(points)

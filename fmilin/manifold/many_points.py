@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fmilin.errors import ConstraintError, FmilinError, NumericalError, UsageError
-from fmilin.manifold.operating_points import assembled_from, kept_besides, let_go, operating_point
+from fmilin.manifold.operating_points import assemble_branch_point, let_go, operating_point, select_kept_states
 from fmilin.manifold.position import GRADIENT_ROUNDING_TOLERANCE, ROUNDED_VALUES
 from fmilin.manifold.projection import ProjectedPoints, Subset, follow
 from fmilin.manifold.rank import decide_rank, independent_rows
@@ -29,7 +29,7 @@ ROUNDING_DISTANCE = 1e-12  # distance from the manifold below which a step may l
 RIDGE_FACTOR = 1e-15  # keeps the normal equations solvable where rows become dependent; such steps are rejected
 
 
-def points_with(
+def assemble_points(
     model: Model, values: Mapping[str, RealArray | Sequence[float] | float], *, time: float | None = None
 ) -> tuple[OperatingPoint, ...]:
     """Assemble many consistent points; see :func:`fmilin.operating_points`."""
@@ -51,7 +51,7 @@ def points_with(
         if not np.isfinite(x).all():  # found alone, from its neighbour
             try:
                 values_held = dict(zip(pinned, target, strict=True))
-                x[:] = assembled_from(PointEvaluator(model), first.time, previous, u, values_held).states
+                x[:] = assemble_branch_point(PointEvaluator(model), first.time, previous, u, values_held).states
             except (ConstraintError, NumericalError) as error:
                 where = ", ".join(f"{name} = {column[number]:g}" for name, column in columns.items())
                 raise ConstraintError(f"Point {number + 1} of {count} ({where}): {error}") from None
@@ -108,7 +108,7 @@ class FollowedFromStart:
             return np.full_like(states, np.nan)
 
 
-def constraints_at(
+def evaluate_constraints(
     evaluator: PointEvaluator, t: float, x: FloatArray, u: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return residuals (k, m) and their gradient (k, m, N) at many points, evaluated together; None without."""
@@ -135,13 +135,13 @@ class _Batch:
     @classmethod
     def of(cls, model: Model, t: float, start: FloatArray, pinned: Sequence[int]) -> _Batch | None:
         """Return the batch; which constraints are independent is decided at the start. None where one is not enough."""
-        here = constraints_at(PointEvaluator(model), t, start[None], model.start.inputs[None])
+        here = evaluate_constraints(PointEvaluator(model), t, start[None], model.start.inputs[None])
         if here is None:
             return None
         H = here[1][0] * model.states.scales(start)
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
-        unchanged = kept_besides(model, Hs, pinned)
+        unchanged = select_kept_states(model, Hs, pinned)
         if let_go(model, pinned, unchanged):
             return None  # each point says so
         return cls(model, t, start, list(pinned), unchanged, independent_rows(Hs, decide_rank(Hs).rank, len(Hs)))
@@ -166,7 +166,7 @@ class _Batch:
         return follow(predict, correct, self.start, fixed, targets, sizes)[0]
 
     def _constraints(self, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        answer = constraints_at(PointEvaluator(self.model), self.t, x, u)
+        answer = evaluate_constraints(PointEvaluator(self.model), self.t, x, u)
         if answer is None:
             raise NumericalError("The model cannot be evaluated at one of many points.")
         return answer

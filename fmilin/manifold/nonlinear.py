@@ -142,7 +142,7 @@ class Turn(NamedTuple):
         return np.asarray(w.any(axis=1) & (_straight(w, change) | np.logical_and(*conical)))
 
 
-def turns_of(
+def detect_turns(
     x: FloatArray, f: FloatArray, *, H: FloatArray, structure: Mask, T: FloatArray, f_y: FloatArray
 ) -> list[Turn]:
     """Return bodies with unit quaternions by constraints, from rates f (N,) and derivatives f_y (N, P)."""

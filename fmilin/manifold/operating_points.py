@@ -140,7 +140,7 @@ def _advice(model: Model) -> str:
     )
 
 
-def assembled_from(
+def assemble_branch_point(
     evaluator: PointEvaluator, t: float, start: FloatArray, u: FloatArray, values: Mapping[str, float]
 ) -> OperatingPoint:
     """Return the point with states held at ``values``, on the branch of ``start`` (N,), a neighbour on a grid, say."""
@@ -191,7 +191,7 @@ def _assembled(
         origin = None
     reached = 0.0
     if origin is not None:
-        unchanged = kept_besides(invariants.model, invariants.gradient(t, origin).scaled, pinned)
+        unchanged = select_kept_states(invariants.model, invariants.gradient(t, origin).scaled, pinned)
         for further_states in (unchanged, []) if unchanged else ([],):
             fixed, target = [*pinned, *further_states], x.copy()
             target[further_states] = origin[further_states]
@@ -215,7 +215,7 @@ def _assembled(
     return solution, (_lost(states, origin, x, pinned, reached), *_turns(states, x, pinned))
 
 
-def kept_besides(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[int]:
+def select_kept_states(model: Model, Hs: FloatArray, pinned: Sequence[int]) -> list[int]:
     """Return further states that keep their values; Hs (m, N) is the scaled gradient at the start."""
 
     def rank(free: np.ndarray) -> int:
@@ -321,17 +321,17 @@ def consistent_states(
     return sparse.projected(t, x, u, pinned)
 
 
-def start_of(model: Model) -> OperatingPoint:
+def assemble_start(model: Model) -> OperatingPoint:
     """Return the point of the manifold where a model starts; assembled anew when start values or mode have changed."""
     mode, start, memory = dict(read_discrete_states(model)), model.start, find_memory(model)
-    assembled_from = (start.time, start.states.tobytes(), start.inputs.tobytes()), mode
-    remembered: tuple[object, OperatingPoint] | None = memory.get(start_of)
-    if remembered is None or remembered[0] != assembled_from:
-        remembered = memory[start_of] = assembled_from, operating_point(model)
+    start_and_mode = (start.time, start.states.tobytes(), start.inputs.tobytes()), mode
+    remembered: tuple[object, OperatingPoint] | None = memory.get(assemble_start)
+    if remembered is None or remembered[0] != start_and_mode:
+        remembered = memory[assemble_start] = start_and_mode, operating_point(model)
     return remembered[1]
 
 
-def model_at(model: Model, point: OperatingPoint) -> Model:
+def apply_point_parameters(model: Model, point: OperatingPoint) -> Model:
     """Return ``model`` with the parameters of ``point``: a trimmed point may have others than the model."""
     require_sizes(model, point)
     changed = {n: v for n, v in point.parameters.items() if model.start.parameters.get(n) != v}

@@ -25,7 +25,7 @@ from fmilin.manifold.continued_motion import (
 )
 from fmilin.manifold.derivatives import TangentDerivatives
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.nonlinear import turns_of
+from fmilin.manifold.nonlinear import detect_turns
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.steady_coordinates import FunctionsOfStates, SteadyCoordinates
@@ -35,7 +35,7 @@ from fmilin.manifold.uniform import (
     Change,
     MovingBatch,
     UniformMotion,
-    compare_along,
+    compare_motion,
     confirm_steady,
     detect_falls,
     find_comparable,
@@ -328,7 +328,7 @@ class _MotionSearch:
                 turns = np.zeros(len(part.rates), dtype=bool)
                 if self.spectra:
                     turns = self.coordinates.find_turning(part, uniform.leading, self.model.states.units)
-                change.write(subset, compare_along(part, uniform, self.curvature[subset], continued, turns))
+                change.write(subset, compare_motion(part, uniform, self.curvature[subset], continued, turns))
         return change
 
     def find_unreached(self, steady: SteadyMotions, is_open: Mask, change: Change) -> Mask:
@@ -342,7 +342,7 @@ class _MotionSearch:
         if not changing.any():
             return changing
         structure, rates = self.model.constraints.structure, self.at.rates
-        turns = turns_of(
+        turns = detect_turns(
             self.x[0], rates[0], H=self.H[0, : len(structure)], structure=structure, T=self.T[0], f_y=self.at.f_y[0]
         )
         turning = [turn.may_be_steady(self.x, rates, self.at.accelerations) for turn in turns]
@@ -368,7 +368,7 @@ class _MotionSearch:
         rates = np.resize([fastest, slowest] if moduli.any() else [1.0], self.at.relative_rates.shape)
         at, still = replace(self.at, relative_rates=rates), np.zeros_like(self.at.y_rates)
         uniform = UniformMotion(still, at.y_sizes, self.A, np.ones(still.shape, dtype=bool))
-        change = compare_along(at, uniform, still, self.alone, np.array([self.spectra]))
+        change = compare_motion(at, uniform, still, self.alone, np.array([self.spectra]))
         return change if change.part[0] > CONSTANT_JACOBIAN_TOLERANCE else Change.not_compared(len(self.x))
 
 

@@ -155,7 +155,7 @@ def is_regular(matrix: FloatArray) -> bool:
     return bool(np.vdot(scaled, scaled) * np.vdot(inverse, inverse) <= MAX_REGULAR_CONDITION_NUMBER**2)
 
 
-def singularity_of(model: Model, point: OperatingPoint) -> str:
+def describe_singularity(model: Model, point: OperatingPoint) -> str:
     """Return a sentence about the singular configuration at ``point``; empty when it is none or cannot be tested."""
     form = read_second_order_form(model, point.time, point.states, point.inputs)
     if form is None:

@@ -70,7 +70,7 @@ def find_linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.nd
     structure, linear = invariants.connections, np.ones(n, dtype=bool)
     entering = np.arange(n) if structure is None else np.flatnonzero(structure[velocity].any(axis=0))
     steps = np.diag(0.1 * invariants.scales)[entering]
-    h = invariants.values_at(t, np.concatenate((x[None], x + steps, x - steps)))
+    h = invariants.evaluate_batch(t, np.concatenate((x[None], x + steps, x - steps)))
     h0, ahead, behind = np.split(h[:, velocity], (1, 1 + len(entering)))
     bend, size = np.abs(ahead + behind - 2 * h0), np.maximum(np.abs(ahead), np.abs(behind)) + np.abs(h0)
     linear[entering] = (bend <= 1e-9 * np.maximum(size, 1e-300)).all(axis=1)  # NaN is not
@@ -200,7 +200,7 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
     condition = condition_number(np.concatenate((coordinates.R, manifold.Hs))) if len(manifold.Hs) else 1.0
     values = manifold.x0[independent].tolist()
     signals_of_states = tuple(manifold.states)
-    starting = [signals_of_states[i].starting_at(v) for i, v in zip(independent, values, strict=True)]
+    starting = [signals_of_states[i].with_start(v) for i, v in zip(independent, values, strict=True)]
     is_whole = len(starting) == n and all(map(operator.is_, starting, manifold.states))
     signals = manifold.states if is_whole else Signals(starting)
     return Selection(kind, signals, coordinates, condition, tuple(independent))
@@ -288,7 +288,7 @@ def _figure(value: float) -> str:
 CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is kept along a path
 
 
-def carried_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray:
+def carry_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray:
     """Return the orthonormal basis (N, P) of null(H), of full row rank, nearest to another or a partition's."""
     V = decompose_by_singular_values(H)[2][len(H) :].T if len(H) else np.eye(H.shape[1])
     if not V.shape[1]:
@@ -298,7 +298,7 @@ def carried_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray
     return np.asarray(V @ (W @ Zt))
 
 
-def carried_on(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
+def continue_selection(manifold: Manifold, previous: Selection) -> tuple[Selection, bool]:
     """Return the linear coordinates to use at a new point, and whether they are the previous ones."""
     if previous.kind == "tangent" and isinstance(previous.coordinates, LinearCoordinates):
         if previous.scales is not None:  # sizes that change with the point would change the path of the basis
@@ -316,7 +316,7 @@ def _tangent_basis(manifold: Manifold, near: FloatArray | list[int]) -> FloatArr
     """Return the basis nearest to that of a path, scaled, or of a partition; q and v share theirs in second order."""
     D = tangent_scales(manifold)
     if not manifold.is_second_order:
-        return carried_basis(manifold.H * D, near)
+        return carry_basis(manifold.H * D, near)
     qs, vs = manifold.position_states, manifold.velocity_states
     if isinstance(near, list):
         yq = np.array([k for k, i in enumerate(near) if i in manifold.pairs], dtype=np.intp)
@@ -326,6 +326,6 @@ def _tangent_basis(manifold: Manifold, near: FloatArray | list[int]) -> FloatArr
         yq, yv = (np.flatnonzero(near[states].any(axis=0)) for states in (qs, vs))
         of_q = near[np.ix_(qs, yq)]
     U = np.zeros((len(D), manifold.order))
-    U[np.ix_(qs, yq)] = carried_basis(manifold.H[manifold.position_rows][:, qs] * D[qs], of_q)
+    U[np.ix_(qs, yq)] = carry_basis(manifold.H[manifold.position_rows][:, qs] * D[qs], of_q)
     U[np.ix_(vs, yv)] = U[np.ix_(qs, yq)]
     return U

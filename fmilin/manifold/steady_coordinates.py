@@ -18,7 +18,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.manifold.continued_motion import ContinuedPoint, Mask
 from fmilin.manifold.coordinates import Coordinates
 from fmilin.manifold.frame import Frame, with_selection
-from fmilin.manifold.nonlinear import Turn, charts, expressed, select_expressions, turns_of
+from fmilin.manifold.nonlinear import Turn, charts, detect_turns, expressed, select_expressions
 from fmilin.manifold.rank import pivoted_qr
 from fmilin.manifold.selection import NOT_TURNING, Selection, select_states
 from fmilin.manifold.uniform import MovingBatch, UniformMotion, confirm_steady, find_uninfluential
@@ -154,7 +154,7 @@ class SteadyCoordinates:
         """Return the bodies that turn by quaternions."""
         structure, x = self._model.constraints.structure, self._point.states
         H = self._frame.invariants.gradient(self._point.time, x).H[: len(structure)]
-        return turns_of(x, self._rates, H=H, structure=structure, T=self._frame.T, f_y=self._f_y)
+        return detect_turns(x, self._rates, H=H, structure=structure, T=self._frame.T, f_y=self._f_y)
 
     def _select_states(self, allowed: Mask) -> Selection | None:
         """Return well-conditioned coordinates among the allowed states, states at rest first; None without any."""

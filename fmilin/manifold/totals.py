@@ -72,7 +72,7 @@ class TotalsSearch:
         return self.invariants.scales
 
 
-def find_totals_at(model: Model, point: OperatingPoint) -> Totals | None:
+def search_totals(model: Model, point: OperatingPoint) -> Totals | None:
     """Return the linear totals that neither a motion nor an input changes, with the values at a point; or None."""
     evaluator = PointEvaluator(model)
     pairs = find_kinematic_pairs(evaluator, model.start) or {}

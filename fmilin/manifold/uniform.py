@@ -228,7 +228,7 @@ def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: Continued
     return Confirmation(steady, ~same, ahead.later, changed, falling, good)
 
 
-def compare_along(
+def compare_motion(
     at: MovingBatch, uniform: UniformMotion, curvature: FloatArray, continued: ContinuedMotion, turns: Mask
 ) -> Change:
     """Compare leading rows of A along a motion with y'' = curvature (k, P).

@@ -16,7 +16,7 @@ REQUIRED = [one for one in FRAME_CHECKS if one.error]
 """The checks that raise errors; the others only say what a user of a linear model should know."""
 
 
-def frame_at(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
+def build_frame(model: Model, point: OperatingPoint, *, named: Sequence[str] = (), kind: str = "partition") -> Frame:
     """Return coordinates at a point of a model with verified constraints; see :func:`verify_frame`."""
     return verify_frame(PointEvaluator(model), point, named=named, kind=kind)
 

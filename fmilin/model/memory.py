@@ -20,7 +20,7 @@ class ModelMemory(dict[object, Any]):
         super().__init__()
         self._owner = None if owner is None else ref(owner)
 
-    def is_memory_of(self, model: Model) -> bool:
+    def matches_model(self, model: Model) -> bool:
         """Whether it is the memory of this model, not of the one that it was copied from."""
         return self._owner is not None and self._owner() is model
 
@@ -31,7 +31,7 @@ class ModelMemory(dict[object, Any]):
 def find_memory(model: Model) -> ModelMemory:
     """Return the memory of a model; an empty one that is not kept where the object takes no attributes."""
     memory = getattr(model, _ATTRIBUTE, None)
-    if isinstance(memory, ModelMemory) and memory.is_memory_of(model):
+    if isinstance(memory, ModelMemory) and memory.matches_model(model):
         return memory
     memory = ModelMemory(model)
     with suppress(AttributeError):

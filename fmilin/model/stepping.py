@@ -141,7 +141,7 @@ class Hybrid(ABC):
     def pass_event(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Carry out the event at a point, x (N,) just before it: the mode changes, and states may jump."""
 
-    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+    def complete_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
         """Take note that the integrator has accepted a step that ends here."""
         return Passage(x)
 

@@ -66,7 +66,7 @@ class ExternalCasadiModel(CasadiModel):
         residuals = ca.MX.zeros(len(model.constraints), count)
         return cls(
             states=Signals(replace(s, start=start) for s, start in zip(signals, function.y0.tolist(), strict=True)),
-            inputs=model.inputs.starting_at(function.point.inputs.tolist()),
+            inputs=model.inputs.with_start(function.point.inputs.tolist()),
             outputs=OutputSignals(model.outputs, c),
             f=callback("f", "rates", "y_dot", p),
             c=c,

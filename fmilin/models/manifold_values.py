@@ -19,7 +19,7 @@ from fmilin.manifold.frame import Frame
 from fmilin.manifold.manifold_equations import VectorizedEquations
 from fmilin.manifold.parametrization import LocalParametrization
 from fmilin.manifold.point_arrays import PointBatch
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.capabilities import HasDelays, read_products
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint, TangentBatch
@@ -64,7 +64,7 @@ class ManifoldFunction:
         _require_evaluable(model, point)
         self.model, self.point, self.independent = model, point, tuple(independent)
         recommended = model.independent if len(model.constraints) else ()
-        self.frame: Frame = frame_at(model, point, named=self.independent or tuple(recommended))
+        self.frame: Frame = build_frame(model, point, named=self.independent or tuple(recommended))
         self.coordinates = self.frame.coordinates
         self._evaluator = PointEvaluator(model, remembers=False)
         self._manifold = self._choose_parametrization()

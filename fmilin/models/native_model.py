@@ -122,7 +122,7 @@ class NativeModel(
     def _replace_choice(self, engine: NativeEngine[Any] | None = None, **choice: Any) -> Self:
         return self._of(engine or self.engine, replace(self._choice, **choice))
 
-    def with_choice_from(self, other: NativeModel) -> Self:
+    def adopt_choice(self, other: NativeModel) -> Self:
         """Return the same model with the inputs, outputs and changed parameters of another one of its equations."""
         return self._of(self.engine, replace(other._choice, constraints=self._choice.constraints))
 

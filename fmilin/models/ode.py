@@ -157,7 +157,7 @@ class OdeModel(SymbolicModel):
         options = {**written.options, "parameters": changed.parameters}
         options["start"] = {signal.name: signal.start for signal in (*changed.states, *changed.engine.inputs)}
         dae = as_dae(written.name, written.equations, options)
-        return changed if dae is None else cast("Self", dae.with_choice_from(changed))
+        return changed if dae is None else cast("Self", dae.adopt_choice(changed))
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,12 @@ class SymbolicCasadiModel(CasadiModel):
         It starts from the tangent at the point, with exact derivatives: good near the point, as far as y determines
         x.
         """
-        from fmilin.manifold.verified_frame import frame_at
+        from fmilin.manifold.verified_frame import build_frame
 
         at = self.model.start if point is None else point
         recommended = self.model.independent if len(self.model.constraints) else ()
         named = tuple(recommended if independent is None else independent)
-        return _independent_form(self, frame_at(self.model, at, named=named))
+        return _independent_form(self, build_frame(self.model, at, named=named))
 
 
 @kinds_checked

@@ -114,7 +114,7 @@ class NewtonStep:
     noise: FloatArray  # (n,), of the step: rounding of the rates
     balances: bool  # whether it removes all of them
 
-    def is_equilibrium_near(self, limit: float) -> bool:
+    def has_near_equilibrium(self, limit: float) -> bool:
         """Whether an equilibrium lies so near."""
         return self.balances and bool((np.abs(self.step) <= limit + self.noise).all())
 
@@ -142,7 +142,7 @@ def is_equilibrium(rates: FloatArray, sizes: FloatArray, slopes: FloatArray, err
     if not np.isfinite(slopes).all():
         return False
     slow = bool((np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * sizes).all())
-    if slow and newton_step(rates, sizes, slopes[:, :states], errors[:, :states]).is_equilibrium_near(
+    if slow and newton_step(rates, sizes, slopes[:, :states], errors[:, :states]).has_near_equilibrium(
         TRIM_DISTANCE_TOLERANCE / 2
     ):
         return True

@@ -52,7 +52,7 @@ def is_sparse_equilibrium(
     count = len(rates)
     is_slow = bool((np.abs(rates) <= EQUILIBRIUM_RATE_TOLERANCE * sizes).all())
     along_states = slopes[:, :count], errors[:, :count]
-    if is_slow and find_sparse_step(rates, sizes, *along_states).is_equilibrium_near(TRIM_DISTANCE_TOLERANCE / 2):
+    if is_slow and find_sparse_step(rates, sizes, *along_states).has_near_equilibrium(TRIM_DISTANCE_TOLERANCE / 2):
         return True
     noise = _find_noise(sizes, slopes, errors)
     step = _find_shortest_step(rates, slopes, noise)

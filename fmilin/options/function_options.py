@@ -354,10 +354,10 @@ def _describe_unexpected_keyword(function: str, keyword: str) -> str:
     text = f"{function}() got an unexpected keyword argument '{keyword}'"
     if function == "sweep" and keyword in TRIM_KEYWORDS:
         return f"{text}. It is an option of the trim: trim=fl.TrimRequest({keyword}=...)."
-    nearest = get_close_matches(keyword, options_of(function), 1)
+    nearest = get_close_matches(keyword, list_options(function), 1)
     return f"{text}. Did you mean '{nearest[0]}'?" if nearest else text
 
 
-def options_of(function: str) -> Iterable[str]:
+def list_options(function: str) -> Iterable[str]:
     """Return the options that have a meaning in a function."""
     return [name for name in KEYWORDS if name not in WITHOUT_MEANING[function]]

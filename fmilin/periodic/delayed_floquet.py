@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.delayed import get_form
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import operating_point
 from fmilin.model.capabilities import CutDelays, HasBatchDerivatives, HasDelays
@@ -237,7 +237,7 @@ class CoefficientReader:
 
 def _linearize(model: Model, point: OperatingPoint, names: tuple[str, ...] | None) -> LinearModel:
     options = {"checks": "none"} if names is None else {"checks": "none", "independent": list(names)}
-    linear = linearize_as(model, point, Request.of("linearize", None, options))
+    linear = linearize_request(model, point, Request.of("linearize", None, options))
     speeds = np.abs(linear.f0) / linear.states.scales(linear.y0)
     if (speeds > EQUILIBRIUM_RATE_TOLERANCE).any():
         moving = linear.states.names[int(speeds.argmax())]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, NumericalError, UsageError
-from fmilin.manifold.operating_points import assembled_from, operating_point
+from fmilin.manifold.operating_points import assemble_branch_point, operating_point
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
@@ -259,7 +259,9 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
             x[fixed_states] = list(states.values())
             constrained = len(model.constraints)
             point = (
-                assembled_from(PointEvaluator(model), time, x, u, states) if constrained else replace(point, states=x)
+                assemble_branch_point(PointEvaluator(model), time, x, u, states)
+                if constrained
+                else replace(point, states=x)
             )
     else:
         point = operating_point(model, {**(request.start or {}), **fixed}, time=request.time)

@@ -27,9 +27,9 @@ from fmilin.families.family_builder import build_family
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.linearize import linearize_next
 from fmilin.linearization.request import Request
-from fmilin.manifold.frame import manifold_at
+from fmilin.manifold.frame import build_manifold
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.operating_points import apply_point_parameters
 from fmilin.manifold.projection import project
 from fmilin.manifold.selection import Selection, kinematic_pairs, select_partition, select_states
 from fmilin.model.evaluator import PointEvaluator
@@ -107,7 +107,7 @@ def linearize_stretch(
     """
     request = replace(request, seek_steady=False)
     if request.independent is None and request.coordinates == "partition":
-        independent = choose_states(model_at(model, points[0]), points)
+        independent = choose_states(apply_point_parameters(model, points[0]), points)
         request = (
             replace(request, coordinates="tangent")
             if independent is None
@@ -127,7 +127,7 @@ def choose_states(model: Model, points: Sequence[OperatingPoint]) -> tuple[str, 
     compared = [points[i] for i in np.unique(np.linspace(0, len(points) - 1, POINTS_COMPARED).astype(int))]
     pairs, scales = kinematic_pairs(model, compared[0]), model.states.scales(compared[0].states)
     manifolds = [
-        manifold_at(Invariants(PointEvaluator(model), point.inputs, pairs, scales), point)[0] for point in compared
+        build_manifold(Invariants(PointEvaluator(model), point.inputs, pairs, scales), point)[0] for point in compared
     ]
     order = manifolds[0].order
     for point, manifold in zip(compared, manifolds, strict=True):
@@ -232,7 +232,7 @@ def linearize_ends(model: Model, points: Sequence[OperatingPoint], request: Requ
 
 def _inside(model: Model, request: Request, points: Sequence[OperatingPoint]) -> Request:
     """Return the request with states that are good all along, and the modes of a model left as they are."""
-    independent = request.independent or choose_states(model_at(model, points[0]), points)
+    independent = request.independent or choose_states(apply_point_parameters(model, points[0]), points)
     if independent is None or request.coordinates != "partition":
         raise UsageError(
             "A motion that passes events needs states that determine the others all along it, and there are none. "
@@ -290,5 +290,5 @@ def _in_passing(orbit: PeriodicOrbit, times: FloatArray, request: Request) -> Li
     made: list[tuple[LinearModel, Selection | None]] = []
     for point in passed:  # the model is in the mode of this point until the next one comes
         points.append(point)
-        made.append(linearize_next(model_at(model, point), point, request, None))
+        made.append(linearize_next(apply_point_parameters(model, point), point, request, None))
     return _join(build_family([linear for linear, _ in made]), [selection for _, selection in made], points)

@@ -154,7 +154,7 @@ def summary_at_rest(model: Model) -> Summary:
         states=model.states,
         inputs=model.inputs,
         outputs=model.outputs,
-        parameters=Signals(described.get(name, Signal(name)).starting_at(value) for name, value in values),
+        parameters=Signals(described.get(name, Signal(name)).with_start(value) for name, value in values),
         number_of_parameters=len(model.parameters),
         directional_derivatives=None,
         constraints=model.constraints.declared,
@@ -212,9 +212,9 @@ def _describe_stepping(description: ModelDescription) -> tuple[str, ...]:
     if description.interface != "CoSimulation":
         return ()
     from fmilin.fmi.read.description import is_true
-    from fmilin.fmi.read.stepped_model import cadence_of
+    from fmilin.fmi.read.stepped_model import read_cadence
 
-    cadence, capabilities = cadence_of(description), description.capabilities
+    cadence, capabilities = read_cadence(description), description.capabilities
     saves = any(is_true(capabilities, f"canGetAndSetFMU{word}") for word in ("state", "State"))
     states = len(description.states)
     return (

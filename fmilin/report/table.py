@@ -283,7 +283,7 @@ def _still_away(linear: LinearModel) -> str:
         return ""
     newton = step_to_rest(linear)
     i = int(np.abs(newton.step).argmax())
-    if newton.is_equilibrium_near(SHOWN_STEP):
+    if newton.has_near_equilibrium(SHOWN_STEP):
         return ""
     step = newton.step[i] * linear.states.scales(linear.y0)[i]
     away = f"a Newton step of {step:.2g} {linear.states[i].unit}".rstrip()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fmilin.errors import UsageError, count_omitted
-from fmilin.formats import alternatives, is_named_as
+from fmilin.formats import alternatives, matches_suffix
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
 from fmilin.report.figures import COLORS, QUIET, draw_grid, encode_picture, new_figure
@@ -135,7 +135,7 @@ MAX_BARS = 30
 
 def save_verification(verification: Verification, path: str | Path) -> None:
     """Write what :func:`verification_figure` draws."""
-    if not is_named_as(path, "picture"):
+    if not matches_suffix(path, "picture"):
         raise UsageError(f"Cannot draw '{path}': the name of a picture ends in {alternatives('picture')}.")
     write_atomically(path, encode_picture(verification_figure(verification), path))
 

@@ -248,7 +248,7 @@ class MotionIntegration:
     def _complete_step(self, t: float, x: FloatArray) -> Passage:
         if self._plan.hybrid is None:
             return Passage(x)
-        passage = self._plan.hybrid.completed_step(t, x, self._plant.u(t))
+        passage = self._plan.hybrid.complete_step(t, x, self._plant.u(t))
         self._check_termination(passage, t)
         return Passage(x, passage.wants_event, passage.terminates) if np.array_equal(passage.states, x) else passage
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, overload
 import numpy as np
 
 from fmilin.errors import REFUSALS, NumericalError, UsageError
-from fmilin.manifold.many_points import points_with
+from fmilin.manifold.many_points import assemble_points
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -157,7 +157,7 @@ def operating_points(
     [(-1.0, 0), (0.0, 1), (1.0, 0)]
     """
     if values is not None:
-        return points_with(model, values, time=time)
+        return assemble_points(model, values, time=time)
     if starts < 1:
         raise UsageError(f"The number of starts must be at least 1, not {starts}.")
     if seed < 0:

@@ -22,11 +22,11 @@ from fmilin.linear_model.accuracy import matrix_and_errors
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.descriptor import Derivative, MatrixErrors, eigenvalue_derivatives
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
 from fmilin.linearization.suitability import CONTINUOUS_MODELS_ONLY
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.operating_points import assembled_from, model_at
+from fmilin.manifold.operating_points import apply_point_parameters, assemble_branch_point
 from fmilin.manifold.rank import row_sizes
 from fmilin.manifold.selection import kinematic_pairs
 from fmilin.model.capabilities import read_exact_slopes
@@ -69,7 +69,7 @@ def add_parameter_derivatives(
         )
     # The graph has one of the branches of a kink at the point, and not always that of the side which is asked for.
     graph = None if _is_one_sided(request) else graph_derivatives(model, linear.outputs.names)
-    model_with_outputs = model_at(model, point).with_interface(None, linear.outputs.names)
+    model_with_outputs = apply_point_parameters(model, point).with_interface(None, linear.outputs.names)
     of = _Branch.of(model_with_outputs, point, linear, request, graph)
     derivatives = {name: of.derivative(name) for name in names}
     _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
@@ -381,7 +381,7 @@ class _Branch:
         names, t = self.linear.states.names, point.time
         if len(model.constraints):
             independent_values = {n: float(point.states[model.states.positions[n]]) for n in names}
-            point = assembled_from(PointEvaluator(model), t, point.states, point.inputs, independent_values)
+            point = assemble_branch_point(PointEvaluator(model), t, point.states, point.inputs, independent_values)
         request = Request(
             independent=names if len(model.constraints) else None,
             inputs=self.linear.inputs.names,
@@ -390,7 +390,7 @@ class _Branch:
             hold_modes=self.request.hold_modes,
             keep_inaccurate=True,
         )
-        linear = linearize_as(model, replace(point, parameters=model.start.parameters), request)
+        linear = linearize_request(model, replace(point, parameters=model.start.parameters), request)
         return matrix_and_errors(linear)[0]
 
 

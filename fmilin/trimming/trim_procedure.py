@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.linearization.linearize import along_motion
-from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.operating_points import apply_point_parameters
 from fmilin.model.capabilities import HasDelays, HasSamples, HasSparseForm, remove_delays
 from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
@@ -153,7 +153,7 @@ def _assess_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
     """Return the point with what is to be said of A along its motion, and of stability where A stays."""
     if not point.report.moving or isinstance(model, HasSparseForm):
         return point
-    remarks, linear = along_motion(model_at(model, point), point)
+    remarks, linear = along_motion(apply_point_parameters(model, point), point)
     report = replace(point.report, search_remarks=(*point.report.search_remarks, *remarks))
     if linear is not None:
         report = replace(report, instability=judge_growth(linear.A, BLURRED[linear.method.derivatives == "exact"]))

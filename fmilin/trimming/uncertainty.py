@@ -20,9 +20,9 @@ from fmilin.errors import NumericalError, UnknownNameError, UsageError
 from fmilin.formats import Holds
 from fmilin.linear_model.builder import with_parameters_as_inputs
 from fmilin.linear_model.model import LinearModel
-from fmilin.linearization.linearize import linearize_as
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import assembled_from, model_at, operating_point
+from fmilin.manifold.operating_points import apply_point_parameters, assemble_branch_point, operating_point
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
@@ -59,7 +59,7 @@ class VariedModel:
         self.middle, self.half = (low + high) / 2, (high - low) / 2
         self.point = operating_point(model) if point is None else point
         self._request = request
-        self._states = linearize_as(model, self.point, request).states.names
+        self._states = linearize_request(model, self.point, request).states.names
 
     def values(self, q: FloatArray) -> dict[str, float]:
         """Return the parameters, by name."""
@@ -87,11 +87,11 @@ class VariedModel:
             inputs[model.inputs.index_of(name)] = values[name]
         parameters = {name: float(value) for name, value in values.items() if not model.inputs.has(name)}
         at = OperatingPoint(point.time, point.states, inputs, {**point.parameters, **parameters})
-        changed = model_at(model, at)
+        changed = apply_point_parameters(model, at)
         if not len(model.constraints):
             return model, at
         independent_values = {n: float(point.states[model.states.index_of(n)]) for n in self._states}
-        moved = assembled_from(PointEvaluator(changed), at.time, at.states, inputs, independent_values)
+        moved = assemble_branch_point(PointEvaluator(changed), at.time, at.states, inputs, independent_values)
         return model, replace(moved, parameters=at.parameters)
 
     def linear(self, values: Mapping[str, float], *, derivatives: bool = True) -> LinearModel:
@@ -102,7 +102,7 @@ class VariedModel:
         inputs = self.model.inputs.names if request.inputs is None else request.inputs
         names = tuple(self.box) if derivatives else ()
         try:
-            return linearize_as(*self.at(values), replace(request, inputs=inputs, parameters=names))
+            return linearize_request(*self.at(values), replace(request, inputs=inputs, parameters=names))
         except NumericalError as error:
             where = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
             raise NumericalError(f"With {where}: {error}", variable=error.variable) from None

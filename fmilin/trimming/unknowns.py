@@ -13,7 +13,7 @@ import numpy as np
 from fmilin.diagnostics import Remark
 from fmilin.errors import REFUSALS, ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.operating_points import assemble_point, assembled_from
+from fmilin.manifold.operating_points import assemble_branch_point, assemble_point
 from fmilin.manifold.projection import project
 from fmilin.manifold.rank import decide_rank, scaled
 from fmilin.manifold.selection import find_kinematic_pairs
@@ -127,7 +127,7 @@ def assemble_guess(
     candidate = Candidate(evaluator, t, x, u, parameters)
     if guessed_states and len(model.constraints) and len(guessed_states) < len(model.states):
         try:
-            point = assembled_from(evaluator, t, model.start.states, u, {n: named[n] for n in guessed_states})
+            point = assemble_branch_point(evaluator, t, model.start.states, u, {n: named[n] for n in guessed_states})
             return replace(candidate, states=point.states), point.remarks
         except (ConstraintError, NumericalError):
             pass  # a guess need not be kept

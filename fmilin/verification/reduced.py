@@ -16,10 +16,10 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.coordinates import Coordinates, LinearCoordinates
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.operating_points import model_at
+from fmilin.manifold.operating_points import apply_point_parameters
 from fmilin.manifold.point_parametrization import PointParametrization
 from fmilin.manifold.rank import TINY
-from fmilin.manifold.totals import Totals, constrain_totals, find_totals_at
+from fmilin.manifold.totals import Totals, constrain_totals, search_totals
 from fmilin.manifold.verified_frame import verify_frame
 from fmilin.manifold.wrapping_angles import NEAR_STEP_SIZE, AngleUnwrapper
 from fmilin.model.capabilities import compile_model
@@ -104,12 +104,12 @@ def reduce_model(model: Model, linear: LinearModel) -> ReducedModel:
     outputs = None if model.outputs.names == linear.outputs.names else linear.outputs.names
     if inputs is not None or outputs is not None:
         model = model.with_interface(inputs, outputs)
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     evaluator = PointEvaluator(compile_model(model, 0))
     kind = "tangent" if linear.method.coordinates == "tangent" else "partition"
     frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)
     if len(linear.states) < len(frame.selection.signals):
-        totals = find_totals_at(model, point)
+        totals = search_totals(model, point)
         if totals is not None and _are_kept(totals, linear):
             evaluator = PointEvaluator(compile_model(constrain_totals(model, totals), 0))
             frame = verify_frame(evaluator, point, named=_names(linear), kind=kind)

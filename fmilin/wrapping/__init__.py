@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from fmilin.adapters.registry import adapter_for
+from fmilin.adapters.registry import find_adapter
 from fmilin.errors import ModelError, UsageError
 from fmilin.fmi.write.symbolic_fmu import CONSTRAINTS_PATH, check_destination, constraints_toml, to_identifier
 from fmilin.fmi.write.variables import DeclaredConstraint, find_prescribing_inputs
@@ -129,7 +129,7 @@ def _carried(source: str) -> tuple[str, list[Path]]:
     if not file.is_file():
         return source, []
     # The adapter is recorded: where the FMU runs, another engine's broken one must not be in the way.
-    adapter = None if file.suffix.lower() in (".toml", ".urdf", ".sdf") else adapter_for(file)
+    adapter = None if file.suffix.lower() in (".toml", ".urdf", ".sdf") else find_adapter(file)
     prefix = "" if adapter is None else f"{adapter.name}:"
     return f"{prefix}{{resources}}/{file.name}", _with(file)
 

@@ -20,12 +20,12 @@ def command(name: str) -> click.Command:
     return found
 
 
-def options_of(name: str) -> list[click.Option]:
+def list_options(name: str) -> list[click.Option]:
     return [p for p in command(name).get_params(CONTEXT) if isinstance(p, click.Option)]
 
 
 def groups(name: str) -> dict[str, list[click.Parameter]]:
-    return group_options(name, options_of(name))
+    return group_options(name, list_options(name))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -64,7 +64,7 @@ def test_the_table_names_options_that_exist() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_derived_from_a_dataclass_and_has_its_heading(name: str) -> None:
-    for option in options_of(name):
+    for option in list_options(name):
         if OF_CLICK & set(option.opts):
             continue
         assert isinstance(option, DerivedOption), option.opts
@@ -73,7 +73,7 @@ def test_every_option_is_derived_from_a_dataclass_and_has_its_heading(name: str)
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_option_stands_twice_in_a_command(name: str) -> None:
-    names = [text for option in options_of(name) for text in option.opts]
+    names = [text for option in list_options(name) for text in option.opts]
     assert sorted(names) == sorted(set(names))
 
 
@@ -82,7 +82,7 @@ def test_options_that_python_has_say_the_same_on_the_command_line(name: str) -> 
     """The help, the heading and the former names of an option of `fmilin.options` are those of its description."""
     descriptions = [d for described in DESCRIBED for d in describe(described)]
     compared = 0
-    for option in options_of(name):
+    for option in list_options(name):
         if not isinstance(option, DerivedOption) or option.is_of_commands_only:
             continue
         same = [d for d in descriptions if d.keyword == option.keyword and d.option == option.flag]

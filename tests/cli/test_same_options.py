@@ -53,7 +53,7 @@ mathieu = OdeModel("Mathieu", {"x": "v", "v": "-(1.2 + 0.3*cos(2*time))*x"})
 """
 
 
-def options_of(command: str) -> set[str]:
+def list_options(command: str) -> set[str]:
     found = program.get_command(click.Context(program), command)
     assert found is not None
     return {name for parameter in found.params for name in parameter.opts}
@@ -61,7 +61,7 @@ def options_of(command: str) -> set[str]:
 
 @pytest.mark.parametrize(("command", "function"), FUNCTIONS.items())
 def test_a_command_has_every_option_that_has_a_meaning_in_its_row(command: str, function: str) -> None:
-    names = options_of(command)
+    names = list_options(command)
     for described in describe(Linearization):
         if described.keyword == "descriptor":  # which the format of a file decides
             continue

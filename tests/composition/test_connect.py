@@ -258,13 +258,13 @@ def test_what_one_member_asks_for_the_system_asks_for() -> None:
     from tests.simulation.hybrids import Ball, Clockwork
 
     class Advised(Ball):
-        def completed_step(self, t: float, x: np.ndarray, u: np.ndarray) -> Passage:
+        def complete_step(self, t: float, x: np.ndarray, u: np.ndarray) -> Passage:
             return Passage(x, wants_event=x[0] < 3.0)
 
     model = fl.connect({"one": Ball(), "two": Advised()})
     assert isinstance(model, Hybrid)
     for height, wanted in ((4.0, False), (2.0, True)):
-        passage = model.completed_step(0.0, np.array([5.0, 0.0, height, 0.0]), np.empty(0))
+        passage = model.complete_step(0.0, np.array([5.0, 0.0, height, 0.0]), np.empty(0))
         assert passage.wants_event is wanted
     ends = fl.simulate(fl.connect({"ball": Ball(100.0), "clock": Clockwork()}), stop_time=10.0)
     assert ends.times[-1] == pytest.approx(4.0)

@@ -228,9 +228,9 @@ def test_codecs_are_imported_without_numpy() -> None:
 
 
 def test_signals_are_not_a_result_that_a_file_can_hold() -> None:
-    assert formats.kind_of(pendulum()) == "linear model"
+    assert formats.identify_kind(pendulum()) == "linear model"
     with pytest.raises(UsageError, match="An object of the type 'Signals' is not a result that can be saved"):
-        formats.kind_of(pendulum().states)
+        formats.identify_kind(pendulum().states)
 
 
 def test_a_whole_name_goes_before_its_suffix() -> None:

@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin import TrimRequest
 from fmilin.families.continuation import ContinuationPoint, correct_by_chord
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.models import FunctionModel, Labels, OdeModel
 
 
@@ -21,7 +21,7 @@ def test_of_a_linear_model_the_next_point_is_one_step_away_in_any_units(size: fl
     model = OdeModel("plant", equations, inputs=["F", "G"], labels=labels)
     before = TrimRequest({"F": 0.0, **({"x": size} if free else {})}, free=free)
     point = fl.trim(model, fixed=before.fixed, free=list(free))
-    selection = frame_at(model, point).selection
+    selection = build_frame(model, point).selection
     linear = fl.linearize(model, point)
     after = TrimRequest({"F": 1.0, **({"x": 2 * size} if free else {})}, free=free)
     found = correct_by_chord(model, after, ContinuationPoint({"F": 0.0}, point, linear, selection))

@@ -20,7 +20,7 @@ from fmilin.export.foreign import loads_dslin
 from fmilin.fmi.read import FmuFile
 from fmilin.fmi.read.layout import ScalarLayout
 from fmilin.fmi.read.sensitivities import declared_structure
-from fmilin.fmi.read.settings import Value, settings_of, structural_sizes
+from fmilin.fmi.read.settings import Value, resolve_settings, structural_sizes
 from fmilin.fmi.read.xml import parse_description
 from fmilin.model.model_files import load_point, read_constraints
 from fmilin.models.mechanism import Mechanism
@@ -48,7 +48,7 @@ def description(data: bytes) -> None:
     layout.find("q[2]")
     declared_structure(layout, layout.outputs, np.arange(len(layout.inputs)))
     known = [name for name in chosen if name in found.by_name]
-    settings_of(layout, {name: chosen[name] for name in known})
+    resolve_settings(layout, {name: chosen[name] for name in known})
 
 
 def changed_description(data: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import fmilin as fl
-from fmilin.manifold.selection import carried_basis
+from fmilin.manifold.selection import carry_basis
 from tests.by_hand import pendulum
 
 LENGTH, RATE = 1.3, 2.0
@@ -61,7 +61,7 @@ def test_a_carried_basis_depends_smoothly_on_the_constraints() -> None:
     steps = []
     for s in np.linspace(0.0, 1.0, 201):
         H = H0 + s * H1
-        carried = carried_basis(H, basis)
+        carried = carry_basis(H, basis)
         np.testing.assert_allclose(H @ carried, 0.0, atol=1e-12)
         np.testing.assert_allclose(carried.T @ carried, np.eye(4), atol=1e-12)
         steps.append(np.max(np.abs(carried - basis)))

@@ -13,7 +13,7 @@ import pytest
 
 import fmilin as fl
 from fmilin import Constraint, systems
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
 from tests.lyapunov.double_pendulum import in_cartesian_coordinates
@@ -239,7 +239,7 @@ def test_an_input_that_hardly_lifts_the_model_off_is_refused(part: float) -> Non
 def test_an_input_that_the_rod_nearly_cancels_is_one(beside: float, gravity: float, *, exact: bool) -> None:
     """Held out horizontally, the rod takes F up but for sin(beside): what rounding leaves moves nothing off."""
     model = pendulum(angle=np.pi / 2 - beside, gravity=gravity, exact=exact)
-    frame_at(model, model.start)  # slopes of the inputs alone, as verification and simulation ask for them
+    build_frame(model, model.start)  # slopes of the inputs alone, as verification and simulation ask for them
     lin = fl.linearize(model)
     assert lin.states.names == ("y", "vy")
     np.testing.assert_allclose(lin.B[:, 0], [0.0, np.sin(2 * beside) / 4], rtol=1e-3, atol=1e-15)
@@ -287,4 +287,4 @@ def test_noise_excuses_no_pull_that_is_larger_than_noise_can_be(part: float) -> 
 
     pulled = FunctionModel(dataclasses.replace(right.parts, jacobians=jacobians))
     with pytest.raises(fl.ConstraintError, match="The input 'F' moves the model off"):
-        frame_at(pulled, pulled.start)
+        build_frame(pulled, pulled.start)

@@ -10,7 +10,7 @@ import sympy
 
 import fmilin as fl
 from fmilin import Constraint
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.models import Labels, LagrangeModel
 from fmilin.signals import FloatArray
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -37,7 +37,7 @@ def test_the_pendulum_in_its_angle_at_rest_and_moving(exact: bool, angle: float,
 
 def test_psi_of_an_angle_goes_around_the_circle() -> None:
     model = pendulum(angle=0.7, rate=1.5)
-    psi = frame_at(model, model.start, named=[ANGLE]).parametrization
+    psi = build_frame(model, model.start, named=[ANGLE]).parametrization
     for angle in (0.6, 1.5, -0.3):
         x = psi.psi(np.array([angle, 0.4]))
         np.testing.assert_allclose(x[:2], LENGTH * np.array([np.sin(angle), -np.cos(angle)]), atol=1e-14)

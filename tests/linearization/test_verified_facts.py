@@ -10,7 +10,7 @@ import pytest
 import fmilin as fl
 from fmilin import Evaluation
 from fmilin.manifold.manifold_verification import recall_facts
-from fmilin.manifold.operating_points import start_of
+from fmilin.manifold.operating_points import assemble_start
 from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar
@@ -219,9 +219,9 @@ class Switched(ByHand):
 
 def test_the_start_is_assembled_anew_in_another_mode_only() -> None:
     switched = Switched(Parts(["x", "y"], [1.0, 0.0], lambda t, s, u: np.array([-s[1], s[0]])))
-    first = start_of(switched)
-    assert start_of(switched) is first
+    first = assemble_start(switched)
+    assert assemble_start(switched) is first
     switched.mode = "large"
-    second = start_of(switched)
+    second = assemble_start(switched)
     assert second is not first
-    assert start_of(switched) is second
+    assert assemble_start(switched) is second

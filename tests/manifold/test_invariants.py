@@ -12,7 +12,7 @@ from fmilin import Constraint, Model, linearize, operating_point
 from fmilin.errors import ConstraintError, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.selection import kinematic_pairs
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import function as functions
 from fmilin.signals import FloatArray
@@ -81,7 +81,7 @@ def turning(q: float = 0.4, u: float = 0.8) -> FunctionModel:
 
 def test_a_redundant_hidden_constraint_is_dropped() -> None:
     model = turning()
-    frame = frame_at(model, model.start)
+    frame = build_frame(model, model.start)
     assert len(frame.parametrization.rows) == 1
     assert frame.selection.signals.names == ("b", "u")
 
@@ -102,7 +102,7 @@ def skate(speed: float = 1.2, heading: float = 0.5, turn: float = 0.7) -> Functi
 
 def test_a_nonholonomic_constraint_takes_a_speed_and_no_position() -> None:
     model = skate()
-    frame = frame_at(model, model.start)
+    frame = build_frame(model, model.start)
     assert frame.selection.signals.names == ("px", "py", "psi", "vx", "w")
 
 
@@ -118,7 +118,7 @@ def test_what_the_motion_does_not_keep_is_no_constraint(quantity: str) -> None:
     with pytest.raises(
         ConstraintError, match=rf"motion does not keep .*'{re.escape(quantity)}.*' changes at"
     ) as caught:
-        frame_at(model, model.start)
+        build_frame(model, model.start)
     assert max(caught.value.residuals.values()) > 1e-3
 
 
@@ -128,7 +128,7 @@ def test_a_wrong_constraint_is_found_at_rest_too() -> None:
     parts.constraints = [Constraint.from_text("x", level="velocity")]
     model = FunctionModel(parts)
     with pytest.raises(ConstraintError, match="motion does not keep"):
-        frame_at(model, model.start)
+        build_frame(model, model.start)
 
 
 def test_a_conserved_quantity_is_broken_by_the_input() -> None:
@@ -141,7 +141,7 @@ def test_a_conserved_quantity_is_broken_by_the_input() -> None:
     parts.parameters = {"L": 1.3, "E": (vx**2 + vy**2) / 2 + 9.81 * y}
     model = FunctionModel(parts)
     with pytest.raises(ConstraintError, match="input 'F' moves the model off the constraint 'energy'"):
-        frame_at(model, model.start)
+        build_frame(model, model.start)
 
 
 def energetic() -> FunctionModel:
@@ -174,7 +174,7 @@ def crossing() -> FunctionModel:
 def test_a_singular_configuration_is_refused() -> None:
     model = crossing()
     with pytest.raises(NumericalError, match="singular configuration"):
-        frame_at(model, model.start)
+        build_frame(model, model.start)
 
 
 def test_a_motion_that_is_blocked_at_second_order_is_not_called_a_crossing() -> None:
@@ -182,7 +182,7 @@ def test_a_motion_that_is_blocked_at_second_order_is_not_called_a_crossing() -> 
     blocked = [Constraint.from_text("x**2 + y**2", level="velocity")]
     model = FunctionModel(Parts(["x", "y"], [0.0, 0.0], lambda t, s, u: -s, constraints=blocked))
     with pytest.raises(NumericalError, match="motion that is free to first order is blocked at second order"):
-        frame_at(model, model.start)
+        build_frame(model, model.start)
 
 
 def test_the_constraints_that_become_dependent_are_named() -> None:
@@ -190,7 +190,7 @@ def test_the_constraints_that_become_dependent_are_named() -> None:
     parts.states, parts.start = ["x", "y", "z"], [0.0, 0.0, 0.0]
     parts.constraints = [Constraint.from_text("z", level="velocity", name="flat"), *parts.constraints]
     with pytest.raises(NumericalError, match=r"only 1 constraints .*, near it 2 \(dependent here: x\*y\)"):
-        frame_at(FunctionModel(parts), FunctionModel(parts).start)
+        build_frame(FunctionModel(parts), FunctionModel(parts).start)
 
 
 def test_two_positions_that_move_alike_share_no_velocity() -> None:
@@ -208,7 +208,7 @@ def test_noise_at_rest_breaks_no_constraint(still: int) -> None:
 
     names, start = ["x", "y", "z", "w"][: 2 + still], [0.5, 0.5, 1.0, 2.0][: 2 + still]
     model = FunctionModel(Parts(names, start, rates, constraints=[Constraint.from_text("x - y", level="velocity")]))
-    assert len(frame_at(model, model.start).selection.signals) == 1 + still
+    assert len(build_frame(model, model.start).selection.signals) == 1 + still
 
 
 # -- assembling the point ---------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 import fmilin as fl
 from fmilin.manifold.differentiation import differentiate
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from tests.by_hand import FunctionModel, Parts
 
@@ -28,7 +28,7 @@ def test_derivatives_and_observations_do_not_depend_on_earlier_evaluations() -> 
     model = wrapping_pendulum()
     point = model.start
     base = model.evaluate(point.time, point.states, point.inputs)
-    nearby = Neighbourhood(PointEvaluator(model), frame_at(model, point), point, base)
+    nearby = Neighbourhood(PointEvaluator(model), build_frame(model, point), point, base)
     first = differentiate(nearby, "differences")
     for displacement in ([3.0, 0.0], [-3.0, 1.0], [6.2, 0.0], [1e-3, 40.0]):
         nearby.at(np.array(displacement))

@@ -12,7 +12,7 @@ from fmilin.manifold.coordinates import conditioning
 from fmilin.manifold.frame import CoordinateChoice, Frame, choose_coordinates, constraint_manifold
 from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.selection import Selection
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.signals import FloatArray, Signal
 from fmilin.systems import five_bar
@@ -35,7 +35,7 @@ def sphere(radius: float = 2.0) -> FunctionModel:
 @pytest.mark.parametrize("make", [sphere, lambda: pendulum(angle=0.7, rate=1.5)])
 def test_psi_stays_on_the_manifold_and_keeps_its_coordinates(kind: str, make: object) -> None:
     model = make()  # type: ignore[operator]
-    frame = frame_at(model, model.start, kind=kind)
+    frame = build_frame(model, model.start, kind=kind)
     psi = frame.parametrization
     random = np.random.default_rng(3)
     rounding = 8 * len(psi.x0) * np.finfo(float).eps  # of sums with as many terms as there are states
@@ -49,7 +49,7 @@ def test_psi_stays_on_the_manifold_and_keeps_its_coordinates(kind: str, make: ob
 
 def test_points_a_radian_away_are_reached_though_the_first_steps_grow() -> None:
     model = five_bar()
-    psi = frame_at(model, model.start, kind="partition").parametrization
+    psi = build_frame(model, model.start, kind="partition").parametrization
     random = np.random.default_rng(1)
     for y in psi.y0 + random.uniform(-1, 1, (20, len(psi.y0))):
         assert np.abs(psi.invariants.values(0.0, psi.psi(y))).max() < 1e-12
@@ -58,7 +58,7 @@ def test_points_a_radian_away_are_reached_though_the_first_steps_grow() -> None:
 @pytest.mark.parametrize("kind", ["partition", "tangent"])
 def test_its_derivative_by_both_equations_of_the_thesis(kind: str) -> None:
     model = pendulum(angle=0.7, rate=1.5)
-    frame = frame_at(model, model.start, kind=kind)
+    frame = build_frame(model, model.start, kind=kind)
     psi, R = frame.parametrization, frame.coordinates.R
     h = 1e-5
     for x in (psi.x0, psi.psi(psi.y0 + 0.05)):
@@ -73,7 +73,7 @@ def test_its_derivative_by_both_equations_of_the_thesis(kind: str) -> None:
 
 def test_partition_coordinates_are_kept_to_the_last_bit() -> None:
     model = pendulum(angle=0.7)
-    psi = frame_at(model, model.start).parametrization
+    psi = build_frame(model, model.start).parametrization
     y = psi.y0 + np.array([0.0123456789, -0.03])
     np.testing.assert_array_equal(psi.coordinates.R @ psi.psi(y), y)
 
@@ -81,14 +81,14 @@ def test_partition_coordinates_are_kept_to_the_last_bit() -> None:
 def test_velocities_follow_their_positions() -> None:
     for angle, expected in ((0.2, ("x", "vx")), (1.4, ("y", "vy"))):
         model = pendulum(angle=angle, rate=0.5)
-        frame = frame_at(model, model.start)
+        frame = build_frame(model, model.start)
         assert frame.selection.signals.names == expected
         assert frame.selection.condition_number < 10
 
 
 def test_tangent_coordinates_are_rates_of_each_other() -> None:
     model = pendulum(angle=0.7, rate=1.5)
-    frame = frame_at(model, model.start, kind="tangent")
+    frame = build_frame(model, model.start, kind="tangent")
     R = frame.coordinates.R
     assert frame.selection.signals.names == ("tangent[x]", "tangent[vx]")
     np.testing.assert_allclose(R[0, :2], R[1, 2:])
@@ -98,13 +98,13 @@ def test_tangent_coordinates_are_rates_of_each_other() -> None:
 
 def test_positions_alone_may_be_named() -> None:
     model = pendulum(angle=0.7)
-    assert frame_at(model, model.start, named=["y"]).selection.signals.names == ("y", "vy")
+    assert build_frame(model, model.start, named=["y"]).selection.signals.names == ("y", "vy")
 
 
 def test_a_singular_choice_is_refused_with_a_better_one() -> None:
     model = pendulum()
     with pytest.raises(NumericalError, match=r"y do not determine the other states .* Use x, vx") as caught:
-        frame_at(model, model.start, named=["y"])
+        build_frame(model, model.start, named=["y"])
     assert caught.value.condition_number is not None
     assert caught.value.condition_number > 1e8
 
@@ -113,20 +113,20 @@ def test_a_singular_choice_is_refused_with_a_better_one() -> None:
 def test_a_wrong_number_of_coordinates_is_refused(names: list[str]) -> None:
     model = pendulum(angle=0.3)
     with pytest.raises(UsageError, match=r"independent coordinates were named, but the model has 2 \(or 1 positions\)"):
-        frame_at(model, model.start, named=names)
+        build_frame(model, model.start, named=names)
 
 
 def test_a_coordinate_that_is_no_state_is_refused() -> None:
     model = pendulum(angle=0.3)
     with pytest.raises(UnknownNameError, match="'vz' is not a state of the model"):
-        frame_at(model, model.start, named=["x", "vz"])
+        build_frame(model, model.start, named=["x", "vz"])
     with pytest.raises(UsageError, match="named twice"):
-        frame_at(model, model.start, named=["x", "x"])
+        build_frame(model, model.start, named=["x", "x"])
 
 
 def test_outside_its_neighbourhood_psi_fails_in_words() -> None:
     model = pendulum(angle=0.7)
-    psi = frame_at(model, model.start).parametrization
+    psi = build_frame(model, model.start).parametrization
     with pytest.raises(NumericalError, match="No point of the manifold was found"):
         psi.psi(psi.y0 + np.array([3.0, 0.0]))
 
@@ -152,7 +152,7 @@ def planar_loop_in_space(copies: int) -> FunctionModel:
 @pytest.mark.parametrize("copies", [0, 1, 3])
 def test_redundant_constraints_are_removed_by_rank(copies: int) -> None:
     model = planar_loop_in_space(copies)
-    frame = frame_at(model, model.start)
+    frame = build_frame(model, model.start)
     assert frame.selection.signals.names == ("x", "vx")
     assert len(frame.parametrization.rows) == 4
     assert frame.remarks == ()
@@ -177,7 +177,7 @@ def test_scales_decide_not_units() -> None:
                 inputs=["F"],
             )
         )
-        return frame_at(model, model.start)
+        return build_frame(model, model.start)
 
     reference = scaled(1.0)
     for lengths in (1e-6, 1e9):
@@ -195,7 +195,7 @@ def test_a_velocity_constraint_takes_speeds_and_leaves_positions() -> None:
 
     tie = Constraint.from_text("10*q1 - v1 + v2", level="velocity")
     model = FunctionModel(Parts(["q1", "q2", "v1", "v2"], [0.1, 0.2, 1.5, 0.5], rates, constraints=[tie]))
-    names = frame_at(model, model.start).selection.signals.names
+    names = build_frame(model, model.start).selection.signals.names
     assert names[:2] == ("q1", "q2")
     assert names[2] in ("v1", "v2")
 
@@ -220,7 +220,7 @@ def continue_coordinates(model: fl.Model, point: OperatingPoint, previous: Selec
 def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:
     """From 0.3 to 0.9 rad along the circle: again orthonormal and along it, and with the signs of before."""
     first, then = pendulum(angle=0.3, length=1.0), pendulum(angle=0.9, length=1.0)
-    before = frame_at(first, first.start, kind="tangent")
+    before = build_frame(first, first.start, kind="tangent")
     frame = continue_coordinates(then, then.start, before.selection)
     R, along = frame.coordinates.R, np.array([np.cos(0.9), np.sin(0.9)])
     np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
@@ -231,7 +231,7 @@ def test_tangent_coordinates_are_carried_on_as_the_tangent_turns() -> None:
 
 def test_tangent_coordinates_of_first_order_are_carried_on_over_a_sphere() -> None:
     model = sphere(1.0)
-    before = frame_at(model, model.start, kind="tangent")
+    before = build_frame(model, model.start, kind="tangent")
     normal = np.array([0.8, 0.36, 0.48])
     frame = continue_coordinates(model, OperatingPoint(0.0, normal, np.empty(0)), before.selection)
     R = frame.coordinates.R

@@ -9,7 +9,7 @@ import fmilin as fl
 from fmilin import Constraint, ConstraintError, Evaluation, Model, NumericalError
 from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.projection import predicted, project
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import FunctionModel
 from fmilin.signals import FloatArray
@@ -103,7 +103,7 @@ def test_what_the_tangent_predicts() -> None:
 def test_a_whole_step_leads_on_where_no_part_of_it_helps() -> None:
     """Of random starts of a slider-crank one of forty needs that."""
     model = slider_crank()
-    invariants = frame_at(model, model.start).parametrization.invariants
+    invariants = build_frame(model, model.start).parametrization.invariants
     start = np.array([-2.042034, 1.406716, 0.111634, -0.049408, 0.060942, 0.288618])
     states = project(invariants, 0.0, start, [], restart=False)
     assert np.abs(invariants.values(0.0, states)).max() < 1e-12

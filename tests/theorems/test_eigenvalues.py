@@ -7,7 +7,7 @@ from hypothesis import given
 
 import fmilin as fl
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.signals import FloatArray
 from tests.random_systems import HiddenModel, Recipe, hidden_system
 from tests.theorems.strategies import distance_between_spectra, measured_recipes, recipes, run
@@ -73,7 +73,7 @@ def projections(model: HiddenModel, frame: Frame) -> list[FloatArray]:
 def test_the_spectrum_of_the_full_matrix_is_the_reduced_one_and_zeros(recipe: Recipe) -> None:
     """Theorem 4.1.2, and eq. (4.4): A = Df P for three projections P onto the tangent space."""
     system, model = hidden_system(recipe)
-    frame = frame_at(model, model.start)
+    frame = build_frame(model, model.start)
     f_x = scaled_jacobian(model)
     N, P = recipe.size, system.order
     expected = np.concatenate((system.eigenvalues, np.zeros(N - P, np.complex128)))
@@ -90,7 +90,7 @@ def test_the_spectrum_of_the_full_matrix_is_the_reduced_one_and_zeros(recipe: Re
 def test_every_projection_gives_the_same_reduced_matrix(recipe: Recipe) -> None:
     """R Df P T = A at any point, moving ones too: only tangent directions of f are ever used."""
     system, model = hidden_system(recipe)
-    frame = frame_at(model, model.start)
+    frame = build_frame(model, model.start)
     lin = fl.linearize(model, model.start, derivatives="exact")
     scales, y = system.scales, frame.y_scales
     T, R = lin.T * y / scales[:, None], frame.coordinates.R * scales / y[:, None]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import fmilin as fl
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from tests.random_systems import Recipe, hidden_system
 from tests.theorems.strategies import MATRICES, coordinates_of, measured_recipes, recipes, run, scaled_errors
 
@@ -64,7 +64,7 @@ def test_forty_states(recipe: Recipe) -> None:
 @given(recipes())
 def test_tangent_coordinates(recipe: Recipe) -> None:
     system, model = hidden_system(recipe)
-    R = frame_at(model, fl.operating_point(model), kind="tangent").coordinates.R
+    R = build_frame(model, fl.operating_point(model), kind="tangent").coordinates.R
     errors = scaled_errors(system, fl.linearize(model, coordinates="tangent", derivatives="exact"), R)
     condition = system.reference(R).condition
     assert {k: e for k, e in errors.items() if not e <= 1e-13 * condition} == {}

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 
 from fmilin.manifold.frame import Frame
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.signals import FloatArray
 from tests.random_systems import Recipe, hidden_system, relative_error
 from tests.theorems.strategies import recipes, run
@@ -38,8 +38,8 @@ def frames(recipe: Recipe) -> tuple[FloatArray, list[Frame], list[FloatArray]]:
     """Return the sizes of the states, frames of three kinds, and DPsi as it is known in each."""
     system, model = hidden_system(recipe)
     subset = [model.states.names[i] for i in system.regular_subset(np.random.default_rng(recipe.seed))]
-    made = [frame_at(model, model.start, kind=kind) for kind in ("partition", "tangent")]
-    made.append(frame_at(model, model.start, named=subset))
+    made = [build_frame(model, model.start, kind=kind) for kind in ("partition", "tangent")]
+    made.append(build_frame(model, model.start, named=subset))
     return system.scales, made, [system.reference(frame.coordinates.R).T for frame in made]
 
 

@@ -118,7 +118,7 @@ class JsbsimEngine(Engine, AdjustableEngine):
         """Return the states of the engines, where they come to rest at the start."""
         x = np.array([s.start for s in STATES])
         self._set_state(x, np.array([s.start for s in self.inputs]))
-        return [s.starting_at(v) for s, v in zip(self._propulsion.states, self._propulsion.settle(), strict=True)]
+        return [s.with_start(v) for s, v in zip(self._propulsion.states, self._propulsion.settle(), strict=True)]
 
     # -- one state ---------------------------------------------------------------------------------
 

@@ -88,7 +88,7 @@ def _cut_graph(engine: ModelicaEngine, values: Sequence[float]) -> DaeGraph:
     merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
     graph = graph_of(equations, merged)
     cut_inputs = graph.inputs[len(settled.inputs) :]
-    behind = [signal.starting_at(value) for signal, value in zip(cut_inputs, values, strict=True)]
+    behind = [signal.with_start(value) for signal, value in zip(cut_inputs, values, strict=True)]
     return replace(
         graph,
         inputs=Signals([*settled.inputs, *behind]),

@@ -37,7 +37,7 @@ from fmilin_modelica.error_messages import (
 )
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
 from fmilin_modelica.libraries import library_name, names_needed
-from fmilin_modelica.needed_classes import files_of, needed_files
+from fmilin_modelica.needed_classes import files_of, find_needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_components
 from fmilin_modelica.places import Texts
@@ -136,7 +136,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     name = model or source.model
     converter = find_conversions(source.roots, text)
     text = converter.convert_text(text)
-    library = needed_files(source.roots, text, name, converter.read_file)
+    library = find_needed_files(source.roots, text, name, converter.read_file)
     files = _read_files(library, converter)
     notes: list[str] = []
     write = _chain(write_complex_as_real(files, text, name), write_symmetrical_components_as_arrays)

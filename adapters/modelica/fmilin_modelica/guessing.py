@@ -53,7 +53,7 @@ def guessed(graph: DaeGraph, order: Sequence[int], conditions: Any, free: Sequen
 
 def _starting(signals: Signals, values: FloatArray) -> Signals:
     return Signals(
-        signal.starting_at(float(value) if np.isfinite(value) else signal.start)
+        signal.with_start(float(value) if np.isfinite(value) else signal.start)
         for signal, value in zip(signals, values, strict=True)
     )
 

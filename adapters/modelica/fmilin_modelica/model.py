@@ -89,7 +89,7 @@ class ModelicaEngine(DaeEngine):
         )
         if started != graph:
             self._take(started)
-        self.begin_iterations_at(started, point.w)
+        self.set_newton_start(started, point.w)
 
     def _begin(self, graph: DaeGraph, *, is_damped: bool = False) -> tuple[Starting, Point]:
         """Reduce the equations, and search for a consistent start."""
@@ -292,7 +292,7 @@ def _opened(source: Source, changed: Mapping[str, float] | None) -> Equations:
 def _with_parameters(graph: DaeGraph, free: Sequence[str], point: Point) -> DaeGraph:
     """Return the graph with the values of the free parameters at the start."""
     values = dict(zip(free, point.free.tolist(), strict=True))
-    return replace(graph, parameters=Signals(s.starting_at(values.get(s.name, s.start)) for s in graph.parameters))
+    return replace(graph, parameters=Signals(s.with_start(values.get(s.name, s.start)) for s in graph.parameters))
 
 
 def _sizes(states: Signals, T: FloatArray, chosen: Sequence[int]) -> list[float | None]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fmilin_modelica.libraries import SKIPPED, library_name
 
-__all__ = ["files_of", "needed_files"]
+__all__ = ["files_of", "find_needed_files"]
 
 Name = tuple[str, ...]
 Reader = Callable[[Path], str]
@@ -159,7 +159,7 @@ def _read_file(path: Path) -> str:
     return path.read_text(encoding="utf-8-sig", errors="replace")
 
 
-def needed_files(roots: Sequence[str], text: str, model: str | None, read: Reader = _read_file) -> dict[str, Path]:
+def find_needed_files(roots: Sequence[str], text: str, model: str | None, read: Reader = _read_file) -> dict[str, Path]:
     """Return the files that a text and the name of a model need, by their places in a folder of the libraries.
 
     ``{"Modelica/Icons.mo": Path("/msl/Modelica/Icons.mo")}``; a library keeps the name of its folder or file. With

@@ -246,7 +246,7 @@ def test_an_error_of_the_text_is_not_hidden_by_one_of_an_unchanged_library(tmp_p
 def test_whole_libraries_are_rewritten_like_the_files_that_are_needed(tmp_path, monkeypatch):
     """A class that the search for needed files misses is found all the same."""
     library = write_library(tmp_path / "Pairs", PAIR)
-    monkeypatch.setattr(front_end, "needed_files", lambda *_: {"Pairs/package.mo": library / "package.mo"})
+    monkeypatch.setattr(front_end, "find_needed_files", lambda *_: {"Pairs/package.mo": library / "package.mo"})
     linear = fl.linearize(fl.load("modelica:Pairs.Pair", options={"library": [library]}), independent=["a", "b"])
     np.testing.assert_allclose(linear.A, [[-2, -3], [0, -3]])
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 from fmilin_modelica import front_end
-from fmilin_modelica.needed_classes import needed_files
+from fmilin_modelica.needed_classes import find_needed_files
 from fmilin_modelica.sources import source_of
 
 import fmilin as fl
@@ -45,7 +45,7 @@ def plant(tmp_path: Path, fresh_environment) -> Path:
 
 
 def test_names_lead_through_imports_packages_around_and_packages_that_are_inherited(plant):
-    files = needed_files([str(plant / "Plant")], "", "Plant.Fast.Tank")
+    files = find_needed_files([str(plant / "Plant")], "", "Plant.Fast.Tank")
     assert set(files) == set(FILES) - {"Plant/Equations/growth.mo", "Plant/Unused.mo"}
     assert files["Plant/Fast/Tank.mo"] == plant / "Plant" / "Fast" / "Tank.mo"
 
@@ -70,7 +70,7 @@ def test_a_package_is_not_a_model(plant):
 
 def test_files_with_syntax_errors_are_left_out_with_a_note(plant, monkeypatch):
     monkeypatch.setattr(
-        front_end, "needed_files", lambda roots, *_: {"Plant/package.mo": Path(roots[0]) / "package.mo"}
+        front_end, "find_needed_files", lambda roots, *_: {"Plant/package.mo": Path(roots[0]) / "package.mo"}
     )
     model = fl.load("modelica:Plant.Fast.Tank", options={"library": [plant]})
     assert fl.linearize(model).A.tolist() == [[-3.0]]
@@ -89,8 +89,8 @@ def test_a_model_of_the_standard_library_is_that_of_the_whole_library(standard_l
     name = "Modelica.Mechanics.MultiBody.Examples.Elementary.DoublePendulum"
     source = source_of(None, name, {"library": [standard_library]})
     few = front_end.fresh(source)
-    assert len(needed_files(source.roots, "", source.model)) < 500  # of 2,556
-    monkeypatch.setattr(front_end, "needed_files", lambda *_: {})
+    assert len(find_needed_files(source.roots, "", source.model)) < 500  # of 2,556
+    monkeypatch.setattr(front_end, "find_needed_files", lambda *_: {})
     assert without_numbers(few) == without_numbers(front_end.fresh(source))
 
 

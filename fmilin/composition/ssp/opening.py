@@ -220,14 +220,14 @@ def open_ssp(
     members: dict[str, Model] = {}
     try:
         flat.hold(_discrete_numbers(flat, file, options))
-        settings_of = _by_component(flat, settings or {})
-        for name, member_settings in settings_of.items():
+        settings_by_component = _by_component(flat, settings or {})
+        for name, member_settings in settings_by_component.items():
             described = read_description(file.locate_file(flat.placed[name].component), options)
             for variable in [v for v in member_settings if f"{name}.{v}" in targets and not described.has_parameter(v)]:
                 del member_settings[variable]
         for name in in_order(flat):
             placed = flat.placed[name]
-            fmu, member_settings = file.locate_file(placed.component), settings_of.get(name, {})
+            fmu, member_settings = file.locate_file(placed.component), settings_by_component.get(name, {})
             held_inputs, notes = compute_held_values(flat, name, lambda node: _present(members, node))
             flat.notes += notes
             bound = {
@@ -236,10 +236,10 @@ def open_ssp(
             with in_member(name):
                 members[name] = build_member(name, load(fmu, bound, member_settings))
         system = build_system(build_declaration(flat, {name: members[name] for name in flat.placed}))
-        for name in [n for n in settings or {} if n in targets and not _is_set(n, settings_of)]:
+        for name in [n for n in settings or {} if n in targets and not _is_set(n, settings_by_component)]:
             if not system.states.has(name) and not system.inputs.has(name):
                 require_variable(system, name)
-        _require_free(system, settings_of, [n for n in settings or {} if n not in targets])
+        _require_free(system, settings_by_component, [n for n in settings or {} if n not in targets])
     except BaseException:
         for model in members.values():
             model.close()
@@ -257,7 +257,7 @@ def _discrete_numbers(flat: Flat, file: SspFile, options: FmuOptions | None) -> 
             description = read_description(file.locate_file(placed.component), options)
         if description.interface == "CoSimulation":  # it is stepped, and its discrete-time numbers are outputs
             continue
-        discrete = {v.name for v in description.looked_through() if v.is_float and v.variability == "discrete"}
+        discrete = {v.name for v in description.scan_variables() if v.is_float and v.variability == "discrete"}
         discrete_nodes |= {(path, name) for name in discrete}
     return discrete_nodes
 
@@ -269,7 +269,7 @@ def _present(members: Mapping[str, Model], node: Node) -> Value | None:
         return None
     with in_member(node[0]):
         model.evaluate(model.start.time, model.start.states, model.start.inputs)
-        return model.value_of(node[1])
+        return model.read_value(node[1])
 
 
 def _require_free(

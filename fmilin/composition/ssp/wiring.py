@@ -100,7 +100,7 @@ class _SystemWiring:
                 signal = Signal(connector.name, connector.unit or first.unit, None, start, first.description)
             bound = self.flat.values.get(("", connector.name))
             if bound is not None and not isinstance(bound[0], str):
-                signal = signal.starting_at(float(bound[0]))
+                signal = signal.with_start(float(bound[0]))
             feeds.append(Feed(signal, tuple(targets)))
         return feeds
 

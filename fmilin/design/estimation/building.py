@@ -24,8 +24,8 @@ from fmilin.design.estimation.turn_search import search_turns
 from fmilin.design.measurement import factor_covariance, initial_factor, measurement_covariance, process_directions
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
-from fmilin.manifold.operating_points import model_at, operating_point
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.operating_points import apply_point_parameters, operating_point
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.capabilities import read_event_indicators
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.stepping import Hybrid, Stepped
@@ -130,7 +130,7 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         return build_step_filter((model, outputs, point), float(sample_time), kind, noise_of_steps, sensors)
     point = operating_point(model) if point is None else point
     remarks = _require_rates(model)
-    model = model_at(model, point)
+    model = apply_point_parameters(model, point)
     model = model if outputs is None else model.with_interface(None, outputs)
     if not len(model.outputs):
         raise UsageError(f"A filter needs measurements: name the measured outputs of '{model.info.name}' (outputs=).")
@@ -230,7 +230,7 @@ def _motion(
     """
     further, renewed, turns = last
     augmenting = range(further, len(model.states))
-    frame = frame_at(model, point)
+    frame = build_frame(model, point)
     coordinates = sorted(frame.selection.independent or ())
     dependent = [i for i in range(len(model.states)) if i not in coordinates]
     chart = CoordinateSplit(coordinates, dependent, list(frame.parametrization.rows))

@@ -61,7 +61,7 @@ def linux32_host_program() -> Path:
     return _compile_program("linux32", (*find_compiler(), "-m32") if zig is None else zig)
 
 
-def program_for(machine: platforms.Machine) -> Path:
+def find_program(machine: platforms.Machine) -> Path:
     """Return the program that loads libraries for a machine.
 
     Raises

@@ -25,7 +25,7 @@ from fmilin.fmi.client.host_programs import Instruction, Operation, Program, Val
 from fmilin.fmi.client.process import NO_FUNCTION, TOO_LONG, Failure, HostProcess
 from fmilin.fmi.client.restrictions import current_restrictions, python_variables
 from fmilin.fmi.client.wine import require_wine, to_windows_path
-from fmilin.fmi.host.build import program_for
+from fmilin.fmi.host.build import find_program
 from fmilin.fmi.platforms import Machine
 from fmilin.fmi.platforms import host as this_machine
 
@@ -132,7 +132,7 @@ class LoadedCode:
             self._sink.source,
             self._sink.take,
             wine=self._wine,
-            program=program_for(self._machine),
+            program=find_program(self._machine),
             options=[*self._restrictions.to_options(copied=may_copy), *options],
             environment={**self._restrictions.to_environment(), "TMPDIR": str(self._scratch), **variables},
             seconds=self._restrictions.seconds,

@@ -181,7 +181,7 @@ class ModelDescription:
             directional_derivatives=any(is_true(attributes, flag) for flag in _DIRECTIONAL_FLAGS),
         )
 
-    def looked_through(self) -> Iterator[Variable]:
+    def scan_variables(self) -> Iterator[Variable]:
         """Yield all variables; of a large description inputs and outputs only, since reading all would take long."""
         variables = self.variables
         return variables.with_causality("input", "output") if variables.is_large else iter(variables)

@@ -21,7 +21,7 @@ def find_discrete_states(description: ModelDescription) -> list[Variable]:
     """Return the discrete-time numbers that look like states; empty without any."""
     numbers = [
         v
-        for v in description.looked_through()
+        for v in description.scan_variables()
         if v.is_float and v.variability == "discrete" and v.causality in ("local", "output")
     ]
     clocked = [v for v in numbers if v.previous is not None]
@@ -35,7 +35,7 @@ def has_clocked_states_alone(description: ModelDescription) -> bool:
     """Whether the FMU has states of clocked partitions and none in continuous time, as it declares itself."""
     if description.states or not description.fmi_version.startswith("3"):
         return False
-    return any(v.previous is not None and v.is_float for v in description.looked_through())
+    return any(v.previous is not None and v.is_float for v in description.scan_variables())
 
 
 def with_discrete_states(description: ModelDescription, names: Sequence[str]) -> ModelDescription:
@@ -78,6 +78,6 @@ def with_discrete_states(description: ModelDescription, names: Sequence[str]) ->
 def _require_number(description: ModelDescription, name: str) -> Variable:
     variable = description.by_name.get(name)
     if variable is None or not variable.is_float or variable.causality not in ("local", "output"):
-        numbers = [v.name for v in description.looked_through() if v.is_float and v.causality in ("local", "output")]
+        numbers = [v.name for v in description.scan_variables() if v.is_float and v.causality in ("local", "output")]
         raise UnknownNameError.among(name, numbers, "a local number or an output that may be a discrete state")
     return variable

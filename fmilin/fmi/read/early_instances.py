@@ -59,9 +59,9 @@ class Instance1(Version1):
             self.write(group)
         return self._iterated(f"at t = {self._time:g} s")
 
-    def completed_step(self) -> tuple[bool, bool]:
+    def complete_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
-        wants_event, _ = super().completed_step()
+        wants_event, _ = super().complete_step()
         return wants_event, False
 
     def _enter_initialization(self, time: float, settings: Sequence[Assignment]) -> None:

@@ -47,6 +47,7 @@ from fmilin.model.sparse_model_derivatives import SparseJacobian
 from fmilin.model.stepping import Hybrid, Passage
 from fmilin.options import FmuOptions
 from fmilin.signals import FloatArray, Signal, Signals
+from fmilin.support.deprecation import DeprecatedAlias
 
 if TYPE_CHECKING:
     from fmilin.fmi.read.sparse_sensitivities import SparseSensitivities
@@ -472,10 +473,10 @@ class FmuModel(
         return Passage(buffers.x.copy(), terminates=terminates)
 
     @_in_turn
-    def completed_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
-        """Tell the FMU that a step was accepted; see :meth:`fmilin.model.stepping.Hybrid.completed_step`."""
+    def complete_step(self, t: float, x: FloatArray, u: FloatArray) -> Passage:
+        """Tell the FMU that a step was accepted; see :meth:`fmilin.model.stepping.Hybrid.complete_step`."""
         buffers = self._aim(t, x, u)
-        wants_event, terminates = self._session.completed_step(buffers)
+        wants_event, terminates = self._session.complete_step(buffers)
         return Passage(buffers.x.copy(), wants_event, terminates)
 
     def next_event_time(self) -> float | None:
@@ -496,7 +497,7 @@ class FmuModel(
         return self._discrete.read()
 
     @_in_turn
-    def value_of(self, name: str) -> float | bool | str:
+    def read_value(self, name: str) -> float | bool | str:
         """Return the present value of a scalar variable of any type, as Python has it."""
         variables = self.description.by_name
         if name not in variables:
@@ -504,6 +505,8 @@ class FmuModel(
         variable = variables[name]
         value: float | bool | str = self._session.instance.values(variable, 1)[0]
         return bool(value) if variable.type == "Boolean" else value
+
+    value_of = DeprecatedAlias("read_value")
 
     @_in_turn
     def read_back(self) -> OperatingPoint:

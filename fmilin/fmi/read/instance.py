@@ -200,7 +200,7 @@ class Instance(VariableAccess):
             self._standing, self._states = (last[0], last[1]), last[2]
         return failure
 
-    def stands_at(self, buffers: Buffers) -> bool:
+    def is_current(self, buffers: Buffers) -> bool:
         """Return whether the last evaluation was at the point of the buffers, and the instance has not moved since."""
         return (buffers.time, buffers.u.tobytes()) == self._standing and buffers.x.tobytes() == self._states
 
@@ -288,7 +288,7 @@ class Instance(VariableAccess):
             raise self._terminates_at_its_start()
         self.component.call(Operation.ENTER_CONTINUOUS_TIME_MODE)
 
-    def completed_step(self) -> tuple[bool, bool]:
+    def complete_step(self) -> tuple[bool, bool]:
         """Say that a step was accepted; return whether the FMU asks for an event, and to end the simulation."""
         self._states = None  # the step may have changed them
         answers = self.arena.zeros(2)

@@ -99,7 +99,7 @@ class SteppedInstance3(SteppedInstance, Instance3):
         arena: Arena,
         machine: Machine,
     ) -> None:
-        clocks = [v for v in description.looked_through() if v.type == "Clock"]
+        clocks = [v for v in description.scan_variables() if v.type == "Clock"]
         self._has_event_mode = bool(clocks) and is_true(description.capabilities, "hasEventMode")
         self._ticking = [v for v in clocks if v.causality == "input" and v.interval]
         self._has_own_events = any(v.causality != "input" for v in clocks)

@@ -66,7 +66,7 @@ class Scanned(Variables):
         self._names: list[str] = []
         self.negatives = {}  # descriptions of FMI 1.0 are read whole
 
-    def read_with(self, read: Callable[[Any], Variable | None]) -> None:
+    def set_reader(self, read: Callable[[Any], Variable | None]) -> None:
         """Say how an element becomes a variable; None where it is too broken."""
         self._read = read
 
@@ -85,15 +85,17 @@ class Scanned(Variables):
 
     def with_causality(self, *causalities: str) -> Iterator[Variable]:
         """Yield the variables of these causalities, none of which is ``local``, in order."""
-        variables = self._rare if _COMMON.isdisjoint(causalities) else self._but_for(_COMMON - set(causalities))
+        variables = (
+            self._rare if _COMMON.isdisjoint(causalities) else self._exclude_causalities(_COMMON - set(causalities))
+        )
         return (v for v in variables if v.causality in causalities)
 
     @cached_property
     def _rare(self) -> tuple[Variable, ...]:
         """Inputs, outputs, time and structural parameters: all that is neither local nor a plain parameter."""
-        return tuple(v for v in self._but_for(_COMMON) if v.causality not in _COMMON)
+        return tuple(v for v in self._exclude_causalities(_COMMON) if v.causality not in _COMMON)
 
-    def _but_for(self, unwanted: AbstractSet[str]) -> Iterator[Variable]:
+    def _exclude_causalities(self, unwanted: AbstractSet[str]) -> Iterator[Variable]:
         """Yield what is not plainly of these causalities: unusual ways of writing included."""
         alternatives = b"|".join(sorted(c.encode() for c in unwanted))
         return self._containing(re.compile(rb'causality(?!="(?:' + alternatives + rb')")'))
@@ -110,7 +112,7 @@ class Scanned(Variables):
         """Return how many variables have this causality, as such files are usually written."""
         return self._xml.count(f'causality="{causality}"'.encode(), self._begin, self._end)
 
-    def number_of(self, element: str) -> int:
+    def count_elements(self, element: str) -> int:
         """Return how many elements of this name there are."""
         return self._xml.count(f"<{element} ".encode(), self._begin, self._end)
 

@@ -51,7 +51,7 @@ def read_structure2(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
         variables = Variables(v for v in listed if v is not None)
     else:
         variables = scanned
-        scanned.read_with(lambda element: _variable2(element, types, notes))
+        scanned.set_reader(lambda element: _variable2(element, types, notes))
 
     def find(index: int) -> Variable | None:
         """Return variable number ``index``, counted from 1."""
@@ -79,9 +79,9 @@ def read_structure3(root: Any, notes: Notes, scanned: Scanned | None = None) -> 
         rates = by_reference | {v.reference: v for v in variables if v.derivative_of is not None}
         arrays, clocks = (v for v in variables if v.dimensions), sum(v.type == "Clock" for v in variables)
     else:
-        scanned.read_with(lambda element: _variable3(element, types, notes))
+        scanned.set_reader(lambda element: _variable3(element, types, notes))
         variables, by_reference, rates = scanned, scanned.by_reference, scanned.rates
-        arrays, clocks = scanned.with_dimensions(), scanned.number_of("Clock")
+        arrays, clocks = scanned.with_dimensions(), scanned.count_elements("Clock")
     words = "valueReference", "has the value reference {}", "value reference {}, which is not a float"
     refer = _References(*words, by_reference.get, rates.get)
     derivatives, states = _rates(root, "ContinuousStateDerivative", refer, notes)

@@ -322,7 +322,7 @@ class Sensitivities:
                 return self._fill(needed)
             if not answered and not (session.directional and self._ask_all(np.flatnonzero(missing).tolist())):
                 return False
-            self._take_over()
+            self._store_answers()
             if not self._moves and missing.all():
                 keeps = self._key == (self._point.tobytes(), session.generation)  # the inputs that it is given
                 before = () if keeps else session.instance.calls(reading=buffers.inputs)
@@ -345,7 +345,7 @@ class Sensitivities:
         self._done[:] = False
         return False
 
-    def _take_over(self) -> None:
+    def _store_answers(self) -> None:
         if self._in_order:
             self._J[...] = self._answers.T
         else:
@@ -367,7 +367,7 @@ class Sensitivities:
         self._base[:] = self._buffers.values
         if self._shares_calls and self._together is not None:
             self._together.distribute(*self._together.answers, self._answers)
-        self._take_over()
+        self._store_answers()
         self._done[:] = True
         return True
 

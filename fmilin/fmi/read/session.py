@@ -22,7 +22,7 @@ from fmilin.fmi.read.discrete_states import with_discrete_states
 from fmilin.fmi.read.instance import Instance
 from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.library import choose_machine, class_of_instances, compile_sources, explain_library
-from fmilin.fmi.read.settings import Assignment, Tuning, Value, settings_of, structural_sizes
+from fmilin.fmi.read.settings import Assignment, Tuning, Value, resolve_settings, structural_sizes
 from fmilin.model.interface import Model
 from fmilin.model.locks import find_lock
 from fmilin.signals import FloatArray, Signals
@@ -69,7 +69,9 @@ class Session:
         self.layout = ScalarLayout(description, structural_sizes(description, values))
         values, settings = self.layout.without_negatives(values), self.layout.without_negatives(settings)
         parameters = self.layout.without_negatives(parameters)
-        self.settings = settings_of(self.layout, parameters if kind.tells_states else self._beginning(values, settings))
+        self.settings = resolve_settings(
+            self.layout, parameters if kind.tells_states else self._beginning(values, settings)
+        )
         self.start_time = description.start_time if time is None else time
         # opens the same FMU anew in the same way, for a view that is pickled
         self.reopening: Callable[..., Model] = partial(_reject_reopening, fmu.name)
@@ -173,7 +175,7 @@ class Session:
     def event_indicators(self, buffers: Buffers) -> FloatArray:
         """Return the event indicators at the point of the buffers; empty from then on when the FMU fails."""
         instance = self.instance
-        if not instance.stands_at(buffers):  # states that are set again would have the model solve its equations again
+        if not instance.is_current(buffers):  # states that are set again would have the model solve its equations again
             instance.visit(buffers, "")
         try:
             return instance.event_indicators()
@@ -197,14 +199,14 @@ class Session:
         self.generation += 1
         return terminates
 
-    def completed_step(self, buffers: Buffers) -> tuple[bool, bool]:
+    def complete_step(self, buffers: Buffers) -> tuple[bool, bool]:
         """Say that a step ends, which may change the states; return whether an event, and to end, is asked for."""
         if is_true(self.layout.description.capabilities, "completedIntegratorStepNotNeeded"):
             return False, False
         instance = self.instance
         instance.visit(buffers, "")
         self.left_start = True
-        answer = instance.completed_step()
+        answer = instance.complete_step()
         instance.read_states(buffers)
         return answer
 
@@ -328,7 +330,7 @@ class Session:
             self.notes = [note for note in self.notes if note not in before or note in description.notes]
             self.layout = ScalarLayout(description)
             began_with = self.settings
-            self.settings = settings_of(self.layout, self._beginning(values, settings))
+            self.settings = resolve_settings(self.layout, self._beginning(values, settings))
             if self.settings != began_with:
                 instance.begin_again(self.start_time, self.settings)
 

@@ -34,7 +34,7 @@ def structural_sizes(description: ModelDescription, parameters: Mapping[str, Val
     }
 
 
-def settings_of(layout: ScalarLayout, parameters: Mapping[str, Value]) -> tuple[Assignment, ...]:
+def resolve_settings(layout: ScalarLayout, parameters: Mapping[str, Value]) -> tuple[Assignment, ...]:
     """Check ``parameters`` (also start values of states, inputs; arrays or elements) against the model description."""
     chosen: dict[str, tuple[Variable, list[Any]]] = {}
     for name, value in parameters.items():

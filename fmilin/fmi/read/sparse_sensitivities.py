@@ -190,7 +190,7 @@ class SparseSensitivities:
         self._program = Program(calls.instructions)
         self._program_with_test = Program([*calls.instructions, test])
         self._is_usable, self._is_confirmed = True, False
-        self._lay_out(declared, outputs, signs, inputs)
+        self._locate_entries(declared, outputs, signs, inputs)
 
     def read(self) -> SparseJacobian | None:
         """Return the derivatives at the buffers' point; None, from then on, where this FMU does not allow that."""
@@ -234,7 +234,7 @@ class SparseSensitivities:
         self._is_confirmed = bool((off <= COLUMNS_AGREE * np.maximum(size, np.abs(self._test))).all())
         return self._is_confirmed
 
-    def _lay_out(self, declared: DeclaredRows, outputs: Numbers, signs: FloatArray, inputs: Numbers) -> None:
+    def _locate_entries(self, declared: DeclaredRows, outputs: Numbers, signs: FloatArray, inputs: Numbers) -> None:
         """Find where each entry of the matrix stands among the answers, behind which is a one."""
         from scipy import sparse
 

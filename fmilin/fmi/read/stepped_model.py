@@ -21,13 +21,13 @@ from fmilin.signals import FloatArray
 _PARTS = 500  # steps per default experiment, where the FMU suggests no step
 
 
-def cadence_of(description: ModelDescription) -> Cadence:
+def read_cadence(description: ModelDescription) -> Cadence:
     """Return what the description says, if it does: FMI 2.0.4, 2.2.6 and 4.3.1; FMI 3.0.1, 2.4.4, 2.4.6 and 4.2."""
     capabilities = description.capabilities
     internal = _positive(capabilities, "fixedInternalStepSize")
     declared = internal or _positive(description.experiment, "stepSize")
     suggested = _positive(description.experiment, "stepSize") or internal or _part(description.experiment)
-    variables = list(description.looked_through())
+    variables = list(description.scan_variables())
     clocks = [v for v in variables if v.type == "Clock"]
     discrete = [v for v in variables if v.is_float and v.variability == "discrete" and not v.is_parameter]
     sampled = []
@@ -83,7 +83,7 @@ class SteppedFmu(FmuModel, Stepped):
     @cached_property
     def cadence(self) -> Cadence:  # type: ignore[override]
         """The communication steps and sampling that the FMU declares."""
-        return cadence_of(self.description)
+        return read_cadence(self.description)
 
     @property
     def steps(self) -> int:  # type: ignore[override]
@@ -298,14 +298,14 @@ class SteppedFmu(FmuModel, Stepped):
 
     def respond_accurately(self, tolerance: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run with another tolerance; see :meth:`fmilin.model.stepping.Stepped.respond_accurately`."""
-        with self._session.asked_for(tolerance):
+        with self._session.override_tolerance(tolerance):
             return self._response(point, inputs, step)
 
     def respond_elsewhere(self, factor: float, point: OperatingPoint, inputs: FloatArray, step: float) -> Response:
         """Run from other start values; see :meth:`fmilin.model.stepping.Stepped.respond_elsewhere`."""
         if len(self.states):
             return super().respond_elsewhere(factor, point, inputs, step)
-        with self._session.started_from(factor):
+        with self._session.scale_start_values(factor):
             return self._response(point, inputs, step)
 
     def how_it_solves(self) -> str:
@@ -352,17 +352,17 @@ class SteppedFmu(FmuModel, Stepped):
         """Start runs from something that repeats them; return by what equal runs still differ, and a sentence."""
         session, before = self._session, self._session.run_start
         session.restores_twice = False
-        session.start_runs_from(RunStart.FRESH)
+        session.set_run_start(RunStart.FRESH)
         fresh = self._difference_of_runs(point, step)
         if fresh > 0.1 * difference:  # a fresh instance is no better: it is noise
-            session.start_runs_from(before)
+            session.set_run_start(before)
             return fresh, ""
         if before is RunStart.COPY:
             return fresh, "A copy of the process does not repeat runs, so every run starts from a fresh instance."
-        session.start_runs_from(RunStart.COPY)
+        session.set_run_start(RunStart.COPY)
         copied = self._difference_of_runs(point, step)
         if copied > fresh:
-            session.start_runs_from(RunStart.FRESH)
+            session.set_run_start(RunStart.FRESH)
         how = f"The model does not restore all of its state, so every run starts from {session.run_start.value}."
         return min(fresh, copied), how
 

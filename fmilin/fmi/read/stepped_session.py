@@ -85,7 +85,7 @@ class SteppedSession(Session):
             return self._run_start
         return RunStart.STATE if self.stepped.can_save else RunStart.COPY
 
-    def start_runs_from(self, run_start: RunStart | None) -> None:
+    def set_run_start(self, run_start: RunStart | None) -> None:
         """Start runs from this from now on, None for what the FMU offers; else from fresh instances."""
         self._run_start = run_start
         self._forget_saved()
@@ -100,22 +100,22 @@ class SteppedSession(Session):
         before, run_start = getattr(owner, name), self._run_start
         setattr(owner, name, value)
         try:
-            self.start_runs_from(RunStart.FRESH)
+            self.set_run_start(RunStart.FRESH)
             yield
         finally:
             setattr(owner, name, before)
-            self.start_runs_from(run_start)
+            self.set_run_start(run_start)
 
-    def asked_for(self, tolerance: float) -> AbstractContextManager[None]:
+    def override_tolerance(self, tolerance: float) -> AbstractContextManager[None]:
         """Let fresh instances be asked for another tolerance; afterwards all is as before."""
         return self._override_attribute(self.stepped, "tolerance", tolerance)
 
-    def started_from(self, factor: float) -> AbstractContextManager[None]:
+    def scale_start_values(self, factor: float) -> AbstractContextManager[None]:
         """Let fresh instances begin with start values times ``factor``; afterwards all is as before."""
         values_by_variable = {s.variable: s.values for s in self.settings}
         moved = {
             v: tuple(factor * float(value) for value in values_by_variable.get(v) or v.start.split())
-            for v in self.layout.description.looked_through()
+            for v in self.layout.description.scan_variables()
             if v.is_float and v.causality in ("output", "local") and v.start and v.is_settable and not v.is_parameter
         }
         if not any(value for values in moved.values() for value in values):

@@ -64,7 +64,7 @@ class DiscreteValues:
         self._session = session
         layout = session.layout
         distinct: dict[tuple[bool, str, int], Variable] = {}
-        for v in layout.description.looked_through():
+        for v in layout.description.scan_variables():
             moves = v.variability == "discrete" or v.causality == "input"
             unreadable = v.type in _UNREADABLE or (layout.is_signal(v) and v.causality in ("input", "output"))
             if moves and not v.is_parameter and not v.is_continuous and not unreadable:

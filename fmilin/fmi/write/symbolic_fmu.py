@@ -16,7 +16,7 @@ from fmilin.codegen.c_component import CComponent
 from fmilin.codegen.compiler import Compiler
 from fmilin.codegen.statements import c_string
 from fmilin.constraints.declared import Constraint
-from fmilin.constraints.expressions import Expression, driven_by
+from fmilin.constraints.expressions import Expression, add_driving_inputs
 from fmilin.errors import UsageError
 from fmilin.fmi.platforms import machines
 from fmilin.fmi.write.binaries import compile_for_machines, compile_unit, get_standard, runtime_sources
@@ -25,9 +25,9 @@ from fmilin.fmi.write.variables import (
     DeclaredConstraint,
     FmuInterface,
     FmuVariable,
+    arrange_variables,
     build_variable,
     check,
-    lay_out,
     name_in_group,
 )
 from fmilin.model.capabilities import read_graph
@@ -97,12 +97,12 @@ def _block(constraint: DeclaredConstraint) -> str:
     entries = {"variable": constraint.variable}
     if constraint.inputs:
         # The reader must know the inputs that prescribe the motion: their rates take part in the hidden constraint.
-        entries = {"expression": driven_by(constraint.inputs, Expression.variable(constraint.variable)).text}
+        entries = {"expression": add_driving_inputs(constraint.inputs, Expression.variable(constraint.variable)).text}
     entries["level"] = constraint.level
     if constraint.name:
         entries["name"] = constraint.name
     if constraint.rate is not None:
-        entries["rate"] = driven_by(constraint.rate_inputs, Expression.variable(constraint.rate)).text
+        entries["rate"] = add_driving_inputs(constraint.rate_inputs, Expression.variable(constraint.rate)).text
     return "[[constraint]]\n" + "".join(f"{key} = {toml_string(value)}\n" for key, value in entries.items())
 
 
@@ -150,7 +150,7 @@ def build_fmu(
     check_destination(path)
     native = _native(model)
     identifier = to_identifier(native.system.name)
-    interface = lay_out(native.system, native.constraints)
+    interface = arrange_variables(native.system, native.constraints)
     code = generate(
         replace(native.system, outputs=ca.vertcat(ca.SX(0, 1), *interface.output_expressions)),
         interface.local_expressions,

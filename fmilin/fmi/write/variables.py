@@ -98,7 +98,7 @@ class _Computed:
     expression: SX
 
 
-def lay_out(system: ImplicitSystem, constraints: Sequence[Constraint]) -> FmuInterface:
+def arrange_variables(system: ImplicitSystem, constraints: Sequence[Constraint]) -> FmuInterface:
     """Decide the variables: further names are local, residuals and their rates outputs, ``residual[1]``."""
     computed_outputs, passed_on = _sort_outputs(system)
     residuals, declared = _residuals(

@@ -61,7 +61,7 @@ class PointRests(ResultCheck):
             return ()
         frame = at.nearby.frame
         if at.motion.fastest[0] < 0:
-            return remarks_along(at.model, at.base, frame, at.motion, WITH_TIME)
+            return report_motion(at.model, at.base, frame, at.motion, WITH_TIME)
         remarks = _remarks_on_motion(at.model, at.base, frame, at.motion)
         if not at.motion.change.part[0] <= CONSTANT_JACOBIAN_TOLERANCE:  # or NaN: A was not compared
             return remarks
@@ -165,7 +165,7 @@ def change_remarks(motion: Remark, change: Change, k: int = 0) -> list[Remark]:
     return [motion, Remark("periodic", f"{changes}: {instant} fl.periodic_orbit(model).")]
 
 
-def remarks_along(model: Model, base: Evaluation, frame: Frame, motion: MotionBatch, otherwise: Remark) -> list[Remark]:
+def report_motion(model: Model, base: Evaluation, frame: Frame, motion: MotionBatch, otherwise: Remark) -> list[Remark]:
     """Return what is to be said of A along a motion, ``otherwise`` first where no steady coordinates are known."""
     if motion.steady[0]:
         return _remarks_on_motion(model, base, frame, motion)

@@ -12,7 +12,7 @@ from fmilin.codegen.implicit import Guess, ImplicitSystem, jacobian
 from fmilin.codegen.library_errors import explain_library_errors
 from fmilin.codegen.system_functions import has_kinks
 from fmilin.constraints.declared import Constraint
-from fmilin.constraints.expressions import Expression, driven_by
+from fmilin.constraints.expressions import Expression, add_driving_inputs
 from fmilin.model.interface import ModelInfo
 from fmilin.models.dae.coefficients import is_left_by_cancellation
 from fmilin.models.dae.dae_graph import DaeGraph
@@ -52,7 +52,7 @@ class DaeEngine(SymbolicEngine):
         self.parameter_signals, self.p = graph.parameters, graph.values
         self.parameters = dict(zip(graph.parameters.names, self.p.tolist(), strict=True))
 
-    def begin_iterations_at(self, graph: DaeGraph, unknowns: FloatArray) -> None:
+    def set_newton_start(self, graph: DaeGraph, unknowns: FloatArray) -> None:
         """Begin Newton's iterations at the starts of a graph with unknowns (nw,) that solve the equations there.
 
         At the start values that a model writes there may be no solution: a tank of which the start gives the level is
@@ -217,7 +217,7 @@ def _constraints(system: Reduced) -> list[Constraint]:
 def _name_residual(system: Reduced, number: int) -> Expression:
     """Return a residual by its name; inputs that move it are named, too, as they prescribe a motion."""
     driving = [u for u, is_driving in zip(system.inputs.names, system.driving[number], strict=True) if is_driving]
-    return driven_by(driving, Expression.variable(quantity_name(number)))
+    return add_driving_inputs(driving, Expression.variable(quantity_name(number)))
 
 
 def _implicit(system: Reduced) -> ImplicitSystem:

@@ -221,7 +221,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
             if name not in names:
                 raise UnknownNameError.among(name, names, f"a state, algebraic variable or input of '{self.info.name}'")
         new: dict[str, Any] = {
-            what: Signals(s.starting_at(float(values.get(s.name, s.start))) for s in signals)
+            what: Signals(s.with_start(float(values.get(s.name, s.start))) for s in signals)
             for what, signals in parts.items()
         }
         graph = replace(graph, **new)

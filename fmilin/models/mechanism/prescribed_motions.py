@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from fmilin.constraints.declared import Constraint
-from fmilin.constraints.expressions import driven_by
+from fmilin.constraints.expressions import add_driving_inputs
 from fmilin.errors import ModelError
 from fmilin.model.interface import ModelInfo
 from fmilin.models.delayed_model import DelayedModel, delay_inputs
@@ -126,9 +126,9 @@ class MovedEngine(NativeEngine[MovedQuantities]):
             names = [motion.name for motion, through in zip(self.motions, moves, strict=True) if through]
             constraint, rates = constraints[i], [n for name in names for n in (name, f"{name}.v")]
             if constraint.rate is None:  # of velocities alone
-                constraints[i] = replace(constraint, expression=driven_by(rates, constraint.expression))
+                constraints[i] = replace(constraint, expression=add_driving_inputs(rates, constraint.expression))
             else:
-                gap, slip = driven_by(names, constraint.expression), driven_by(rates, constraint.rate)
+                gap, slip = add_driving_inputs(names, constraint.expression), add_driving_inputs(rates, constraint.rate)
                 constraints[i] = replace(constraint, expression=gap, rate=slip)
         return tuple(constraints)
 

@@ -161,9 +161,9 @@ class _SdfBuilder:
                 self.notes.left_out[where] = f"{where} (line {joint.line.number})"
             return []
         frame = frames.find_joint_frame(name)
-        ends = frames.place_in(frame, parent), frames.place_in(frame, child)
+        ends = frames.place_relative(frame, parent), frames.place_relative(frame, child)
         if joint.type == "planar":
-            at = [frames.place_in(frames.find(end, scope, joint.line), body)
+            at = [frames.place_relative(frames.find(end, scope, joint.line), body)
                   for end, body in ((joint.parent, parent), (joint.child, child))]  # fmt: skip
             damping = tuple(axis.damping for axis in joint.axes)
             z_and_x = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0))

@@ -121,7 +121,7 @@ class SdfFrames:
             self._poses[name] = base.then(self._locate(name))
         return self._poses[name]
 
-    def place_in(self, name: str, base: str) -> Placement:
+    def place_relative(self, name: str, base: str) -> Placement:
         """Return where a frame stands in another one, all joints at zero."""
         return ORIGIN if name == base else self.place(base).invert().then(self.place(name))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fmilin.errors import UsageError
 from fmilin.families.family import LinearFamily
-from fmilin.formats import Writing, is_named_as, require_codec
+from fmilin.formats import Writing, matches_suffix, require_codec
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.verification import Verification
 from fmilin.model.interface import Model
@@ -94,7 +94,7 @@ def save_report(
     model: Model | None = None,
 ) -> None:
     """Write the report."""
-    if not is_named_as(path, "page"):
+    if not matches_suffix(path, "page"):
         raise UsageError(f"Cannot write a report to '{path}': a report is a page, so its name must end in .html.")
     check_writable(path)
     require_codec(path, "page").write(Report(result, verification, model), Path(path), Writing())

@@ -91,7 +91,7 @@ def test_states_are_not_set_again_to_read_event_indicators_where_they_stand(open
         at_point = model.event_indicators(t, x, u)
         assert not visit.called
         beside = model.event_indicators(t, x - 0.5, u)
-        model.completed_step(t, x, u)
+        model.complete_step(t, x, u)
         visits = visit.call_count
         np.testing.assert_array_equal(model.event_indicators(t, x, u), at_point)
         assert visit.call_count == visits + 1  # a step that is completed may have moved the states

@@ -186,7 +186,7 @@ def test_a_model_that_has_crashed_is_started_anew_for_the_next_question(opened: 
     for _ in range(2):
         with pytest.raises(ModelCrashError, match=r"in fmi2GetDerivatives|ended the whole process"):
             model.evaluate(0.0, model.start.states, np.zeros(len(model.inputs)))
-        assert model.value_of("x") == model.start.states[0]
+        assert model.read_value("x") == model.start.states[0]
 
 
 def test_a_bad_guest_leaves_the_process_as_it_was(

@@ -40,7 +40,7 @@ def test_responses_are_the_same_to_the_last_bit(made: Made, stepped: Opened, nam
     inputs = np.random.default_rng(46).normal(size=(20, len(model.inputs)))
     answers: dict[RunStart, list[FloatArray]] = {}
     for start in RunStart:
-        model._session.start_runs_from(start)
+        model._session.set_run_start(start)
         assert start_of(model) is start
         responses = [model.respond(point, factor * inputs, 0.01) for factor in (1.0, 2.0, 1.0)]
         answers[start] = [part for r in responses for part in (r.at_once, r.after, r.states)]
@@ -55,7 +55,7 @@ def test_linear_models_are_the_same(made: Made, stepped: Opened, method: str) ->
     linear = []
     for start in RunStart:
         model = stepped(path)
-        model._session.start_runs_from(start)
+        model._session.set_run_start(start)
         linear.append(fl.linearize(model, stepping=Stepping(method=method)))
         assert start_of(model) is start
     for other in linear[1:]:
@@ -67,7 +67,7 @@ def test_the_way_to_a_point_is_taken_once_however_many_runs_start_there(made: Ma
     steps: dict[RunStart, list[int]] = {}
     for start in RunStart:
         model = stepped(made("motor"))
-        model._session.start_runs_from(start)
+        model._session.set_run_start(start)
         point = model.advance(model.start, 2.0, 0.01)
         steps[start] = [model.steps]
         for _ in range(10):
@@ -83,7 +83,7 @@ def test_columns_cost_no_further_way_to_the_point(made: Made, stepped: Opened) -
     for name in ("motor", "wide"):
         for start in (RunStart.STATE, RunStart.COPY):
             model = stepped(made(name))
-            model._session.start_runs_from(start)
+            model._session.set_run_start(start)
             point = model.advance(model.start, 1.0, 0.01)
             before = model.steps
             fl.linearize(model, point, stepping=Stepping(method="step", step=0.01), keep_inaccurate=True)

@@ -13,7 +13,7 @@ import pytest
 import fmilin as fl
 from fmilin import Differences
 from fmilin.manifold.neighbourhood import Neighbourhood
-from fmilin.manifold.verified_frame import frame_at
+from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.numerics.differences.coloring import column_groups, tangent_pattern
 from fmilin.numerics.differences.differences import EventCrossingError, slopes
@@ -183,7 +183,7 @@ def test_an_event_indicator_that_stands_still_at_first_is_read_farther_away() ->
     model.event_indicators = lambda t, x, u: np.maximum(x - 2.0, -0.1)  # type: ignore[method-assign]
     point = model.start
     base = model.evaluate(point.time, point.states, point.inputs)
-    nearby = Neighbourhood(PointEvaluator(model), frame_at(model, point), point, base)
+    nearby = Neighbourhood(PointEvaluator(model), build_frame(model, point), point, base)
     nearby.at(np.array([1e-3]))
     with pytest.raises(EventCrossingError):
         nearby.at(np.array([1.5]))
