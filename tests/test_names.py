@@ -9,7 +9,7 @@ import pytest
 from tests.names import Names, add_names, collect_names, ends_in_preposition, is_participle, list_repeated
 
 # the style's targets, where they are not reached yet
-MAX_PARTICIPLES_PERCENT = 2.0  # target 3
+MAX_PARTICIPLES_PERCENT = 1.7  # target 3
 MIN_VERBS_PERCENT = 56.0
 MAX_TRAILING_PREPOSITIONS_PERCENT = 0.3  # those left are public names and nouns: index_of, linearize_along
 MAX_PRONOUNS = 0

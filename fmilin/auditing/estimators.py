@@ -67,11 +67,11 @@ def _compare_last_step(estimator: Estimator) -> Iterator[AuditRow]:
     used = last.filter.copy_state()
     motion = copy(estimator.motion)
     motion.chart = last.chart
-    belief = used.predicted(motion, last.belief, last.u, estimator.sample_time)
+    belief = used.predict(motion, last.belief, last.u, estimator.sample_time)
     rows = np.flatnonzero(np.isfinite(last.y)).tolist()
     if rows:
         measured = _measure(rows, last.y[rows], settings.R[np.ix_(rows, rows)], estimator.turns[rows])
-        belief = used.corrected(motion, belief, last.u, measured).belief
+        belief = used.correct(motion, belief, last.u, measured).belief
     way = "the last step computed again"
     names = estimator.states.names
     count = len(names)
@@ -121,7 +121,7 @@ def _compare_sample(estimator: Estimator) -> Iterator[AuditRow]:
     factor = DEVIATION_FACTOR * start.S
     begin = replace(start, S=factor)
     probe = _copy_filter(settings.filter)
-    predicted = probe.predicted(motion, begin, settings.inputs, step)
+    predicted = probe.predict(motion, begin, settings.inputs, step)
     transition, Q = _propagate(linear, motion, step)
     before = start.S @ start.S.T
     second = transition @ before @ transition.T + Q / DEVIATION_FACTOR**2
@@ -146,7 +146,7 @@ def _compare_correction(
     values = linear.g0 + DEVIATION_FACTOR * innovation
     measured = _measure(rows, values, DEVIATION_FACTOR**2 * settings.R, estimator.turns)
     begin = replace(start, S=DEVIATION_FACTOR * start.S)
-    after = probe.corrected(motion, begin, settings.inputs, measured).belief
+    after = probe.correct(motion, begin, settings.inputs, measured).belief
     if motion.chart.coordinates != estimator.chart.coordinates:  # a correction may choose other coordinates
         return
     L = np.linalg.solve(S, C @ before).T

@@ -119,7 +119,7 @@ def _compare_answers(regulator: KalmanRegulator) -> Iterator[AuditRow]:
     regulator.restart()
     for m in deviations:
         u = regulator.answer(0.0, plant.g0 + m)
-        regulator.applied(u)
+        regulator.update_states(u)
         answered.append(u)
         second.append(law.g0 + law.C @ x + law.D @ m)
         x = law.A @ x + law.B @ m + drift

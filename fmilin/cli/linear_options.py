@@ -268,7 +268,7 @@ def condition_models(models: Sequence[LinearModel], steps: Conditioning | None) 
             "--minimal, --keep-frequencies, --reduce, --keep-states and --modal choose coordinates for one model, and "
             "those of several models would differ. Reduce them one by one."
         )
-    return [steps.applied(model) for model in models]
+    return [steps.apply(model) for model in models]
 
 
 def _platforms(text: str, option: str) -> tuple[str, ...]:

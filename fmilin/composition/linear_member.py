@@ -20,6 +20,7 @@ from fmilin.model.stepping import Hybrid, Passage
 from fmilin.models.native_engine import Engine, Quantity
 from fmilin.models.native_model import EngineModel
 from fmilin.signals import FloatArray, Signal, Signals, original_name, wrap_differences
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.support.kinds import kinds_checked
 from fmilin.tolerances import ROUNDING_TOLERANCE
 
@@ -207,8 +208,8 @@ class Law(Protocol):
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return the outputs that the inputs ``read`` at t ask for."""
 
-    def applied(self, outputs: FloatArray) -> None:
-        """Take what the actuators make of the answer: the answer itself, or its limits."""
+    def update_states(self, outputs: FloatArray) -> None:
+        """Update the states of the law by the outputs that the actuators apply: the answer, or its limits."""
 
 
 @runtime_checkable
@@ -335,7 +336,7 @@ class HeldMember(Model, Hybrid, HasDirectionalDerivatives, HasDiscreteStates):
         if self.is_due(t):
             answer = np.asarray(self.law.answer(t, u), dtype=np.float64).reshape(len(self._all_outputs))
             limited = np.clip(answer, self.actuator.lower, self.actuator.upper)
-            self.law.applied(limited)
+            self.law.update_states(limited)
             mode.coming.append((t + self.actuator.delay, limited))
             mode.samples += 1
         while mode.coming and mode.coming[0][0] <= t + near:
@@ -397,8 +398,10 @@ class LinearLaw:
         self._states = lin.y0 + lin.f0 + lin.A @ s + lin.B @ e
         return outputs
 
-    def applied(self, outputs: FloatArray) -> None:
-        """Pay no heed to limits: a linear system does not know them."""
+    def update_states(self, outputs: FloatArray) -> None:
+        """Do nothing: a linear system has no limits."""
+
+    applied = DeprecatedAlias("update_states")
 
 
 class SampledMember(HeldMember):

@@ -188,7 +188,7 @@ class MapLaw:
         self._states = self._states + evaluation.derivatives
         return evaluation.outputs
 
-    def applied(self, outputs: FloatArray) -> None:
+    def update_states(self, outputs: FloatArray) -> None:
         """Do nothing: a map has no limits of actuators."""
 
 

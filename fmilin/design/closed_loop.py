@@ -11,11 +11,11 @@ import numpy as np
 
 from fmilin.composition.connect import connect
 from fmilin.composition.linear_member import SIMULTANEOUS_TIME_TOLERANCE, ActuatorLimits, HeldMember, Law, SamplingTimes
+from fmilin.design.regulator_protocol import Regulator
 from fmilin.design.regulators import (
     EstimatorRegulator,
     KalmanRegulator,
     LinearRegulator,
-    Regulator,
     StateFeedback,
     build_regulator,
 )
@@ -86,7 +86,7 @@ def closed_loop(
         Sampled. A system of python-control (its input labels name variables of the plant, its output labels inputs)
         works in deviations from ``point``, and its sign is its own: u - u0 = R (y - y0), with no minus. Or what
         :func:`fmilin.design.state_feedback` and :class:`fmilin.design.KalmanRegulator` make, or any object with
-        ``reads``, ``drives``, ``sample_time``, ``restart``, ``answer(t, read)`` and ``applied(outputs)``.
+        ``reads``, ``drives``, ``sample_time``, ``restart``, ``answer(t, read)`` and ``update_states(outputs)``.
     point : OperatingPoint, optional
         That of the regulator; where the model starts by default.
     stop_time : float, in seconds
@@ -244,8 +244,8 @@ class _ConvertedLaw:
         self._last = np.where(fresh, _in_steps(moved, self._steps[0]), self._last)
         return _in_steps(np.asarray(self.law.answer(t, self._last)), self._steps[1])
 
-    def applied(self, outputs: FloatArray) -> None:
-        self.law.applied(outputs)
+    def update_states(self, outputs: FloatArray) -> None:
+        self.law.update_states(outputs)
 
 
 def _in_steps(values: FloatArray, steps: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.closed_loop import closed_loop
-from fmilin.design.regulators import Regulator  # a protocol: arguments are compared with it
+from fmilin.design.regulator_protocol import Regulator  # a protocol: arguments are compared with it
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.manifold.operating_points import operating_point

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
@@ -14,12 +13,14 @@ from fmilin.design.estimation.estimator import Estimator
 from fmilin.design.hidden_modes import UncertainPair, compute_sampled_errors, find_hidden_modes, right_direction
 from fmilin.design.kalman import KalmanFilter
 from fmilin.design.laws import Savable, linear_law
+from fmilin.design.regulator_protocol import Regulator, accept_old_regulator
 from fmilin.diagnostics import Remark
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.measured_angles import MeasuredAngles
 from fmilin.linear_model.model import LinearModel
 from fmilin.reduction.transformation import discretize
 from fmilin.signals import FloatArray, RealArrayLike, Signal, Signals, as_numbers, wrap_differences
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.support.implemented_in import implemented_in
 from fmilin.support.kinds import kinds_checked
 from fmilin.support.table_repr import Sheet, TableRepr
@@ -27,24 +28,6 @@ from fmilin.support.table_repr import Sheet, TableRepr
 MAX_UNCERTAIN_EIGENVALUE_CHANGE = (
     1e-3  # change of an eigenvalue z by a gain, within the errors of B, from which on the gain relies on rounding
 )
-
-
-class Regulator(Protocol):
-    """What :func:`fmilin.closed_loop` runs."""
-
-    # reads, drives: variables of the plant that it reads at a sample, and inputs of the plant that it sets
-    reads: tuple[str, ...]
-    drives: tuple[str, ...]
-    sample_time: float  # in seconds
-
-    def restart(self) -> None:
-        """Go back to before the first sample."""
-
-    def answer(self, t: float, read: FloatArray) -> FloatArray:
-        """Return the inputs of the plant, absolute values, for what was read at t."""
-
-    def applied(self, outputs: FloatArray) -> None:
-        """Take what the actuators make of the answer."""
 
 
 class KalmanRegulator(TableRepr, Savable):
@@ -138,11 +121,13 @@ class KalmanRegulator(TableRepr, Savable):
         self._estimate, _ = self.filter.correct_during(self._observer, self._predicted, self._inputs, read)
         return np.asarray(self._u0[self._columns] - self.gain @ (self._estimate - self.filter.sampled.y0))
 
-    def applied(self, outputs: FloatArray) -> None:
+    def update_states(self, outputs: FloatArray) -> None:
         """Predict with the ``outputs``, shape (len(drives),), that are really applied."""
         self._inputs = self._u0.copy()
         self._inputs[self._columns] = outputs
         self._predicted = self.filter.predict(self._estimate, self._inputs)
+
+    applied = DeprecatedAlias("update_states")
 
 
 class LinearRegulator(LinearLaw):
@@ -166,8 +151,8 @@ class LinearRegulator(LinearLaw):
         self._answered = super().answer(t, read)
         return self._answered
 
-    def applied(self, outputs: FloatArray) -> None:
-        """Let the states move as if what the limits leave had been asked for (Hanus' conditioning)."""
+    def update_states(self, outputs: FloatArray) -> None:
+        """Update the states as if the limited outputs had been requested (Hanus' conditioning)."""
         self._states = self._states + self._back @ (outputs - self._answered)
 
 
@@ -202,7 +187,7 @@ class FunctionRegulator(TableRepr):
         self.sample_time = float(sample_time)
 
     def restart(self) -> None:
-        """Tell the function nothing: it has no states that are known here."""
+        """Do nothing: the function has no states that are known here."""
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
         """Return what the function answers to what was ``read``, shape (len(reads),), at ``t`` seconds: shape (k,).
@@ -217,8 +202,10 @@ class FunctionRegulator(TableRepr):
             )
         return answered
 
-    def applied(self, outputs: FloatArray) -> None:
-        """Tell the function nothing of the ``outputs``, shape (k,), that are really applied."""
+    def update_states(self, outputs: FloatArray) -> None:
+        """Do nothing: the function has no states that depend on the ``outputs``, shape (k,), that are applied."""
+
+    applied = DeprecatedAlias("update_states")
 
 
 class StateFeedback(FunctionRegulator, Savable):
@@ -287,7 +274,7 @@ def state_feedback(
 def build_regulator(source: object, y0: Callable[[str], float], u0: Callable[[str], float]) -> Regulator:
     """Return what the user gave as a regulator; a linear one works in deviations from ``y0``, ``u0`` (by name)."""
     if all(hasattr(source, name) for name in ("reads", "drives", "sample_time", "answer")):
-        return source  # type: ignore[return-value]
+        return accept_old_regulator(source)
     linear = source if isinstance(source, LinearModel) else linear_from_control("regulator", source)
     if not linear.sample_time:
         raise UsageError(
@@ -380,7 +367,7 @@ class EstimatorRegulator(TableRepr):
                 f"The law is of the type '{type(law).__name__}': give a regulator that reads states, as "
                 "fl.design.state_feedback makes one."
             )
-        states, inputs = kf.model.states, kf.model.inputs
+        states, inputs, law = kf.model.states, kf.model.inputs, accept_old_regulator(law)
         self.kf, self.law, self.reads, self.drives = kf, law, kf.model.outputs.names, law.drives
         self.sample_time = kf.sample_time
         if abs(law.sample_time - kf.sample_time) > 1e-9 * kf.sample_time:
@@ -402,9 +389,11 @@ class EstimatorRegulator(TableRepr):
         """Return the inputs, shape (k,), for what was ``read``, shape (m,), at ``t`` seconds."""
         return self.law.answer(t, self.kf.correct(read)[self._read])
 
-    def applied(self, outputs: FloatArray) -> None:
+    def update_states(self, outputs: FloatArray) -> None:
         """Predict with the ``outputs``, shape (k,), that are really applied."""
-        self.law.applied(outputs)
+        self.law.update_states(outputs)
         u = self.kf.settings.inputs.copy()
         u[self._driven] = outputs
         self.kf.predict(u)
+
+    applied = DeprecatedAlias("update_states")

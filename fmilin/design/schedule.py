@@ -112,7 +112,7 @@ class Schedule(TableRepr, Savable):
                 f"{read}."
             )
         u = self.respond(self._values(at), y)
-        self.applied(u)
+        self.update_states(u)
         return u
 
     def answer(self, t: float, read: FloatArray) -> FloatArray:
@@ -133,12 +133,14 @@ class Schedule(TableRepr, Savable):
         self._y = y
         return u
 
-    def applied(self, outputs: FloatArray) -> None:
-        """Go on from the ``outputs``, shape (k,), that are really applied."""
+    def update_states(self, outputs: FloatArray) -> None:
+        """Update the states by the ``outputs``, shape (k,), that the actuators apply."""
         self._u = np.asarray(outputs, dtype=np.float64)
         if self.estimates and self._y is not None:
             p = self._now
             self._y = p["y0"] + p["f"] + p["A"] @ (self._y - p["y0"]) + p["B"] @ (self._u - p["u0"])
+
+    applied = DeprecatedAlias("update_states")
 
     def _values(self, at: Mapping[str, float] | RealArrayLike) -> FloatArray:
         """Return the scheduling variables in their order, shape (k,)."""
@@ -251,9 +253,9 @@ class ScheduleAlong(FunctionRegulator):
         """Go back to before the first sample."""
         self.schedule.restart()
 
-    def applied(self, outputs: FloatArray) -> None:
+    def update_states(self, outputs: FloatArray) -> None:
         """Tell the schedule what is really applied."""
-        self.schedule.applied(outputs)
+        self.schedule.update_states(outputs)
 
 
 @kinds_checked

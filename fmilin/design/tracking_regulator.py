@@ -134,9 +134,9 @@ class TrackingRegulator(KalmanRegulator, TrackedReferences):
         pairs = np.array([self.limits.get(name, (-np.inf, np.inf)) for name in self.drives], dtype=np.float64)
         return np.asarray(pairs[:, 0]), np.asarray(pairs[:, 1])
 
-    def applied(self, outputs: FloatArray) -> None:
+    def update_states(self, outputs: FloatArray) -> None:
         """Predict with the ``outputs``, shape (drives,), that are applied; the integrals give back the excess."""
-        super().applied(outputs)
+        super().update_states(outputs)
         self._integrals = self._integrals + self._back @ (np.asarray(outputs) - self._requested)
 
     def linear_model(self) -> LinearModel:

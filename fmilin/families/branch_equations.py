@@ -319,7 +319,7 @@ class BatchDerivatives:
         if self._tangents is None or len(points) == len(self._x):
             self._tangents, self._J = tangents, J
         else:
-            self._tangents = self._tangents.corrected(points, tangents)
+            self._tangents = self._tangents.replace_points(points, tangents)
             self._J[points] = J
         self._x[points], self._u[points] = x, u
         back = np.zeros_like(x)

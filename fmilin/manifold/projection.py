@@ -60,7 +60,9 @@ def project(
     return solve_weak_directions(invariants, t, x, D) if (remaining > PROJECTION_TOLERANCE**2).any() else x
 
 
-def predicted(invariants: Invariants, t: float, x: FloatArray, pinned: Sequence[int], moved: FloatArray) -> FloatArray:
+def predict_states(
+    invariants: Invariants, t: float, x: FloatArray, pinned: Sequence[int], moved: FloatArray
+) -> FloatArray:
     """Return where the tangent leads when the held states are ``moved`` (N,), zero but for these, the shortest way."""
     gradient = invariants.gradient(t, x)
     D = invariants.scales.copy()
@@ -305,7 +307,7 @@ def followed(
     fixed = list(pinned)
 
     def predict(_: Subset, x: FloatArray, moved: FloatArray) -> FloatArray:
-        return predicted(invariants, t, x[0], fixed, moved[0])[None]
+        return predict_states(invariants, t, x[0], fixed, moved[0])[None]
 
     def correct(_: Subset, ahead: FloatArray) -> ProjectedPoints:
         try:

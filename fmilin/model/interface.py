@@ -183,8 +183,8 @@ class TangentBatch:
         joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         return replace(batches[0], **joined)
 
-    def corrected(self, points: NDArray[np.intp], right: TangentBatch) -> TangentBatch:
-        """Return the same with what another batch says of some points."""
+    def replace_points(self, points: NDArray[np.intp], right: TangentBatch) -> TangentBatch:
+        """Return the same with some points of another batch."""
         arrays: dict[str, Any] = {name: array.copy() for name, array in self._arrays.items()}
         for name, array in arrays.items():
             array[points] = right._arrays[name]

@@ -254,7 +254,7 @@ class StatePartition:
         slopes = self.at(time, x[doubtful], u[doubtful], doubtful_changes)
         is_far = np.zeros(len(x), dtype=bool)
         is_far[doubtful] = ~(slopes.size <= MAX_DEPENDENT_DERIVATIVE)
-        return tangents.corrected(doubtful, slopes.tangents), is_far if is_far.any() else None
+        return tangents.replace_points(doubtful, slopes.tangents), is_far if is_far.any() else None
 
     @cached_property
     def reduction(self) -> Reduction:

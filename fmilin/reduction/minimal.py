@@ -19,6 +19,7 @@ from fmilin.reduction import transformation
 from fmilin.reduction.gramians import balanced_truncation
 from fmilin.reduction.modal_reduction import keep_frequencies, keep_states, modal_form
 from fmilin.signals import FloatArray
+from fmilin.support.deprecation import DeprecatedAlias
 from fmilin.tolerances import (
     CANCELLATION_TOLERANCE,
     GROWTH_RATE_TOLERANCE,
@@ -205,7 +206,9 @@ class Conditioning:
         if self.order is not None and self.order < 0:
             raise UsageError(f"Conditioning(order={self.order}): the order must not be negative.")
 
-    def applied(self, linear: LinearModel) -> LinearModel:
+    applied = DeprecatedAlias("apply")
+
+    def apply(self, linear: LinearModel) -> LinearModel:
         """Return the linear model after all steps."""
         if self.order is not None and self.order > len(linear.states):
             raise UsageError(

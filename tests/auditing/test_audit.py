@@ -245,17 +245,17 @@ def test_an_estimator_is_compared_with_its_linear_model(kind: str) -> None:
 def test_an_estimator_with_spoiled_noise_is_caught() -> None:
     model = OdeModel("m", {"x": "v", "v": "sin(x) - 0.3*v + u"}, inputs=["u"], outputs={"y": "x"})
     kf = fl.design.estimator(model, process_noise={"u": 0.1}, measurement_noise={"y": 1e-2}, sample_time=0.1)
-    predicted = kf.settings.filter.predicted
+    predicted = kf.settings.filter.predict
 
     def predict_wrongly(*arguments: Any) -> Any:
         belief = predicted(*arguments)
         return replace(belief, S=belief.S * 1.01)
 
-    kf.settings.filter.predicted = predict_wrongly  # type: ignore[method-assign, assignment]
+    kf.settings.filter.predict = predict_wrongly  # type: ignore[method-assign, assignment]
     try:
         assert "predicted" in quantities(fl.audit(kf))
     finally:
-        del kf.settings.filter.predicted
+        del kf.settings.filter.predict
 
 
 def test_an_object_without_an_audit_is_refused_in_words() -> None:

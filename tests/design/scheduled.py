@@ -90,5 +90,5 @@ def answers(made: Schedule, rows: FloatArray, limits: tuple[float, float] = (-np
     found = []
     for row in rows:
         found.append(np.clip(made.respond(*np.split(row, [len(made.over)])), limits[0], limits[1]))
-        made.applied(found[-1])
+        made.update_states(found[-1])
     return np.array(found)

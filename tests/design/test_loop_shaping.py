@@ -88,7 +88,7 @@ def test_a_constrained_mechanism_is_held_and_saved(tmp_path: Path) -> None:
     expected = []
     for row in rows:
         u = regulator.answer(0.0, row[:2])
-        regulator.applied(u)
+        regulator.update_states(u)
         expected.append(u)
     np.testing.assert_allclose(code.run(rows), np.array(expected), atol=1e-10)
     assert np.abs(expected).max() == 2.0

@@ -140,7 +140,7 @@ def test_c_code_does_what_python_does(design: LqgDesign, tmp_path: Path) -> None
     expected = []
     for row in rows:
         u = regulator.answer(0.0, row[:1])
-        regulator.applied(u)
+        regulator.update_states(u)
         expected.append(u)
     regulator.follow({"y": 0.0})
     np.testing.assert_allclose(code.run(rows), np.array(expected), atol=1e-11)

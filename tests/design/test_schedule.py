@@ -136,7 +136,7 @@ def test_the_velocity_form_goes_on_from_the_last_input() -> None:
     K = -made.linear_model([0.75]).D
     second = made.step([0.75], [0.75, 0.3])
     assert second == pytest.approx(first - K @ [0.05, 0.2])
-    made.applied(np.array([1.0]))
+    made.update_states(np.array([1.0]))
     assert made.step([0.75], [0.75, 0.3]) == pytest.approx([1.0])
     made.restart()
     assert made.step([theta], [theta, w]) == pytest.approx(first)
@@ -153,7 +153,7 @@ def test_at_one_point_the_scheduled_estimator_is_the_lqg_regulator() -> None:
     for _ in range(50):
         m = 0.5 + 0.1 * rng.standard_normal(1)
         expected = law.answer(0.0, m)
-        law.applied(expected)
+        law.update_states(expected)
         e = m - frozen.point.inputs["angle"]
         u = frozen.point.outputs["torque"] + frozen.C @ (state - frozen.y0) + frozen.D @ e
         state = frozen.y0 + frozen.f0 + frozen.A @ (state - frozen.y0) + frozen.B @ e

@@ -169,7 +169,7 @@ def test_a_plain_loop_with_a_regulator_that_feels_its_own_force_equals_python(fm
     law.restart()
     for k, y in enumerate(rows):
         expected.append(law.answer(k * SAMPLE, y))
-        law.applied(expected[-1])
+        law.update_states(expected[-1])
     read = run_plain_loop(tmp_path / "lqg.fmu", ["acc", "s"], rows, SAMPLE)
     np.testing.assert_allclose(read, expected, rtol=1e-12, atol=1e-13)
 
@@ -299,7 +299,7 @@ def test_the_filter_of_a_regulator_is_told_its_limits(version: str, tmp_path: Pa
     law.restart()
     for k, row in enumerate(rows):
         expected.append(np.clip(law.answer(k * SAMPLE, row), -0.5, 0.3))
-        law.applied(expected[-1])
+        law.update_states(expected[-1])
     said = outputs_of(tmp_path / "lqg.fmu", ["s"], rows, SAMPLE)
     assert {-0.5, 0.3} < set(said.ravel().tolist())
     np.testing.assert_allclose(said, expected, rtol=1e-12, atol=1e-14)

@@ -140,7 +140,7 @@ def test_a_regulator_knows_its_limits(regulator: KalmanRegulator, tmp_path: Path
     for _ in range(300):
         m = np.array([0.0, np.pi]) + 0.02 * rng.standard_normal(2)
         u = np.clip(law.answer(0.0, m), -0.1, 0.2)
-        law.applied(u)
+        law.update_states(u)
         seen |= {float(u[0])} & {-0.1, 0.2}
         assert code.step(*m) == pytest.approx(u, rel=1e-12, abs=1e-12)
     assert seen == {-0.1, 0.2}

@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin import Constraint, ConstraintError, Evaluation, Model, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.projection import predicted, project
+from fmilin.manifold.projection import predict_states, project
 from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import FunctionModel
@@ -94,9 +94,9 @@ def test_from_the_middle_of_an_ellipse_the_nearest_point_is_on_the_short_axis() 
 def test_what_the_tangent_predicts() -> None:
     """On a circle at 45 degrees, x + dx asks for y - dx; on a line in space the rest shares it as its columns do."""
     at = np.array([np.sqrt(0.5), np.sqrt(0.5)])
-    ahead = predicted(free("x y", "x^2 + y^2 - 1"), 0.0, at, [0], np.array([0.1, 0.0]))
+    ahead = predict_states(free("x y", "x^2 + y^2 - 1"), 0.0, at, [0], np.array([0.1, 0.0]))
     np.testing.assert_allclose(ahead, [at[0] + 0.1, at[1] - 0.1], rtol=1e-14)
-    plane = predicted(free("x y z", "x + y + 2*z"), 0.0, np.zeros(3), [0], np.array([5.0, 0.0, 0.0]))
+    plane = predict_states(free("x y z", "x + y + 2*z"), 0.0, np.zeros(3), [0], np.array([5.0, 0.0, 0.0]))
     np.testing.assert_allclose(plane, [5.0, -1.0, -2.0], rtol=1e-14)
 
 

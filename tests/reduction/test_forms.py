@@ -236,7 +236,7 @@ def test_the_descriptor_system_stays_as_long_as_its_modes_do() -> None:
 
 def test_nothing_is_done_by_default() -> None:
     linear = pendulum()
-    assert Conditioning().applied(linear) is linear
+    assert Conditioning().apply(linear) is linear
 
 
 def test_modal_form_passes_the_verification_at_an_equilibrium() -> None:

@@ -152,10 +152,10 @@ def test_steps_in_their_order() -> None:
     steps = Conditioning(minimal=True, order=1, hold="zoh", sample_time=H, balance="norms")
     A = np.diag([-1.0, -30.0, 5.0])
     linear = from_matrices(A, np.array([[1.0], [0.1], [0.0]]), np.ones((1, 3)))
-    small = steps.applied(linear)
+    small = steps.apply(linear)
     assert pytest.approx(np.array([[np.exp(-H)]]), rel=1e-2) == small.A
     assert [w.kind for w in small.warnings] == ["minimal", "reduced"]
-    modal = Conditioning(frequencies=(0, 10), modal=True).applied(masses_and_springs(2))
+    modal = Conditioning(frequencies=(0, 10), modal=True).apply(masses_and_springs(2))
     assert modal.states == Signals(modal.states)
     assert modal.states.names[0] == "mode1.re"
 

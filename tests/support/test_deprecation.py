@@ -11,8 +11,10 @@ import pytest
 import fmilin as fl
 from fmilin.adapters.old_names import NEW_NAMES
 from fmilin.composition.cosimulation import CoupledMode
+from fmilin.design import FunctionRegulator
 from fmilin.linear_model.modal import modal_analysis
 from fmilin.models.mechanism import Body, Joint, MechanismDescription, assemble
+from fmilin.signals import FloatArray
 from fmilin.support.deprecation import rename_keywords, resolve_old_name
 
 
@@ -24,6 +26,39 @@ def cart() -> fl.LinearModel:
 def pendulum() -> MechanismDescription:
     bodies = [Body("arm", 1.0, (0.5, 0, 0), (0, 0.1, 0.1))]
     return MechanismDescription("pendulum", bodies, [Joint("hinge", "revolute", "ground", "arm")])
+
+
+def push(force: float) -> FunctionRegulator:
+    return FunctionRegulator(lambda t, read: [force], ["x"], ["u"], 0.1)
+
+
+class OldPush(FunctionRegulator):
+    """A regulator as users wrote it for fmilin 0.3: pushes until the outputs that were applied sum up to 1."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+        super().__init__(lambda t, read: [0.4 if self.total < 1 else 0.0], ["x"], ["u"], 0.1)
+
+    def applied(self, outputs: FloatArray) -> None:  # type: ignore[override]
+        self.total += float(outputs[0])
+
+
+class OldLaw:
+    """The same without a base class of fmilin."""
+
+    reads, drives, sample_time = ("x",), ("u",), 0.1
+
+    def __init__(self) -> None:
+        self.total = 0.0
+
+    def restart(self) -> None:
+        self.total = 0.0
+
+    def answer(self, t: float, read: FloatArray) -> FloatArray:
+        return np.array([0.4 if self.total < 1 else 0.0])
+
+    def applied(self, outputs: FloatArray) -> None:
+        self.total += float(outputs[0])
 
 
 NOISE: dict[str, Any] = {"process": {"u": 0.5}, "measured": {"y": 1e-3}}
@@ -52,6 +87,22 @@ ALIASES: dict[tuple[str, str], tuple[Callable[[], object], Callable[[], object]]
         lambda: fl.formulations.Motion,
         lambda: fl.formulations.ConstraintMotion,
     ),
+    ("Signal.starting_at", "with_start"): (
+        lambda: fl.Signal("x").starting_at(2.0),
+        lambda: fl.Signal("x").with_start(2.0),
+    ),
+    ("Signals.starting_at", "with_start"): (
+        lambda: cart().states.starting_at([1.0, 2.0]).starts,
+        lambda: cart().states.with_start([1.0, 2.0]).starts,
+    ),
+    ("Conditioning.applied", "apply"): (
+        lambda: fl.reduction.Conditioning(order=1).applied(cart()).A,
+        lambda: fl.reduction.Conditioning(order=1).apply(cart()).A,
+    ),
+    ("FunctionRegulator.applied", "update_states"): (
+        lambda: push(0.1).applied(np.zeros(1)),
+        lambda: push(0.1).update_states(np.zeros(1)),
+    ),
     **{
         (f"adapters.{old}", new): (
             lambda old=old: getattr(fl.adapters, old),  # type: ignore[misc]
@@ -69,6 +120,15 @@ def test_an_old_name_gives_what_the_new_one_gives_and_names_it(old: str, new: st
         former = use_old_name()
     assert [warning.filename for warning in warnings] == [__file__]  # the line that has to be changed
     np.testing.assert_equal(former, use_new_name())
+
+
+@pytest.mark.parametrize("law", [OldPush(), OldLaw()], ids=["derived", "own class"])
+def test_a_regulator_with_applied_gets_the_outputs_and_a_warning(law: Any) -> None:
+    model = fl.models.OdeModel("cart", {"x": "v", "v": "u - v - x"}, inputs=["u"], outputs={"y": "x"})
+    with pytest.warns(DeprecationWarning, match="'Old[A-Za-z]+.applied' is called 'update_states' now"):
+        motion = fl.closed_loop(model, law, stop_time=0.55)
+    assert law.total == pytest.approx(1.2)
+    np.testing.assert_allclose([motion["u"].max(), motion["u"][-1]], [0.4, 0.0])
 
 
 def test_an_argument_under_both_names_is_rejected() -> None:

@@ -241,7 +241,7 @@ def test_what_changes_coordinates_leaves_derivatives_out() -> None:
 
     linear = fl.linearize(oscillator(), parameters=["m"])
     for change in (Conditioning(modal=True), Conditioning(hold="zoh", sample_time=0.1), Conditioning(balance="norms")):
-        assert change.applied(linear).derivatives == {}
+        assert change.apply(linear).derivatives == {}
 
 
 CASES: Mapping[str, tuple[Model, list[str], str]] = {

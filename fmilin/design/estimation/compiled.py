@@ -210,19 +210,19 @@ class CompiledFilter(Filter):
             self.compile()
         return self._code if motion.has_same_rules(self._plan.motion) else None
 
-    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predict(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
         code = self.code(1, motion)
         belief = None
         if code is not None and sample_time == self._plan.sample_time:
             belief = code.predict(motion, at, u, sample_time)
-        return self.slower.predicted(motion, at, u, sample_time) if belief is None else belief
+        return self.slower.predict(motion, at, u, sample_time) if belief is None else belief
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
+    def correct(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement."""
         code = self.code(0, motion)
         update = None if code is None else code.correct(motion, at, u, measured)
-        return self.slower.corrected(motion, at, u, measured) if update is None else update
+        return self.slower.correct(motion, at, u, measured) if update is None else update
 
     def _pays(self, samples: int) -> bool:
         is_spent = self._budget.count_toward_compilation(samples)

@@ -38,6 +38,7 @@ from fmilin.model.capabilities import has_graph
 from fmilin.model.interface import Model
 from fmilin.numerics.steps import runge_kutta_step
 from fmilin.signals import FloatArray, wrap_differences
+from fmilin.support.deprecation import DeprecatedAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,17 @@ class Filter(ABC):
         """Return a filter that goes on from here, and that later samples of this one do not change."""
         return self.copy_state()
 
-    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predict(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
         x, S = motion.renew(at.x, at.S)
-        return Belief(at.time + sample_time, *motion.predicted(at.time, x, u, S, sample_time))
+        return Belief(at.time + sample_time, *motion.predict(at.time, x, u, S, sample_time))
 
     @abstractmethod
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
+    def correct(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement."""
+
+    predicted = DeprecatedAlias("predict")
+    corrected = DeprecatedAlias("correct")
 
 
 class Linearized(Filter):
@@ -104,7 +108,7 @@ class Linearized(Filter):
     def __init__(self, iterations: int = 1) -> None:
         self.iterations = iterations
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
+    def correct(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement."""
         t, x, coordinates, rows = at.time, at.x, motion.chart.coordinates, measured.rows
         m, P = len(rows), len(coordinates)
@@ -149,7 +153,7 @@ class SigmaPoints(Filter):
         weights[0] = kappa / (P + kappa)
         return points, weights
 
-    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predict(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later, from where the points arrive."""
         at = Belief(at.time, *motion.renew(at.x, at.S))
         points, weights = self._points(motion, at, u)
@@ -163,7 +167,7 @@ class SigmaPoints(Filter):
         S = triangular(np.concatenate((np.sqrt(weights)[:, None] * (later[:, coordinates] - y), noise.T)))
         return Belief(t, x, motion.choose_coordinates(t, x, u, S))
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
+    def correct(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement, its covariances with the outputs from points."""
         points, weights = self._points(motion, at, u)
         coordinates, t, m = motion.chart.coordinates, at.time, len(measured.rows)
@@ -248,7 +252,7 @@ class MovingHorizon(Filter):
         other._window = deque(self._window)
         return other
 
-    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predict(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later."""
         if self._arrival is None or self._arrival_chart is None:
             self._arrival, self._arrival_chart = at, motion.chart
@@ -256,18 +260,18 @@ class MovingHorizon(Filter):
         present, motion.chart = motion.chart, self._arrival_chart
         while len(self._window) >= self._horizon:
             first = self._window.popleft()
-            self._arrival = self.extended.predicted(motion, self._arrival, first.u, sample_time)
+            self._arrival = self.extended.predict(motion, self._arrival, first.u, sample_time)
             if first.measured is not None:
-                self._arrival = self.extended.corrected(motion, self._arrival, first.u, first.measured).belief
+                self._arrival = self.extended.correct(motion, self._arrival, first.u, first.measured).belief
         self._arrival_chart, motion.chart = motion.chart, present
-        later = self.extended.predicted(motion, at, u, sample_time)
+        later = self.extended.predict(motion, at, u, sample_time)
         self._window.append(_MeasuredSample(u, None, later.x))
         self._sample_time = sample_time
         return later
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
+    def correct(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement: innovations and covariance as an extended filter has them."""
-        linear = self.extended.corrected(motion, at, u, measured)
+        linear = self.extended.correct(motion, at, u, measured)
         if not self._window:  # before the first prediction
             return linear
         self._window[-1] = _MeasuredSample(u, measured, linear.belief.x)

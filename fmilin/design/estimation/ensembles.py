@@ -51,7 +51,7 @@ class MemberFilter(Filter):
             self._X = motion.points_on_manifold(at.time, X, u)
         return self._X
 
-    def predicted(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
+    def predict(self, motion: ManifoldStepper, at: Belief, u: FloatArray, sample_time: float) -> Belief:
         """Return the estimate a sample later: each member goes its way, with noise of its own."""
         X = self._draw(motion, at, u).copy()
         k = len(motion.renewed)
@@ -85,7 +85,7 @@ class MemberFilter(Filter):
         outputs = motion.evaluator.compute_points(t, self._X, u)[1][:, measured.rows]
         return np.asarray(outputs[0] + wrap_differences(outputs - outputs[0], measured.turns))
 
-    def corrected(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
+    def correct(self, motion: ManifoldStepper, at: Belief, u: FloatArray, measured: Measured) -> MeasurementUpdate:
         """Return the estimate with the measurement, and what it says of the innovations."""
         X = self._draw(motion, at, u)
         outputs = self._predict_outputs(motion, at.time, u, measured)

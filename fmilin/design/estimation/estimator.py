@@ -291,7 +291,7 @@ class Estimator(TableRepr):
         """Predict a sample ahead with ``u`` held, as in :meth:`step`; return the states, shape (N,)."""
         self.last_step = None
         self._u = self._inputs(u)
-        self._at = self.method.predicted(self.motion, self._at, self._u, self.sample_time)
+        self._at = self.method.predict(self.motion, self._at, self._u, self.sample_time)
         return self.x
 
     def correct(self, y: Measurements) -> FloatArray:
@@ -404,11 +404,11 @@ class Estimator(TableRepr):
             return
         before, chart = self._at, self.motion.chart
         measured = Measured(rows, y[rows], self._select_factor(rows), self._turns.turns[rows])
-        corrected = self.method.corrected(self.motion, before, self._u, measured)
+        corrected = self.method.correct(self.motion, before, self._u, measured)
         turns = measured.turns if again else self._turns.observe(rows, corrected.innovations)
         if not np.array_equal(turns, measured.turns):  # an output was seen to wrap: correct again
             self.motion.chart = chart
-            corrected = self.method.corrected(self.motion, before, self._u, replace(measured, turns=turns))
+            corrected = self.method.correct(self.motion, before, self._u, replace(measured, turns=turns))
         self._at = corrected.belief
         if again:
             return

@@ -171,7 +171,7 @@ class ManifoldStepper:
         S[-k:, -k:] = self.renewed
         return x, S
 
-    def predicted(
+    def predict(
         self, t: float, x: FloatArray, u: FloatArray, S: FloatArray, sample_time: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return the states and the factor of the covariance a sample later, inputs held."""

@@ -104,7 +104,7 @@ class StepMotion(ManifoldStepper):
         )
         self._steps = evaluator
 
-    def predicted(
+    def predict(
         self, t: float, x: FloatArray, u: FloatArray, S: FloatArray, sample_time: float
     ) -> tuple[FloatArray, FloatArray]:
         """Return the states and the factor of the covariance a sample later, by exact derivatives."""

@@ -276,7 +276,7 @@ class ManyPoints:
         if is_good.all():
             return tangents
         doubtful = np.flatnonzero(~is_good)
-        return tangents.corrected(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
+        return tangents.replace_points(doubtful, self._recursion(x[doubtful], u[doubtful], choice))
 
 
 def in_graph(
