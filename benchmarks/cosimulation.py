@@ -1,4 +1,4 @@
-"""What a linear model of a co-simulation FMU costs and how good it is, by every way, next to model exchange.
+"""What a linear model of a co-simulation FMU costs and how good it is, by every method, compared with model exchange.
 
 The four-bar linkage of González et al., one loop, written by fmilin with both interfaces: its eigenvalues are known.
 """

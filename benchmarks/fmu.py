@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def goals(cases: dict[int, Case]) -> None:
-    """Print what calls take next to a script over FMPy and next to PyFMI, all on the same FMUs in one process."""
+    """Print ratios of times of calls to a script over FMPy and to PyFMI, on the same FMUs in one process."""
     rows = [
         compare_evaluations(cases[10]),
         compare_batches(cases[10]),

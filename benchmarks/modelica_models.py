@@ -40,7 +40,7 @@ def drive_train() -> Matrix:
 
 
 def masses_with_dampers() -> Matrix:
-    """Three masses of 1: a damper of 25, a damper next to a spring of 1, both in one part; s, v of each."""
+    """Three masses of 1: a damper of 25, a damper parallel to a spring of 1, both in one part; s, v of each."""
     A = np.zeros((6, 6))
     for k, c in enumerate((0.0, 1.0, 1.0)):
         A[2 * k, 2 * k + 1], A[2 * k + 1, 2 * k], A[2 * k + 1, 2 * k + 1] = 1, -c, -25

@@ -152,7 +152,7 @@ def batches() -> None:
 
 
 def discrete() -> None:
-    """A_k, B_k, c_k at a sample time, next to the continuous models."""
+    """A_k, B_k, c_k at a sample time, and the continuous models."""
     rows = []
     for robot in robots():
         model = robot.make()

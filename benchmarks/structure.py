@@ -262,7 +262,7 @@ def is_call_of(node: ast.AST, name: str) -> TypeGuard[ast.Call]:
 
 
 def find_repeated_options() -> list[str]:
-    """Return options of commands that have a text of their own next to that of the dataclass."""
+    """Return options of commands that have a text of their own besides that of the dataclass."""
     texts: dict[tuple[str, str | None], set[str]] = {}
     for dataclass_type in DESCRIBED:
         for description in describe(dataclass_type):

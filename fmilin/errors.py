@@ -1,4 +1,4 @@
-"""Errors, with location and remedy: each class has an exit status, and data next to its sentence."""
+"""Errors, with location and remedy: each class has an exit status, a sentence and data."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def wrap_differences(differences: FloatArray, turns: FloatArray) -> FloatArray:
 
 
 def as_numbers(value: object, what: str) -> FloatArray:
-    """Return numbers as an array; reject text and what else is none, as the value of ``what``."""
+    """Return numbers as an array; reject text and other objects, as the value of ``what``."""
     try:
         array = np.asarray(value)
         other = array.dtype.kind in "USc"  # "0.1" would be converted, and so would None

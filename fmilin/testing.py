@@ -65,7 +65,7 @@ def linear(s: Subject, derivatives: str = "auto") -> LinearModel:
 
 
 def tangent(s: Subject) -> FloatArray:
-    """Return directions along which the states may move, shape (N, P): f need not mean anything next to them."""
+    """Return directions along which the states may move, shape (N, P): f need not be defined elsewhere."""
     if not len(s.model.constraints):
         return np.eye(len(s.model.states))
     return linear(s).T
@@ -203,7 +203,7 @@ def batches(s: Subject) -> None:
             empty == (0, reference.shape[1]),
             f"evaluate_points() at no points returns {part} of shape {empty}, not {(0, reference.shape[1])}.",
         )
-        # at rest a rate is the rounding of forces that cancel, and next to it their size is seen
+        # at rest a rate is the rounding of forces that cancel, and near it their size appears
         cancelled = 1e-12 * np.max(np.abs(np.nan_to_num(reference)), axis=0, initial=0.0)
         text = f"{part} of evaluate_points() and of evaluate() at one point after the other differ"
         close(s, values, reference, text, 1e-12, allowed=cancelled)
@@ -309,7 +309,7 @@ _AT_POINT: Sequence[Check] = (copies, interface, batches, constraints, products,
 def check_model(
     model: Model, point: OperatingPoint | None = None, *, tolerance: float = 1e-6, seed: int = 0
 ) -> list[str]:
-    """Check everything that fmilin relies on, at one point and next to it; return the names of the promises checked.
+    """Check everything that fmilin relies on, at one point and near it; return the names of the promises checked.
 
     ``point`` is consistent, by default the projected start; ``tolerance`` is how far differences may be from exact
     derivatives, relative to the largest entry of a row.

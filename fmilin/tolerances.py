@@ -45,13 +45,13 @@ EQUILIBRIUM_RATE_TOLERANCE: Final = 1e-9
 Looser: formulations drop terms, and eigenvalues of a moving point are shown without a diagnostic."""
 
 STATIC_BALANCE_TOLERANCE: Final = 1e-9
-"""Accelerations over stiffness that count as rest in statics. Looser: a penalized rest point that is none."""
+"""Accelerations over stiffness that count as rest in statics. Looser: a penalized point that is not at rest."""
 
 EXACT_BALANCE_TOLERANCE: Final = 1e-10
 """The residual that a trim without noise must reach. Looser: an equilibrium that moves."""
 
 TRIM_DISTANCE_TOLERANCE: Final = 1e-3
-"""How far a solution may be from what a trim returns, in sizes of the unknowns. Looser: an equilibrium that is none."""
+"""How far a solution may be from the result of a trim, in sizes of the unknowns. Looser: not an equilibrium."""
 
 STEADY_RATE_TOLERANCE: Final = 1e-7
 """Change of the rates along a motion, relative, that counts as none. Looser: a steady motion that is not steady."""
@@ -94,7 +94,7 @@ END_OF_TABLE: Final = 1e-9
 outside of the data are called inside; tighter: an input at the end is called outside by rounding."""
 
 CANCELLATION_TOLERANCE: Final = 1e-13
-"""The same after some more operations. Looser: weak couplings next to stiff ones are dropped."""
+"""The same after some more operations. Looser: weak couplings among stiff ones are dropped."""
 
 PSEUDOINVERSE_TOLERANCE: Final = 1e-10
 """Singular values that a pseudo-inverse leaves out where a step or a least-norm solution is wanted, not a count."""
@@ -137,7 +137,7 @@ derivatives count as verified once for all points. Looser: a wrong derivative of
 
 LARGE_MODEL_AGREEMENT_TOLERANCE: Final = 1e-4
 """Disagreement of exact derivatives of a large model with a difference along one direction, relative to the largest of
-all. Looser: a kink next to a stiff part is smoothed over, and one side's slope stands for both."""
+all. Looser: a kink of a soft part near a stiff one is smoothed over: the derivative of one side is used for both."""
 
 NOISE_FREE_ERROR: Final = 1e-8
 """Error of a quick difference, relative to its row, up to which the model has no noise: later points are checked along
@@ -155,7 +155,7 @@ MAX_ENTRY_ERROR: Final = 0.1
 
 INDISTINCT_ROW_ERROR: Final = 1e-6
 """Error of a row that is nothing but error, relative to the size of its terms, that is remarked on: so much noise hides
-a slope. Looser: weak couplings next to noise are shown as zeros; tighter: rows that cancel are rejected for
+a slope. Looser: weak couplings near the noise are shown as zeros; tighter: rows that cancel are rejected for
 rounding."""
 
 INVARIANT_TOLERANCE: Final = 1e-6

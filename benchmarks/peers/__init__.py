@@ -1,4 +1,4 @@
-"""``python -m benchmarks peers [TASK ...]``: what users do with other tools, next to fmilin in one run, as ratios."""
+"""``python -m benchmarks peers [TASK ...]``: tasks of users with other tools and with fmilin in one run, as ratios."""
 
 from __future__ import annotations
 

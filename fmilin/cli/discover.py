@@ -41,7 +41,7 @@ class DiscoverOptions:
 
 
 class _Discover(Command):
-    """It takes none of the states' constraints as declared, and so may write the file next to the model."""
+    """It reads no declared constraints of the states, so it may write the file in the model's folder."""
 
     reads_constraints = False
 

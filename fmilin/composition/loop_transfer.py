@@ -81,7 +81,7 @@ def find_wire(model: ConnectedModel, name: str) -> NamedWire:
         return wires[canonical]
     raise UsageError(
         f"No wire ends at '{name}': no output feeds this input, so no loop passes through it. Name a connected input: "
-        f"{', '.join(wires) or 'there is none'}."
+        f"{', '.join(wires) or 'this system has no wires'}."
     )
 
 

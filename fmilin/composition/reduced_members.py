@@ -50,7 +50,7 @@ def reduce_members(
 
     Its notes say by how much the responses of the whole differ at most (:func:`fmilin.reduction.error_bound`). Raises
     UsageError or UnknownNameError when this is not a connected system, a member is unknown, one to be reduced is
-    sampled, or an order is none; NumericalError when the closed system is not stable, or is not with these orders.
+    sampled, or an order is not valid; NumericalError when the closed system is not stable, or is not with these orders.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ def closed_loop(
     answer is limited and, after the delay, held until the next one takes effect. A linear regulator with
     feedthrough corrects its states by the limited outputs (Hanus' conditioning, where that is stable).
     Angles that wrap deviate from an operating value, or from a prediction, by half a turn at most. Raises
-    UsageError or UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is none;
+    UsageError or UnknownNameError when the regulator does not fit the plant, or a limit, delay or noise is not valid;
     ConstraintError, NumericalError as for :func:`fmilin.simulate`.
 
     Parameters

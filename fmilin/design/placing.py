@@ -132,7 +132,7 @@ def place_modes(
     Raises
     ------
     UsageError, UnknownNameError
-        When a range or a goal is none, or there is no such parameter.
+        When a range or a goal is not valid, or a parameter is unknown.
     NumericalError
         When no parameters were found that meet the goals: how near one came, with which. The search is local, from the
         given parameters and four other points of the box.
@@ -314,7 +314,7 @@ def identified_parameters(
 ) -> IdentifiedParameters:
     """Return the parameters with which the linear model of a model has the response that was measured.
 
-    Raises UsageError or UnknownNameError when shapes do not fit, a range is none, or there is no such parameter;
+    Raises UsageError or UnknownNameError when shapes do not fit, a range is not valid, or a parameter is unknown;
     NumericalError when the response does not tell some parameters apart.
 
     Parameters

@@ -271,7 +271,7 @@ def _compute_measured_decay(
             c[i] = linear.C[family.outputs.index_of(name)]
     try:
         slopes = schedule.table.slopes(at)
-    except NumericalError:  # next to a hole
+    except NumericalError:  # adjacent to a hole of the grid
         return float("nan")
     start = {name: schedule.parts.start(name) for name in ("u0", "y0")}
     u0, y0 = (slopes[start[name] : start[name] + len(p[name])] for name in ("u0", "y0"))

@@ -148,7 +148,7 @@ def _monomials(states: Sequence[int], degree: int) -> list[tuple[tuple[int, int]
 def _products(
     states: Sequence[int], angles: Sequence[int], degree: int, *, harmonics: int | None = None
 ) -> Iterator[Term]:
-    """Yield all products of up to ``degree`` factors; an angle itself stands alone, or next to nothing but speeds."""
+    """Yield all products of up to ``degree`` factors; an angle itself stands alone, or with speeds only."""
     plain = [i for i in states if i not in angles]
     order = degree if harmonics is None else harmonics
     # Cos and sin of the angles, and of sums and differences of up to ``order`` different ones.

@@ -132,7 +132,7 @@ def classify_invariant(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Inv
 
 
 def integrate_speeds(h: Invariant, kinds: StateKinds, sampler: Sampler) -> Invariant | None:
-    """Return the sum of positions of which ``h`` is the rate, with its level at the point; None where it is none."""
+    """Return the sum of positions of which ``h`` is the rate, with its level at the point; None if it is not a rate."""
     position_of = {v: q for q, v in kinds.rate_of.items()}
     if not h.is_linear or not h.states <= position_of.keys():
         return None

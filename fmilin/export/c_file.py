@@ -59,7 +59,7 @@ class OutputLimits:
 
 
 def convert_limits(linear: LinearModel, limits: Bounds, back: FloatArray) -> OutputLimits:
-    """Return limits of outputs, by name and in absolute values, as arrays; reject what is none."""
+    """Return limits of outputs, by name and in absolute values, as arrays; reject values that are not limits."""
     largest = float(np.finfo(np.float32).max)  # stands for infinity, in both precisions
     lower, upper = np.full(len(linear.outputs), -largest), np.full(len(linear.outputs), largest)
     for name, (least, most) in limits_by_name(limits).items():

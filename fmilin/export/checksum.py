@@ -7,7 +7,7 @@ containers differ in their names and axes, so that the checksums of one result i
 
 A file without a checksum is read: versions up to 0.2 wrote none, and other programs drop it when they save a selection.
 Where the checksum does not fit, the file is damaged, and rejected, unless another program has written it. A change of
-content never counts as a sign of another program. Each container has a sign next to the content:
+content never counts as a sign of another program. Each container marks the writing program apart from the content:
 
 ========  ================================================================================================
 .mat      The text in front names MATLAB, Octave or SciPy in the words that they use. Any other text is damage.

@@ -259,7 +259,7 @@ def _equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator
 
 
 def _vector_equations(linear: LinearModel, writing: Writing, names: _Names) -> Iterator[str]:
-    """Write them with vectors alone: some translators take no lists of scalars on the left or next to a matrix."""
+    """Write them with vectors alone: some translators take no lists of scalars on the left or with a matrix."""
     for i, name in enumerate(names.inputs):
         yield f"  u[{i + 1}] = {name};"
     x, u = "x" * bool(names.states), "u" * bool(names.inputs)

@@ -105,7 +105,7 @@ def _are_beyond_a_turn(model: Model, fixed: Sequence[int], values: FloatArray) -
 def find_pinned_states(
     model: Model, point: ContinuationPoint, coordinates: Sequence[int], fixed: Sequence[int]
 ) -> list[int]:
-    """Return the coordinates of assembled points that stay at zero, next to the fixed ones.
+    """Return the coordinates of assembled points that stay at zero, besides the fixed ones.
 
     An assembled point is the one nearest to the start: what is zero there and at the seed is zero between them. Without
     them the equations would be fewer than the coordinates.

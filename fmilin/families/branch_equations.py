@@ -52,7 +52,7 @@ class BranchRules:
     are_rows_equilibrated: bool
     """Whether each row has a size of its own, else all have that of the largest entry of A and B.
 
-    A slow state next to a fast one has a short row, although it is not free. A chord need not know: it inverts what is
+    A slow state of a stiff model has a short row, although it is not free. A chord inverts all that is
     above rounding. A batch leaves out what is nearly singular, and would take the slow state for undetermined.
     """
 

@@ -60,7 +60,7 @@ class BranchFollower:
         self._fold = None
 
     def find(self, values: Mapping[str, float], predecessor: ContinuationPoint | None) -> SweptPoint:
-        """Return the point with these values, linearized; FmilinError if there is none."""
+        """Return the point with these values, linearized; FmilinError if no such point exists."""
         if isinstance(self._models.base, HasSamples):
             return self._find_sampled(values, predecessor)
         if self._plan.point.trim is None:

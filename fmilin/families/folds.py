@@ -32,7 +32,7 @@ class Fold:
 
     sentence: str
     before: ContinuationPoint  # at the start of the step in which it lies
-    last: ContinuationPoint  # next to it
+    last: ContinuationPoint  # beyond the fold
 
     def describe_later_point(self, beyond: ContinuationPoint, sizes: FloatArray, *, around: bool) -> str:
         """Return the sentence on a point beyond, with the state that tells it from the fold."""

@@ -110,8 +110,7 @@ class LeftOut:
     r"""Interpolation at points of the grid from the points on both sides, against the linear model there."""
 
     # A, B, C, D: (\\*shape), largest error over the largest entry of the matrix, the largest over all axes; NaN at the
-    # ends of all axes and next to failed points. With half as many points as the family has: of the family itself it is
-    # a bound
+    # ends of all axes and adjacent to failed points. Computed with half of the family's points: a bound for the family
     A: FloatArray
     B: FloatArray
     C: FloatArray

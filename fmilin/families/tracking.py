@@ -17,7 +17,7 @@ from fmilin.tolerances import EPS
 Complex = NDArray[np.complex128]
 
 DISTANCE = 2.0
-"""Weight of the distance between eigenvalues, relative to their sizes, next to the angle between eigenvectors."""
+"""Weight of the distance between eigenvalues, relative to their sizes, compared with the angle between eigenvectors."""
 
 EIGENVECTOR_ROUNDING_FACTOR = 16.0  # of an eigenvalue, in units of eps times the norm of A times its condition number
 
@@ -134,9 +134,7 @@ def judge_family(models: LinearArrays, tracks: Tracks, *, sampled: bool) -> Fami
 REAL_DIFFERENCE_TOLERANCE = 1e-6
 """The square of a difference of two eigenvalues is real when its imaginary part is smaller than this part of it."""
 
-SEPARATE_MODES_CODE = (
-    2  # says of two modes that they cannot meet here: neither on the real axis nor on a line next to it
-)
+SEPARATE_MODES_CODE = 2  # says of two modes that they cannot meet here: neither on the real axis nor on a line near it
 
 
 @dataclass(frozen=True, order=True)

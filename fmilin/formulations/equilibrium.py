@@ -91,7 +91,7 @@ def equilibrium(
 
 
 def penalized_equilibrium(model: Model, point: OperatingPoint, options: UCS) -> OperatingPoint:
-    """Return where the penalized system rests, f = alpha omega^2 Phi_q' Phi, next to an equilibrium of the model."""
+    """Return where the penalized system rests, f = alpha omega^2 Phi_q' Phi, near an equilibrium of the model."""
     balance = StaticBalance(model, point, compliance=1.0 / (options.alpha * options.omega**2))
     balance.solve()
     positions = balance.form.positions

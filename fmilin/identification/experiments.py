@@ -310,5 +310,5 @@ def _halve_difference(up: Response, down: Response, size: float) -> Response:
 
 
 def join(response: Response) -> FloatArray:
-    """Return outputs before and after the steps, and declared states, next to each other."""
+    """Return outputs before and after the steps, and declared states, as columns of one array."""
     return np.hstack((response.at_once, response.after, response.states))

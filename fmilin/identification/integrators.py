@@ -290,7 +290,7 @@ def _pairings(step_map: _Map, proper: FloatArray) -> Iterator[tuple[FloatArray, 
 
 
 def _of_free_positions(step_map: _Map, proper: FloatArray, *, positions_first: bool) -> OneStepMethod | None:
-    """Return the method where positions act on nothing: the angle of a motor next to its speed and its current.
+    """Return the method where positions act on nothing: the angle of a motor, unlike its speed and its current.
 
     The other states are then updated without them, so that the direction of positions is what Phi leaves as it is.
     """

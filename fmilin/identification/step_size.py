@@ -111,7 +111,7 @@ def find_usable_step(experiments: Experiments) -> float:
 def find_fitting_step(
     attempt: Attempt, experiments: Experiments, fixed_step: float | None = None, runs_of_a_step: int = 0
 ) -> float:
-    """Find a step, in seconds, unless it is ``fixed_step``; an attempt takes ``runs_of_a_step`` next to responses."""
+    """Find a step, in seconds, unless it is ``fixed_step``; an attempt has ``runs_of_a_step`` besides responses."""
     step, cadence = fixed_step or find_usable_step(experiments), experiments.cadence
     runs, steps = (count + runs_of_a_step for count in experiments.attempt)
     experiments.require(runs, steps, step)

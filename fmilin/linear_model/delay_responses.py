@@ -29,7 +29,9 @@ def compute_step_response(
     name = input
     if name is None:
         if len(model.inputs) != 1:
-            raise UsageError(f"Name one of the inputs for a step: {', '.join(model.inputs.names) or 'there is none'}.")
+            raise UsageError(
+                f"Name one of the inputs for a step: {', '.join(model.inputs.names) or 'this model has no inputs'}."
+            )
         name = model.inputs.names[0]
     j = model.inputs.index_of(name, "an input of the linear model")
     if times is None:

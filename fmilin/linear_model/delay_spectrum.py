@@ -105,7 +105,7 @@ def find_eigenvalue_errors(model: DelayedLinearModel, count: int = DEFAULT_EIGEN
 def find_delay_eigenvalues(model: DelayedLinearModel, count: int) -> tuple[NDArray[np.complex128], FloatArray]:
     """Return the rightmost eigenvalues and their errors, computed once for each count."""
     if count < 1:
-        raise UsageError(f"A count of {count} eigenvalues is none: it must be positive.")
+        raise UsageError(f"The number of eigenvalues must be positive, not {count}.")
     remembered = model.__dict__.setdefault("_eigenvalues", {})
     if count not in remembered:
         result = find_rightmost_eigenvalues(model.form, count)

@@ -174,7 +174,7 @@ def _without_totals(candidates: FloatArray, samples: RateSamples) -> FloatArray:
         return candidates
     native = candidates / samples.sizes[:, None]
     support = np.abs(candidates).max(axis=1) > RANK
-    if not support.any():  # a state of 1e10 next to others of 1 leaves combinations of nothing
+    if not support.any():  # with a state of 1e10, others of 1 leave empty combinations
         return candidates[:, :0]
     if (support & samples.reached).any():
         return candidates

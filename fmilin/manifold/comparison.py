@@ -94,7 +94,7 @@ def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts:
     """Compare each exact column with a difference; request careful differences where it disagrees or has curvature."""
     exact, is_finite = jacobians.slopes, jacobians.is_exact
     quick = nearby.with_exact_rows(nearby.by_differences(Differences(order=2, retries=2)))
-    # A zero is compared in its own size: 1e-8 next to it is the step of a difference that passes for exact.
+    # A zero is compared in its own size: 1e-8 is the step of a difference that passes for exact.
     inexact = np.where(
         np.abs(quick.J) <= quick.error, 0.0, DERIVATIVE_AGREEMENT_TOLERANCE * row_sizes(exact.J, nearby.scales)
     )

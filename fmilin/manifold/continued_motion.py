@@ -1,4 +1,4 @@
-"""The model further along the motion of points, and next to it: what the search for steady motions evaluates.
+"""Evaluations of the model along the motion of points and near it, for the search for steady motions.
 
 Two sources answer. :class:`ContinuedBatch` evaluates all points of a batch together, in coordinates that are states;
 :class:`ContinuedPoint` follows one point of any model, in any coordinates, with the parametrization of the manifold.
@@ -57,7 +57,7 @@ class PointsAhead(NamedTuple):
 
 
 class ContinuedMotion(ABC):
-    """The model further along uniform motions of k points, and next to them."""
+    """Evaluations of the model along uniform motions of k points, and near them."""
 
     exact: bool = False  # whether rates and derivatives have rounding errors only
 

@@ -309,7 +309,7 @@ def change_coordinates(
     J, error = derivatives.J[0], derivatives.errors[0] / derivatives.scales
     along_y = J[:, :p] @ S
     terms = np.abs(J[:, :p]) @ size
-    cancelled = np.abs(along_y) <= ROUNDING_TOLERANCE * terms  # a zero that is none spreads double eigenvalues
+    cancelled = np.abs(along_y) <= ROUNDING_TOLERANCE * terms  # a false zero spreads double eigenvalues
     J[:, :p] = np.where(cancelled, 0.0, along_y)
     error[:, :p] = error[:, :p] @ size + eps * terms
     moved = nearby.in_frame(other)

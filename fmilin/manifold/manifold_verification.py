@@ -19,7 +19,7 @@ from fmilin.support.dataclass import dataclass
 from fmilin.tolerances import INVARIANT_TOLERANCE, MEASURED_INVARIANT_TOLERANCE
 
 DISPLACEMENT_SIZE = 1e-3  # how far from the point the motion is checked, in sizes of the states
-SAMPLES = 3  # random points next to it: at the point alone H f = 0 may hold by chance, as at rest
+SAMPLES = 3  # random points near it: at the point alone H f = 0 may hold by chance, as at rest
 
 
 @dataclass(frozen=True, slots=True)

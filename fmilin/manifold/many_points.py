@@ -129,7 +129,7 @@ class _Batch:
     t: float
     start: FloatArray  # shape (N,)
     pinned: list[int]
-    unchanged: list[int]  # states next to them that stay as they start
+    unchanged: list[int]  # further states that stay as they start
     rows: list[int]  # constraints that are independent at the start
 
     @classmethod

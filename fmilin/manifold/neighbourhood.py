@@ -148,7 +148,7 @@ class Neighbourhood:
     def on_manifold(self) -> Neighbourhood:
         """Return the same at Psi of the point's coordinates, with the same observations.
 
-        A point that was trimmed or given is on the manifold to a tolerance, those next to it to rounding. Its values
+        A point that was trimmed or given is on the manifold to a tolerance, points near it to rounding. Its values
         differ from theirs by a constant then, and second differences of every column see a jump.
         """
         if not self.frame.parametrization.rows:
@@ -186,7 +186,7 @@ class Neighbourhood:
     def _revisit(self, direction: FloatArray | None = None) -> tuple[FloatArray, Mapping[float, FloatArray]]:
         """Return by how much rates and outputs differ when the point is evaluated again, from either side and twice.
 
-        The second are values next to it, by their step along ``direction`` (P + nu,), or one through all columns.
+        The second are values near it, by their step along ``direction`` (P + nu,), or one through all columns.
         """
         observations = self.observations
         d = choose_direction(self.scales) if direction is None else direction
@@ -260,7 +260,7 @@ class Neighbourhood:
         return step, []
 
     def lag(self) -> FloatArray:
-        """Return by how much rates and outputs at the point lag behind evaluations next to it, shape (r,)."""
+        """Return by how much rates and outputs at the point lag behind evaluations near it, shape (r,)."""
         # A solver inside that starts from its last solution is content with it as long as the equations are satisfied
         # well enough. So it is sent far away, then to a step near the point, then back: over steps of all sizes.
         change, values = self._revisit()
@@ -276,7 +276,7 @@ class Neighbourhood:
             while step < abs(far_step) / STEP_GROWTH_FACTOR and (lag.any() or step <= shortest_step):
                 if finite_values(again, far_step * d, -np.sign(far_step) * step * d) is not None:
                     before, last = last, self._again()
-                    lag = np.fmax(lag, np.abs(last - before))  # a drift from call to call is none
+                    lag = np.fmax(lag, np.abs(last - before))  # a drift from call to call is not a lag
                 step *= STEP_GROWTH_FACTOR
         self.observations.change_on_return = np.maximum(change, lag)
         return lag

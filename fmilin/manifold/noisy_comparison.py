@@ -87,7 +87,7 @@ def _compare(nearby: Neighbourhood, exact: Slopes) -> Iterator[_Comparison]:
     signs = np.where(fixed_direction(1952, 0.0, count) < 0.5, -1.0, 1.0)  # one sign would wind up a long chain
     direction = signs * fixed_direction(1848, 0.5, count) * nearby.scales
     expected = exact.J @ direction
-    # The point itself may be one at which all terms vanish, as where a chain hangs: noise is measured next to it.
+    # The point itself may be one at which all terms vanish, as where a chain hangs: noise is measured near it.
     line = np.array([nearby.at((STEPS[1] + i * NOISE_STEP) * direction) for i in range(NOISE_POINTS)])
     noise = _measure_noise(line)
     difference = _difference(nearby, direction, STEPS[0])

@@ -117,9 +117,7 @@ def _with_rates(manifold: Manifold, chosen: list[_Coordinate]) -> list[_Coordina
 
 
 SAME_STATE_TOLERANCE = 1e-6  # gap, relative, up to which a state is what a quaternion says
-CONSTANT_AXIS_TOLERANCE = (
-    1e-6  # change of a body's rates, next to their square, that is none: its axis stays where it is
-)
+CONSTANT_AXIS_TOLERANCE = 1e-6  # change of a body's rates over their square, below which its axis stays where it is
 CONE_TOLERANCE = 1e-3  # gap, relative, up to which its rates go round a cone; the search confirms it more sharply
 ABSENT_COMPONENT_TOLERANCE = 1e-12  # component of a direction that rounding left
 

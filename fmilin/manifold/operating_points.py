@@ -350,7 +350,7 @@ def _is_plain(point: OperatingPoint, model: Model) -> bool:
 
 
 def require_sizes(model: Model, point: OperatingPoint) -> None:
-    """Reject a point of another model, and what is none."""
+    """Reject a point of another model, and objects that are not points."""
     if not isinstance(point, OperatingPoint):
         raise UsageError(
             "The point must be made by fl.operating_point(model, {name: value}), not of the type "

@@ -156,7 +156,7 @@ def is_regular(matrix: FloatArray) -> bool:
 
 
 def describe_singularity(model: Model, point: OperatingPoint) -> str:
-    """Return a sentence about the singular configuration at ``point``; empty when it is none or cannot be tested."""
+    """Return a sentence about the singular configuration at ``point``; empty if it is regular or cannot be tested."""
     form = read_second_order_form(model, point.time, point.states, point.inputs)
     if form is None:
         return ""

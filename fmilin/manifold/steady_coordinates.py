@@ -33,7 +33,7 @@ from fmilin.tolerances import (
     UNIFORM_RATE_TOLERANCE,
 )
 
-MOVING_WEIGHT = 1e-2  # of states that move next to states at rest, which are preferred
+MOVING_WEIGHT = 1e-2  # of states that move, over that of states at rest, which are preferred
 MAX_ATTEMPTS = 3  # choices of coordinates that are tried
 
 

@@ -107,7 +107,7 @@ def find_totals(start: TotalsSearch) -> Totals | None:
             break
         L = more
     if pairs:
-        # Where a damped cart would coast to (x + v/c) is not content: only speeds add up, or only what is none.
+        # Where a damped cart would coast to (x + v/c) is not content: either speeds alone add up, or no speeds.
         speeds = np.array(sorted(pairs.values()), dtype=np.intp)
         remaining = np.setdiff1d(np.arange(len(start.states)), speeds)
         L = np.vstack((_without_fixed(L, speeds), _without_fixed(L, remaining)))

@@ -43,12 +43,12 @@ LATEST_TIME_FACTOR = 2.2  # times as late until A is compared for the last time 
 LATEST_CURVED_TIME_FACTOR = 2.0  # the same where it is curved: an expansion to second order leads no further
 MAX_TURNING_COORDINATES = 40  # with more the eigenvalues are not compared: that may take an evaluation for each
 TURNING_POWER_TOLERANCE = 0.1  # of the terms of x' x'' in one unit: what is left of them where vectors turn
-EIGENVALUE_CHANGE = 1e-2  # gap of eigenvalues that is none, over the change of A
-EIGENVALUE_ROUNDING = 1e-7  # gap of eigenvalues that is none, over their size
+EIGENVALUE_CHANGE = 1e-2  # gap of eigenvalues that counts as zero, over the change of A
+EIGENVALUE_ROUNDING = 1e-7  # gap of eigenvalues that counts as zero, over their size
 SMALL_EIGENVALUE = 1e-3  # over the largest: it may be a multiple zero
 DEFECTIVE_SPREAD_RATIO = 1e-4  # over the largest: how far a multiple zero is spread
 SLOW_ROW_RATIO = 1e-2  # of the motion's own rate: slower rows may change as they like, the motion sees their mean
-NOISE_MARGIN = 10.0  # times the error of a difference at the point: a smaller change is none
+NOISE_MARGIN = 10.0  # times the error of a difference at the point: smaller changes count as zero
 EQUAL_SPEED_RATIO = 1 - 1e-9  # speeds above this part of the largest are as large
 
 

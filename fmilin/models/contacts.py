@@ -130,7 +130,7 @@ def _slides(contact: Contact, pushes: float, along: float) -> list[str]:
 
 
 def _tips(contact: Contact, pushes: float, force: FloatArray) -> list[str]:
-    """Say it when the centre of pressure of a flat foot is next to its sole."""
+    """Warn if the centre of pressure of a flat foot is outside its sole."""
     if not contact.foot.flat or contact.sole is None or len(contact.sole) < 3:
         return []
     n = contact.normal

@@ -248,7 +248,7 @@ class ManifoldFunction:
         return self._differentiate_each(t, x, u)
 
     def _anchor(self, t: float, x: FloatArray, u: FloatArray, tangents: TangentBatch) -> None:
-        """Remember points with their tangents: those of the next iterate of a solver are next to them."""
+        """Remember points with their tangents: those of the next iterate of a solver are near them."""
         if isinstance(self._manifold.equations, VectorizedEquations):
             points = PointBatch(np.full(len(x), t), x, u)
             rows = self._manifold.rows

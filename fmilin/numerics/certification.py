@@ -30,7 +30,7 @@ CLEAR_RESIDUAL_FACTOR = 10.0  # times its noise, that a residual has left it
 FAINT_RESIDUAL_SIZE = 1e-7  # a residual that has left its noise, and is fading nevertheless
 LOOSE_SINGULAR_VALUE_TOLERANCE = 1e-13  # singular values that a step may still use where it need not be believed
 NEARBY_DISTANCE = 1e-2  # how far away the usual sizes of derivatives are searched for, in sizes of the unknowns
-ZERO_RESIDUAL_SIZE = 1e-26  # a residual that is none, where it leaves that level at once
+ZERO_RESIDUAL_SIZE = 1e-26  # a residual that counts as zero where it leaves that level at once
 ROOT_INTERVAL_WIDTH = 1e-20  # an interval for a root, in sizes of the unknowns
 MAX_CORRECTIONS = 8  # of a point along a direction, as long as each takes a tenth of the residual
 LINEAR_RANGE_FACTOR, LINEARITY_TOLERANCE = (
@@ -248,7 +248,7 @@ class _ZeroSearch:
         uncertainty, noise = self._noise()
         doubtful = self.slopes.null
         if self.slopes.determines_all:
-            # Small singular values alone say nothing: those of a beam of many elements, or of a bushing next to a soft
+            # Small singular values alone say nothing: those of a beam of many elements, or of a bushing with a soft
             # spring, are far from rounding, and then Newton and Kantorovich's bound holds with all of them.
             step = -self.slopes.loose @ self.r
             bound = self._bound(step, uncertainty)
@@ -314,7 +314,7 @@ class _ZeroSearch:
         for v in directions:
             end, s = self._follow_direction(v, rest, noise)
             if end == "multiple" and self._leaves_linearly(v, s, rest):
-                # A weak spring next to a stiff one: the solution is simple, and known as well as rounding allows.
+                # A weak spring and a stiff one: the solution is simple, and known as well as rounding allows.
                 distance = distance + s * np.abs(v)
                 determined += 1
                 continue

@@ -3,7 +3,7 @@
 The determinant of [[s I - A, -B2 E], [-C2, I - D22 E]] is det(s I - A) det(I - P22 E) with P22 = D22 + C2 (s I - A)^-1
 B2. Beyond a frequency the spectral radius of P22 E is certainly below 1, so that the remaining phase up to infinity is
 known in closed form; below it the phase is followed from point to point. The logarithmic derivative at both ends of a
-step shows eigenvalues next to it, even where an even number of them turns the phase by whole turns. This is the
+step shows eigenvalues near it, even where an even number of them turns the phase by whole turns. This is the
 argument principle.
 """
 
@@ -22,7 +22,7 @@ MAX_PHASE_STEP = 1.0  # in rad, of the determinant between two points
 MAX_PHASE_SURPRISE = 0.3  # in rad, between a step and its prediction by derivatives
 MAX_RELATIVE_STEP = 1.5  # times the logarithmic derivative: eigenvalues nearer than this make a step shorter
 MAX_POINTS = 200_000  # on the line of the argument principle: where more are needed the count stays unknown
-MAX_HALVINGS = 60  # of a step next to an eigenvalue on the line, until its ends are neighbouring numbers
+MAX_HALVINGS = 60  # of a step near an eigenvalue on the line, until its ends are neighbouring numbers
 SEARCH_PHASE_STEP = 1.0  # in rad, of the sum of the delays between points from which Newton's method starts
 SEARCH_ITERATIONS = 25  # of Newton's method from each start: those of eigenvalues elsewhere do not end
 SEARCH_TOLERANCE = 1e-6  # of Newton's last step, relative to the eigenvalue

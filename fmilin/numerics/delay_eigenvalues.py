@@ -204,7 +204,7 @@ def _agree(roots: Complex, reference: Complex, count: int) -> bool:
 def _correct(form: DelayForm, candidates: Complex, count: int, previous: Complex | None) -> Complex:
     """Return the corrected rightmost candidates, from the right, pairs side by side, multiple ones repeated.
 
-    Candidates next to ``previous`` roots, of a coarser mesh, need no correction.
+    Candidates near ``previous`` roots, of a coarser mesh, need no correction.
     """
     upper = candidates[candidates.imag >= 0]
     upper = upper[np.argsort(-upper.real)][: int(CANDIDATE_FACTOR * count) + 4]

@@ -96,7 +96,7 @@ def invert_return_difference(loop: StateSpace, factor: complex | Matrix) -> Matr
 def decide_stability(A: Matrix, sample_time: float, errors: FloatArray | None = None) -> bool | None:
     """Return whether all eigenvalues are inside the stability limit; None where rounding, or ``errors`` of A, decides.
 
-    An eigenvalue next to the limit counts where no matrix within the backward error of the eigenvalue solver has one
+    An eigenvalue near the limit counts where no matrix within the backward error of the eigenvalue solver has one
     on it: the smallest singular value of A - lambda at the nearest point of the limit tells. A bound by the condition
     of single eigenvalues would reject stable Jordan blocks: their computed eigenvalues scatter far.
     """

@@ -24,6 +24,6 @@ def _random_signs(count: int) -> FloatArray:
 
 def estimate_rounding(samples: Sequence[FloatArray]) -> FloatArray:
     """Return what rounding does to a result, from two or three samples some bits apart: of three, twice their range."""
-    # Three may lie close together by chance, and the truth next to them; two are compared as they are.
+    # Three may lie close together by chance, and the truth outside; two are compared as they are.
     factor = 1.0 if len(samples) == 2 else 2.0
     return np.asarray(factor * np.ptp(samples, axis=0))

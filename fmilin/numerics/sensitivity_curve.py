@@ -35,7 +35,7 @@ GRID_MARGIN_FACTOR = (
     1e4  # the grid reaches this much above the largest pole or zero, and below the smallest distance to a pole
 )
 BELOW = np.geomspace(1e-6, 1.0, 25)[:-1]  # of the first step of the grid
-MAX_STEPS = 20_000  # of the grid: poles next to the limit make its steps short
+MAX_STEPS = 20_000  # of the grid: poles near the limit make its steps short
 MAX_STATES = 150  # of pencils: QZ of twice the order; beyond that the grid and closed-loop eigenvalues stand alone
 SIGNIFICANT_ROUNDING_FACTOR = 30.0  # times the rounding of S or T that a value must exceed to be more than rounding
 NEAR_TOUCH_DISTANCE = 1e-2  # of the curve's size: local minima of a distance to a line that are refined
@@ -116,7 +116,7 @@ class SensitivityCurve:
     # -- the grid ------------------------------------------------------------------------------------------------------
 
     def make_grid(self, candidates: FloatArray) -> FloatArray:
-        """Return angles from one end to the other, with ``candidates`` and points next to them."""
+        """Return angles from one end to the other, with ``candidates`` and points near them."""
         if self.sample_time:
             top = math.pi
         else:
@@ -220,8 +220,8 @@ class SensitivityCurve:
         def follow(angle: float) -> float:
             return float(distance(self.evaluate(angle)[:, 0, 0])[0])
 
-        # Values that are rounding have signs of their own: next to a crossing that the pencil knows to the last digit,
-        # next to an end that is on the line, and everywhere where the curve is a part of the line.
+        # Values that are rounding have signs of their own: near a crossing that the pencil knows to the last digit,
+        # near an end that is on the line, and everywhere where the curve is a part of the line.
         small = np.flatnonzero(np.abs(values) <= POSSIBLE_ROUNDING_RATIO * np.abs(values).max(initial=0.0))
         rounded = np.zeros(len(values), dtype=bool)
         rounded[small] = [not self._is_significant(abs(values[k]), angles[k]) for k in small]

@@ -362,7 +362,7 @@ def _compute_in_units(scaled: EquilibratedPencil) -> ZeroEstimates:
 def _compute_soundly(pencil: SystemPencil, side: int = 0) -> ZeroEstimates:
     """Return the zeros of an equilibrated pencil, without far ones if these spoil the others.
 
-    A chain of weak dampers next to stiff springs has zeros so far away that single precision could not hold their
+    A chain of weak dampers and stiff springs has zeros so far away that single precision could not hold their
     product, and couplings at every level between 1 and rounding. Where no zero comes out right, weak couplings are
     taken for none: their zeros are infinite then, and the others are corrected by the pencil itself.
     """

@@ -70,7 +70,7 @@ class PeriodicOrbit(TableRepr):
 
     @property
     def measured(self) -> bool:
-        """Whether deviations are measured next to it: linear models do not see events, nor into other solvers."""
+        """Whether deviations from it are measured: linear models do not see events, nor into other solvers."""
         return bool(self.events) or isinstance(self.model, Stepped)
 
     @property

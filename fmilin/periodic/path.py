@@ -1,4 +1,4 @@
-"""Linear models along a stretch of a motion, in coordinates that do not jump, or deviations next to it.
+"""Linear models along a stretch of a motion, in coordinates that do not jump, or measured deviations from it.
 
 States are taken that determine the others well at all points, where there are such; else a basis of the tangent space
 is carried along (Spencer, chapter 2): y = R(t) x turns with the motion, and y' = (R f_x + R') T y.

@@ -222,7 +222,7 @@ def keep_states(linear: LinearModel, names: Sequence[str]) -> LinearModel:
     """Return a linear model with these states of the model as its states, of the order of their number.
 
     Where faster modes follow inputs at once, ``T_u`` has what these add to a state; a diagnostic says so. Raises
-    UsageError or UnknownNameError when a name is none or stands twice, there are more of them than the order, or a pair
+    UsageError or UnknownNameError when a name is unknown or occurs twice, there are more than the order, or a pair
     would be torn apart; NumericalError when the motions that stay do not show in these states: others are named.
 
     Parameters
@@ -293,7 +293,7 @@ ON_AXIS = 1e-9  # real part, relative to the largest eigenvalue, of a pole at wh
 def error_bound(full: LinearModel, reduced: LinearModel, low: float = 0.0, high: float = float("inf")) -> Peak:
     """Return the largest difference of the frequency responses of two linear models in a band of frequencies.
 
-    Raises UsageError when a model is sampled, inputs or outputs differ, there are none, or the band is none.
+    Raises UsageError when a model is sampled, inputs or outputs differ, there are none, or the band is not valid.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def _modes(linear: LinearModel, units: LinearModel) -> list[StateSpace]:
 
 
 def _is_same(one: StateSpace, other: StateSpace, size: float) -> bool:
-    """Whether two modes have eigenvalues (next to ``size``) and responses in common."""
+    """Whether two modes have eigenvalues (relative to ``size``) and responses in common."""
     if len(one.A) != len(other.A):
         return False
     a, b = (np.sort_complex(np.linalg.eigvals(mode.A)) for mode in (one, other))

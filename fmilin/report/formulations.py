@@ -37,7 +37,7 @@ _NAMES = {"mcs": "MCS", "rcs": "RCS", "ucs": "UCS"}
 
 
 def show_spectrum(spectrum: Spectrum, page: Sheet) -> None:
-    """Print what a formulation found next to the linear model: sizes, and the spurious eigenvalues."""
+    """Print the results of a formulation besides the linear model: sizes, and the spurious eigenvalues."""
     page.print()
     facts.print_facts(page, _facts(spectrum))
     if len(_finite_spurious(spectrum)):

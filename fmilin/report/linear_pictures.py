@@ -1,4 +1,4 @@
-"""Pictures of one linear model: eigenvalues, modes, what takes part in them, its entries, the full model next to it."""
+"""Pictures of one linear model: eigenvalues, modes, what takes part in them, its entries, a comparison of models."""
 
 from __future__ import annotations
 

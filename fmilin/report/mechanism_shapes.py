@@ -374,6 +374,6 @@ def tallness(view: View, everything: Floats) -> float:
 
 
 def _azimuth(points: Floats) -> float:
-    """Return from where to look, in degrees: a little next to the direction that shows the greatest width."""
+    """Return from where to look, in degrees: a little off the direction that shows the greatest width."""
     _, _, axes = np.linalg.svd(points[:, :2] - points[:, :2].mean(axis=0))
     return float((np.degrees(np.arctan2(axes[0, 1], axes[0, 0])) + 90) % 180 - 90 - 65)

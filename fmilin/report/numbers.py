@@ -21,7 +21,7 @@ MAX_DECIMALS = 300  # powers of ten that a double holds
 
 
 def round_digits(value: complex, digits: int = SIGNIFICANT_DIGITS) -> complex:
-    """Round both parts to ``digits`` significant digits of the modulus: what is noise next to it becomes 0."""
+    """Round both parts to ``digits`` significant digits of the modulus: a part below its rounding becomes 0."""
     size = abs(value)
     if size == 0 or not math.isfinite(size):
         return value

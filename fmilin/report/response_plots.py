@@ -91,7 +91,7 @@ def step_figure(
     amplitude: float | None = None,
     stop_time: float | None = None,
 ) -> Figure:
-    """Return the deviations of outputs after a step of each input; those of the nonlinear model ``against`` next to it.
+    """Return the deviations of outputs after a step of each input; and those of the nonlinear model ``against``.
 
     Steps are of one unit by default; with a model, which moves on its manifold, such that no state moves far.
     """

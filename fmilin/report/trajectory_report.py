@@ -1,4 +1,4 @@
-"""A motion in a few lines and as a picture, a linear model next to it."""
+"""A motion in a few lines and as a picture, compared with a linear model."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ SAMPLES = 3
 
 
 def require_invariance(plant: Plant, t: float, x: FloatArray) -> None:
-    """Check that h stays zero along f at the start and next to it, relative to the largest size of its terms there."""
+    """Check that h stays zero along f at the start and near it, relative to the largest size of its terms there."""
     if not len(plant.invariants):
         return
     drift, size = np.zeros(len(plant.invariants)), np.zeros(len(plant.invariants))

@@ -133,7 +133,7 @@ def _get_tape(model: Model) -> TimeTape | None:
 def _look_for_changes(model: Model, start: OperatingPoint, end: float, stop: Callable[[], bool]) -> _Looks:
     """Return where the rates of a black box change suddenly with time, its states held.
 
-    They are held at the start, and a little next to it: what a pulse is multiplied by may be zero at the start.
+    They are held at the start and near it: the factor of a pulse may be zero at the start.
     """
     earlier_look = _looks.get(model)
     if earlier_look is not None and earlier_look.start == start.time and end <= earlier_look.end:

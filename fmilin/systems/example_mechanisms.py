@@ -130,7 +130,7 @@ def stewart_platform() -> Mechanism:
     bodies = [Body("table", LOAD_MASS, (0, 0, HALF_TABLE), (25.0, 25.0, 45.0))]
     joints = [Joint("table", "free", "ground", "table", position=(0, 0, HEIGHT, 1, 0, 0, 0))]
     loops = []
-    # of the two pairs of heads next to a foot the near one, and in it the near one
+    # of the two pairs of heads near a foot the nearer one, and in it the nearer head
     for i, (foot, head) in enumerate(zip(base_points, [table_points[(k - 1) % 6] for k in range(6)], strict=True), 1):
         axis = np.array([head[0] - foot[0], head[1] - foot[1], HEIGHT])
         length = float(np.linalg.norm(axis))

@@ -239,7 +239,7 @@ FIRST_STEP_SIZE, MAX_STEP_SIZE, MIN_STEP_SIZE = (
 )  # lengths of a step, in sizes of the unknowns and of lambda
 MAX_JACOBIANS = 200  # at most, in each direction: then the search is given up
 MAX_CORRECTIONS = 5  # to the path: more mean that the step along it was too long
-PATH_TOLERANCE = 1e-6  # how well the path is kept to, next to its start: the end is corrected anyhow
+PATH_TOLERANCE = 1e-6  # accuracy of the path, relative to its start: the end is corrected in any case
 MAX_HOMOTOPY_PARAMETER = 10.0  # multiples of what held the guess beyond which the path leads away
 
 
@@ -283,7 +283,7 @@ def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> Float
 
 
 def find_independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> NDArray[np.intp]:
-    """Return the ``constraints`` (m,) that are independent, and then the other rows that are so next to them."""
+    """Return the ``constraints`` (m,) that are independent, and then the other rows that are independent of them."""
     first, remaining = np.flatnonzero(constraints), np.flatnonzero(~constraints)
     independent = first[_find_pivots(start.E[first])]
     span = column_space(start.E[independent].T) if len(independent) else np.zeros((start.E.shape[1], 0))

@@ -128,7 +128,7 @@ class Equations:
         r = self.compute_values(candidate)
         if not np.isfinite(r).all():
             return
-        # Newtons next to a mass of tons are too small; an input's start (0) and its unit do not say how large it is.
+        # Newtons are too small for a mass of tons; an input's start (0) and its unit do not say how large it is.
         required_effect = max(1.0, float(np.max(np.abs(r[self.first_order]), initial=0.0)))
         steps = candidate.model.inputs.scales(candidate.inputs)
         first = [self._with_step(candidate, int(i), float(steps[i])) for i in unknowns.inputs]

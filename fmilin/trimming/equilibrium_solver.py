@@ -194,7 +194,7 @@ def _list_starts(equations: Equations, z0: FloatArray, best: Solution) -> Iterat
 def _search_nearby(
     equations: Equations, z0: FloatArray, best: Solution, *, exact: bool
 ) -> Search[tuple[Solution, list[str]]]:
-    """Return the best of searches from points next to the guess."""
+    """Return the best of searches from points near the guess."""
     unknowns = equations.unknowns
     weights, count = _compute_row_weights(equations, z0), 0
     enough = equations.columns_computed + MAX_COLUMNS

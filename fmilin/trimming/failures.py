@@ -317,7 +317,7 @@ def explain_targets(equations: Equations, without: Solution) -> str:
     Z = _open_directions(without_targets, without.z)
     if not Z.shape[1]:
         return " No quantity is free to meet the targets."
-    # By chance the derivatives of targets may depend on each other at one point: look next to it, too.
+    # By chance the derivatives of targets may depend on each other at one point: examine a second point near it.
     elsewhere = newton_correct(
         without_targets, without.z + FARTHER_START_DISTANCE * Z @ np.cos(np.arange(Z.shape[1]) + 1.0)
     ).z

@@ -44,7 +44,7 @@ from fmilin.trimming.unknowns import Candidate
 
 STEP = 2.0**-9  # of differences, in sizes of the parameter
 WEIGHTS = {-2: 1 / 12, -1: -2 / 3, 1: 2 / 3, 2: -1 / 12}  # of fourth order
-BRANCH_RESIDUAL_TOLERANCE = 1e-6  # what may be left of r_p next to it, where a branch goes on
+BRANCH_RESIDUAL_TOLERANCE = 1e-6  # rest of r_p near the point up to which a branch goes on
 FOLD_SENSITIVITY_THRESHOLD = 1e8  # how many sizes of the unknowns per size of a parameter are a fold
 ONE_SIDED_DIFFERENCE_RATIO = (
     0.75  # what is left of a difference between two sides at half the step; 0.5 of a smooth one

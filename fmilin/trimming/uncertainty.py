@@ -204,7 +204,7 @@ def uncertain(
 ) -> Uncertain:
     """Return the linear models over a box of parameters as a linear fractional transformation, with its remainder.
 
-    Raises UsageError or UnknownNameError when a range is none, or there is no such parameter.
+    Raises UsageError or UnknownNameError when a range is not valid, or a parameter is unknown.
 
     Parameters
     ----------

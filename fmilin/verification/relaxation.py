@@ -214,7 +214,7 @@ class Relaxation:
         du = amplitude * np.array([excitation.input_change(t, nu) for t in nodes]).reshape(len(nodes), nu)
         n = len(r.x0)
         e = np.zeros((len(self.times), p)) if first is None else first[:, :p]
-        curvature = np.zeros((len(nodes), n))  # of x, next to its tangent
+        curvature = np.zeros((len(nodes), n))  # of x, beyond its tangent
         if first is not None:
             curvature = (first[:, p : p + n] - e @ linear.T.T)[self._node_samples]
         size = float(np.max(np.abs(L) / r.y_sizes, initial=0.0)) or 1.0

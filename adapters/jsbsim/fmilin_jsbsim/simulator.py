@@ -39,7 +39,7 @@ def data_folder() -> Path:
     """Return the folder with JSBSim's aircraft, engines and systems.
 
     JSBSim searches for it in the environment's own site-packages only. In an environment that takes JSBSim from
-    elsewhere (a .pth file, PYTHONPATH) it raises OSError, although the data lie next to the imported package.
+    elsewhere (a .pth file, PYTHONPATH) it raises OSError, although the imported package contains the data.
     """
     try:
         return Path(jsbsim.get_default_root_dir())

@@ -242,8 +242,8 @@ class Starting:
     def _without_unknowns(self, J: FloatArray) -> FloatArray:
         """Return the derivatives by states and parameters of what holds when the unknowns have followed.
 
-        Unknowns may be larger than states by many powers of ten, currents of diodes next to their voltages: the states
-        would be lost in a null space of both. Where the unknowns are not determined, the derivatives by all.
+        Unknowns may be larger than states by many powers of ten, as currents of diodes are than their voltages: the
+        states would be lost in a null space of both. Where the unknowns are not determined, the derivatives by all.
         """
         n, solved = self.count, self._solved
         unknowns = slice(n, n + solved)

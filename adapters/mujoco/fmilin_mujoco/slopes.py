@@ -290,7 +290,7 @@ class _Differences:
         return np.concatenate((slopes, slopes_seen[:, self._held.sensors], np.zeros((2, model.na, n))), axis=1)
 
     def _bends_of_drag(self, move: Move, steps: FloatArray, stencil: Stencil, stage: int) -> FloatArray:
-        """Return what long steps see of drag beyond its derivatives (nv, k): next to rest it goes as |v| v."""
+        """Return what long steps see of drag beyond its derivatives (nv, k): near rest it grows as |v| v."""
 
         def drag(j: int, h: float) -> FloatArray:
             move(j, h)

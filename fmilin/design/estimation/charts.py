@@ -10,7 +10,7 @@ from fmilin.manifold.invariants import Invariants
 from fmilin.manifold.rank import ROW_ROUNDING_TOLERANCE, TINY
 from fmilin.signals import FloatArray
 
-PIVOT_TOLERANCE = 1e-9  # a pivot of the normalized gradient below this is none
+PIVOT_TOLERANCE = 1e-9  # pivots of the normalized gradient below this count as zero
 VANISHING_ROW_TOLERANCE = 1e-9  # part of its usual norm up to which a row of the gradient says nothing at a point
 
 
@@ -49,7 +49,7 @@ class RowTerms:
     def _usual_sizes(self, t: float, x: FloatArray, u: FloatArray) -> FloatArray:
         """Return the largest norm of each row at the point and at points and inputs near it; 0 where all is rounding.
 
-        A hidden row may vanish at rest: speeds and inputs are varied, too. Points next to the manifold serve as well.
+        A hidden row may vanish at rest: speeds and inputs are varied, too. Points near the manifold serve as well.
         """
         random = np.random.default_rng(4)
         scales, largest = self._invariants.scales, np.zeros(len(self._invariants))

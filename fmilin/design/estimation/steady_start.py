@@ -15,9 +15,8 @@ from fmilin.errors import FmilinError, NumericalError, UsageError
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
 
-DIRECT_NOISE_TOLERANCE = (
-    1e-8  # direct effect of noise on an output, times a second, in deviations of its own noise, that is none
-)
+DIRECT_NOISE_TOLERANCE = 1e-8
+"""A direct effect of noise on an output, times a second, in deviations of its own noise, below this counts as zero."""
 EXACT_DERIVATIVE_ERROR, DIFFERENCE_ERROR = 1e-14, 1e-9  # relative errors of exact derivatives and of differences
 
 

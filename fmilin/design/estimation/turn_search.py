@@ -45,7 +45,7 @@ def search_turns(motion: ManifoldStepper, model: Model, point: OperatingPoint, t
     for i in rows[:MAX_OUTPUTS]:
         for turn in list_turns(units[i]):
             motion.chart = chart
-            evaluator.set_turn(i, turn)  # derivatives are those next to a wrap, too
+            evaluator.set_turn(i, turn)  # derivatives are those near a wrap, too
             try:
                 jump = _follow(motion, point, i, turn)
             except (FmilinError, np.linalg.LinAlgError):  # the way leads out of the domain of the model

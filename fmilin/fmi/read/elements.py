@@ -70,7 +70,7 @@ class Notes:
 
 
 def integer(text: str | None) -> int | None:
-    """Return the integer, or None when ``text`` is none."""
+    """Return the integer, or None if ``text`` is not one."""
     try:
         return None if text is None else int(text)
     except ValueError:

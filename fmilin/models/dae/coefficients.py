@@ -300,7 +300,7 @@ WRITTEN_ROUNDING_FACTOR = (
 
 
 def is_left_by_cancellation(value: float, largest: float, *, is_written: bool) -> bool:
-    """Whether a coefficient next to a ``largest`` one seems to be what is left where computed numbers cancel.
+    """Whether a coefficient seems to be the rounding of cancelled numbers as large as ``largest``.
 
     Mixing equations in floating-point numbers leaves entries such as 2^-54, which are small multiples of a unit in the
     last place; a capacitance of 1e-18 F is not such a number.

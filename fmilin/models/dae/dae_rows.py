@@ -98,7 +98,7 @@ class ConsistentPoints:
         return Rows(self._form, self._motion, lower, self._unknowns) if lower else None
 
     def find(self, moved: float = 0.0) -> ConsistentPoint | None:
-        """Return a point near the start, or about ``moved`` sizes next to it along the manifold; None without one."""
+        """Return a point near the start, or about ``moved`` sizes from it along the manifold; None without one."""
         if moved:
             base = self.find()
             return None if base is None else self._find_consistent_point(*self.numbers.displace(base, moved))

@@ -94,7 +94,7 @@ def _jacobian(
 def _finite_jacobian(
     numbers: Rows, at: ConsistentPoint, equations: Sequence[str], unknowns: Sequence[str]
 ) -> FloatArray:
-    """Return dr/dw at a point, or next to it where it is not defined there, as that of sqrt at 0."""
+    """Return dr/dw at a point, or near it if it is not defined there, as that of sqrt at 0."""
     rng = np.random.default_rng(18)
     J: FloatArray = np.zeros((0, 0))
     for distance in (0.0, *DISTANCES):

@@ -206,7 +206,7 @@ def reduce_graph(graph: DaeGraph) -> Reduced:
 def _reduce_with_suspects(graph: DaeGraph, parameter_count: int) -> Reduced:
     """Return the reduction; NumericalError where it depends on a coefficient that may be rounding.
 
-    A number such as 2^-54 next to others of size 1 is what mixing equations in floating-point numbers leaves for zero.
+    Combinations of equations leave 2^-54 for zero, in floating-point numbers, where others are of size 1.
     """
     form = semi_explicit(graph, parameter_count=parameter_count)
     if not form.suspects:

@@ -85,7 +85,7 @@ def _linear(system: System, q: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def analyze_independence(system: System, q: Floats) -> Independence:
-    """Decide at the configuration nearest to q that closes the loops, and at others next to it."""
+    """Decide at the configuration nearest to q that closes the loops, and at others near it."""
     m, m_q = len(system.loop_constraints), system.m_q
     if not m:
         none = np.empty(0, dtype=np.intp)

@@ -346,7 +346,7 @@ def _add_doubt(slopes: Slopes, before: FloatArray, check: Contradiction, scales:
 def _sweep_column(
     setting: DifferenceSetting, j: int, slopes: Slopes, around: Surroundings, terms: Terms | None
 ) -> None:
-    """Replace a column by what a sweep says of it, in place; a jump as high as rounding of terms is none."""
+    """Replace a column by what a sweep says of it, in place; a jump as high as the rounding of terms counts as none."""
     # Rows that are searched for jumps halve the same intervals: each point is evaluated once for all of them.
     line = cache(partial(setting.line, j))
     setting.announce_sweep(j, float(around.values[j]))

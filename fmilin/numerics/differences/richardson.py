@@ -282,7 +282,7 @@ def _is_noisier(tried: list[Column]) -> bool:
 
 
 def difference_at_step(setting: DifferenceSetting, j: int, h: float) -> Column:
-    """Measure a column at the power of two next to a step, centrally or on the requested side."""
+    """Measure a column at the power of two nearest to a step, centrally or on the requested side."""
     h = power_of_two(h)
     return one_sided_difference(setting, j, h) if setting.options.side else central_difference(setting, j, h)
 
