@@ -35,7 +35,7 @@ def _row(codec: AnyCodec) -> str:
         options = ", ".join(f"`--{choice}`" for choice in codec.choices if choice != "name")
     content = f"{codec.content}; {options}" if options else codec.content
     if codec.description and not codec.is_readable:
-        content += " (not read back)"
+        content += " (write-only)"
     return f"- `{codec.suffix}` for {codec.audience}: {content}"
 
 

@@ -92,7 +92,8 @@ def reference() -> str:
 
 
 def _section(heading: str, table: dict[str, Any], leave: Sequence[str] = ()) -> str:
-    rows = [f"### {heading}", "", table["description"], ""]
+    description = table["description"].removeprefix("An input: ")
+    rows = [f"### {heading}", "", f"{description[:1].upper()}{description[1:]}", ""]
     required = table.get("required", ())
     keys_of: dict[str, list[str]] = {}  # keys with the same values and meaning share a line
     for key, entry in table["properties"].items():
@@ -126,7 +127,7 @@ def _type(entry: dict[str, Any]) -> str:
         is_long = len(entry["enum"]) > MAX_LISTED_CHOICES  # the page lists them with their meaning
         return "one of the above" if is_long else ", ".join(f"`{value}`" for value in entry["enum"])
     if "anyOf" in entry:
-        return " or ".join(_type(choice) for choice in entry["anyOf"])
+        return " or ".join(_type(choice) for choice in entry["anyOf"]).replace("number or numbers", "number(s)")
     if "$ref" in entry:
         return "frame"
     if entry["type"] != "array":

@@ -53,12 +53,11 @@ def _list_checks() -> str:
         "## Checks of a linearization\n\n"
         'A linear model is computed first and checked then. `checks="standard"` runs these checks, at every point\n'
         'unless the list says otherwise; `checks="all"` runs every one at every point, without results of earlier\n'
-        'points; `checks="none"` runs none, so that wrong constraints and derivatives pass unnoticed, with a warning.\n'
-        "Problems of the computation itself (a kink or an event among the differences, singular coordinates) are\n"
-        "errors in any case. No check depends on another one; if several fail, the error of the first is raised.\n"
-        "With `formulation=`, at singular configurations and for large models, the checks that have a meaning there\n"
-        "run, and `checks=` is rejected with `formulation=`. Models identified from responses always run checks of\n"
-        'their own: `checks="none"` is rejected there.\n\n'
+        'points; `checks="none"` runs none, with a warning. Problems of the computation itself (a kink or an event\n'
+        "among the differences, singular coordinates) are errors in any case. If several checks fail, the error of the\n"
+        "first is raised. With `formulation=`, at singular configurations and for large models, the checks that have a\n"
+        'meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified from\n'
+        "responses.\n\n"
         "The parentheses state the cost beyond the linear model, the arrow the result of a failed check.\n\n"
         f"{rows}\n"
     )

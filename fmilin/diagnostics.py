@@ -28,105 +28,102 @@ ROWS = (
     Kind("model",
          "A peculiarity of the model: an irregular file, an input at a limit or without effect, a held quantity, a "
          "linear model of another build.",
-         "Read the message; correct the model or its options if this is not intended.", scope="model"),
+         "Correct the model or its options if this is not intended.", scope="model"),
     Kind("rewritten",
          "Another program has saved the file: its content does not fit fmilin's checksum.",
-         "Use the file that fmilin wrote if you want its numbers.", scope="model"),
+         "Use fmilin's own file if you want its numbers.", scope="model"),
     Kind("held",
          "Discrete variables keep their values at the point.",
          "Start from a point with the values you want.", scope="model", severity="information"),
     Kind("memory",
          "Evaluated again at the same point, the model returns other values.",
-         "Repair the model, or heed the error estimates, which include this if the message says so.", scope="model"),
+         "Repair the model, or heed the error estimates if the message says that they include this.", scope="model"),
     Kind("prescribed-motion",
-         "Inputs prescribe positions or speeds. Dependent states follow them at once (T_u), and their derivatives are "
-         "further inputs.",
+         "Inputs prescribe positions or speeds. Dependent states follow them at once (T_u), and their derivatives "
+         "are further inputs.",
          "`with_prescribed_states()` makes all but the highest derivative states.", scope="model"),
     Kind("conserved-quantity",
          "A declared velocity constraint is not linear in the velocities and may be a conserved quantity, such as "
-         "energy; or a model with a known number of degrees of freedom conserves a combination of its states, such as "
-         "momentum.",
-         "Declare constraints only: a conserved quantity removes a true degree of freedom.", scope="model"),
+         "energy; or a model with a known number of degrees of freedom conserves a combination of its states, such "
+         "as momentum.",
+         "Declare constraints only: a conserved quantity removes a degree of freedom.", scope="model"),
     Kind("dependent-states",
          "No constraint is declared, but combinations of states cannot change: momentum is conserved, or states "
          "depend on each other and some eigenvalues are spurious.",
-         "`fl.discover(model)` distinguishes the cases and finds constraints; or declare them (`constraints=`).",
-         scope="model"),
+         "`fl.discover(model)` distinguishes the cases; or declare constraints (`constraints=`).", scope="model"),
     # Of the result at its point: where it is, and how it was assembled.
     Kind("interrupted",
          "The computation was interrupted. The result is correct; the message lists the missing parts.",
          "Run it again."),
     Kind("unchecked",
-         "No check was run (`checks=\"none\"`): constraints, derivatives, the motion of the point and the accuracy are "
-         "not verified.",
+         "No check was run (`checks=\"none\"`): constraints, derivatives, the motion of the point and the accuracy "
+         "are not verified.",
          "Linearize once with `checks=\"standard\"`."),
     Kind("off-equilibrium",
-         "The point is not an equilibrium. `f0` keeps the motion; with constraints `A` and its eigenvalues depend on "
-         "the coordinates.",
+         "The point is not an equilibrium: with constraints `A` and its eigenvalues depend on the coordinates.",
          "Trim first, or use `f0` along with `A`."),
     Kind("steady",
-         "The point is in a steady motion, along which `A` stays the same; `f0` keeps the motion.",
+         "The point is in a steady motion, along which `A` stays the same.",
          "Nothing.", severity="information"),
     Kind("equilibrium-not-tested",
-         "The measured or read data do not show whether the point is an equilibrium.",
-         "Trim first, or evaluate the nonlinear model at the point, if it matters.", severity="information"),
+         "The data do not show whether the point is an equilibrium.",
+         "Trim first, or evaluate the nonlinear model at the point.", severity="information"),
     Kind("periodic",
-         "The point moves, and `A` changes along its motion, by as much as the message says: its eigenvalues do not "
-         "determine the stability of the motion.",
+         "The point moves, and `A` changes along its motion as the message says: its eigenvalues do not determine "
+         "the stability of the motion.",
          "Use `fl.periodic_orbit(model)` if the motion is periodic."),
     Kind("multiple-period",
          "A periodic motion repeats itself within its period.",
          "Give the shorter period in the message, unless the excitation has the longer one.", severity="information"),
     Kind("branch",
          "The mechanism has several assemblies, or the followed branch of solutions ends here.",
-         "Check the point; fix more states (`fl.operating_point(model, {'NAME': VALUE})`) to choose."),
+         "Fix more states (`fl.operating_point(model, {'NAME': VALUE})`) to choose."),
     Kind("moved",
          "Start values that contradict each other or the loops were changed.",
-         "Give consistent values, or fix others: `independent` states keep their values.", severity="information"),
+         "Give consistent values; `independent` states keep theirs.", severity="information"),
     Kind("extrapolated",
          "An input of a table is outside of the table's data.",
-         "Give bounds (`bounds=`) or another guess within the data, or extend the table."),
+         "Give bounds (`bounds=`) or a guess within the data, or extend the table."),
     Kind("unit",
          "A state in rad exceeds a turn: it may be in degrees.",
          "Give angles in the unit of the state."),
     Kind("singular",
-         "Constraints that are independent elsewhere depend on each other here: the eigenvalues belong to an enlarged "
-         "set of velocities, and the multipliers are not determined.",
-         "Move the point, or rely only on the values that the message calls intrinsic (frequencies along a branch)."),
+         "Constraints that are independent elsewhere depend on each other here: the eigenvalues belong to an "
+         "enlarged set of velocities, and the multipliers are not determined.",
+         "Move the point, or rely only on the values that the message calls intrinsic."),
     Kind("rank",
          "The number of independent constraints is doubtful: the singular values have no clear gap.",
-         "Check the order; move away from singular configurations, and give states nominal values of their size."),
+         "Check the order; avoid singular configurations, and give states nominal values of their size."),
     Kind("position",
          "The point satisfies all constraints, but some are nearly parallel: Newton's method predicts another "
          "solution at the distance in the message.",
-         "Omit redundant constraints; write others so that they differ by more than rounding."),
+         "Omit redundant constraints; let others differ by more than rounding."),
     Kind("descriptor",
          "The linear model and the descriptor system of the equations as written, computed separately, disagree.",
-         "Trust neither: look for coefficients that nearly cancel, and for a singular point."),
+         "Look for coefficients that nearly cancel, and for a singular point."),
     Kind("conditioning",
          "The independent coordinates determine the others badly, or others were chosen for that reason.",
-         "Name other coordinates (`independent=`), such as those in the message, or none."),
+         "Name other coordinates (`independent=`), such as those in the message."),
     Kind("coordinates-switched",
          "The coordinates became singular along a path: others are used from this point on.",
-         "Do not compare matrices across the switch; tangent coordinates are regular everywhere."),
+         "Compare no matrices across the switch; tangent coordinates are regular everywhere."),
     Kind("no-response",
          "No input reaches any output, or pulses had no response and the free motion was identified.",
-         "Choose other outputs or another point, switch parts on, or check whether outputs change at events only "
+         "Choose other outputs or another point, or check whether outputs change at events only "
          "(`fl.Stepping(lifted=True)`)."),
     Kind("stuck",
          "Only larger changes of inputs have an effect: static friction, or a dead zone.",
          "Choose a point at which it moves, or a smooth friction."),
     Kind("standing",
-         "The load on each held foot, and the friction that it needs: the result is valid while no foot lifts off or "
-         "slides.",
+         "The load on each held foot, and the friction that it needs, while no foot lifts off or slides.",
          "Nothing.", severity="information"),
     Kind("contact",
          "A held foot would have to be pulled, slides or tips over.",
-         "Choose another configuration or other torques, or do not hold this foot."),
+         "Choose another configuration or other torques, or release this foot."),
     # Of points that were solved for.
     Kind("unsteady",
          "States that should be constant moved in a simulation from the point.",
-         "Free more unknowns, or name as steady the states that may change."),
+         "Free more unknowns, or name states that may change as steady."),
     Kind("rounding",
          "Noise or rounding in the model keeps the residual above 1e-10.",
          "Tighten the tolerance of solvers inside the model, or accept the residual."),
@@ -136,12 +133,11 @@ ROWS = (
          "Check the variables in the message."),
     Kind("family",
          "The solution is the one of a family nearest to the guess.",
-         "Fix one of the variables in the message (`fixed=`) to choose another one.", severity="information"),
+         "Fix one of the variables in the message (`fixed=`) for another one.", severity="information"),
     Kind("conserved",
          "A total of the states never changes: an equilibrium has that of the start, and a linear model with "
          "`keep_totals=True` the motions that keep it.",
-         "Fix one of its states (`fixed=`) or start elsewhere (`guess=`) to choose another total.",
-         severity="information"),
+         "Fix one of its states (`fixed=`) or start elsewhere (`guess=`) for another total.", severity="information"),
     Kind("unstable",
          "The model has eigenvalues with positive real parts at the equilibrium.",
          "Start elsewhere (`guess=`) if you need a stable one.", severity="information"),
@@ -152,10 +148,10 @@ ROWS = (
     Kind("pulses",
          "An input or the model changes with time at undeclared instants: the integrator may have skipped short "
          "pulses.",
-         "Declare the knots of the input function, give inputs as a table, or limit the step.", severity="information"),
+         "Declare the knots of the input function, use a table, or limit the step.", severity="information"),
     Kind("time",
          "The model depends on time: this is an equilibrium at that time only.",
-         "Give the time, or fix the quantities that change with time."),
+         "Fix the quantities that change with time."),
     Kind("least-squares",
          "Held feet leave the inputs undetermined: those with the smallest contact forces were chosen, or those "
          "nearest to the guess if a limit is active.",
@@ -168,8 +164,9 @@ ROWS = (
          "Measurements that are not numbers or out of the sensor's range were left out.",
          "Check the sensor and its limits."),
     Kind("diverging",
-         "The innovations of a filter are much larger than expected: it has lost the state, or the noise is larger.",
-         "Reset it (`kf.reset(point)`), give it more noise, or estimate the noise (`fl.design.tuned_noise`)."),
+         "The innovations of a filter are much larger than expected: it has lost the state, or the noise is "
+         "larger.",
+         "Reset it (`kf.reset(point)`), or estimate the noise (`fl.design.tuned_noise`)."),
     # Of identified models: the method, and how well it fits.
     Kind("method",
          "The method and step of the identification, or how the states are set.",
@@ -188,9 +185,9 @@ ROWS = (
          "L).",
          "Nothing; `fl.design.margins` measures its distance from +1.", severity="information"),
     Kind("delays",
-         "Padé approximations, which hold up to a frequency, replace delays; or the point of a model with delays is "
-         "not an equilibrium, so that its past is not constant.",
-         "Take a higher order or the exact model with its delays; linearize at an equilibrium (`trim`)."),
+         "Padé approximations, which hold up to a frequency, replace delays; or the point of a model with delays "
+         "is not an equilibrium, so that its past is not constant.",
+         "Take a higher order or the exact model; linearize at an equilibrium (`trim`)."),
     Kind("margins",
          "Two computations of a margin contradict each other, or rounding hides where the loop becomes unstable.",
          "Trust the smaller margin; `fl.audit(loop)` compares each number with a second method."),
@@ -214,7 +211,8 @@ ROWS = (
          "The measure that makes equal runs of the model give equal results.",
          "Nothing.", severity="information"),
     Kind("sampled",
-         "Parts of the model are sampled. A continuous linear model holds them constant: loops through them are open.",
+         "Parts of the model are sampled. A continuous linear model holds them constant: loops through them are "
+         "open.",
          "Use the discrete model over the base period: `fl.Stepping(lifted=True, step=PERIOD)`."),
     Kind("noise",
          "Equal runs differ by more than a hundredth of the responses.",
@@ -230,11 +228,11 @@ ROWS = (
          "Use a longer `fl.Stepping(step=...)`, or leave it out."),
     Kind("unrepeatable",
          "Outputs that differ between equal runs were left out: clocks, counters, random numbers.",
-         "Name the outputs that you want (`outputs=`) if they are of another kind."),
+         "Name the outputs (`outputs=`) if they are of another kind."),
     Kind("integrator",
-         "The internal solver has a fixed step; the message has its integrator with the evidence. A and B are those "
-         "of the continuous plant, `lin.discrete` is the model over one step.",
-         "Nothing; `fl.Stepping(lifted=True)` returns the discrete model.", severity="information"),
+         "The internal solver has a fixed step; the message has its integrator with the evidence. A and B are "
+         "those of the continuous plant, `lin.discrete` is the model over one step.",
+         "`fl.Stepping(lifted=True)` returns the discrete model.", severity="information"),
     Kind("solver",
          "The model's own solver is coarse, or stands still between its internal steps: readable derivatives were "
          "trusted, or the model is that of its steps.",
@@ -242,7 +240,7 @@ ROWS = (
     # Of results that were made from others, or from a file.
     Kind("interpolated",
          "The linear model was interpolated between points of a family.",
-         "Compare the errors in the message with the accuracy that you need; add points."),
+         "Compare the errors in the message with the accuracy that you need."),
     Kind("reduced",
          "States were removed, with the resulting error.",
          "Compare the frequencies that matter with the full model."),
@@ -250,9 +248,9 @@ ROWS = (
          "Uncontrollable or unobservable states were removed.",
          "Keep the full model if a removed part is unstable: no controller can stabilize it."),
     Kind("zeros",
-         "Zeros are doubtful: two computations of one differ, or their number depends on couplings that may be zero.",
-         "Use exact derivatives, give variables nominal values of their size, and set couplings that should be zero "
-         "to zero."),
+         "Zeros are doubtful: two computations of one differ, or their number depends on couplings that may be "
+         "zero.",
+         "Use exact derivatives, nominal values of the variables' sizes, and 0 for couplings that should be zero."),
     Kind("zero-dynamics",
          "The motion that remains while inputs, the outputs of this model, hold the outputs at their values of the "
          "point.",
@@ -277,8 +275,8 @@ ROWS = (
          "Give a longer `horizon=`."),
     # Of the general formulations (mcs, rcs, ucs).
     Kind("labels",
-         "True and spurious eigenvalues are not clearly separated, or there is no linear model without the spurious "
-         "ones.",
+         "True and spurious eigenvalues are not clearly separated, or there is no linear model without the "
+         "spurious ones.",
          "Compare with the formulation mcs, or change the penalty as the message says."),
     Kind("penalty",
          "The penalty is so large that rounding spoils the true eigenvalues.",
@@ -303,26 +301,26 @@ ROWS = (
          "A measured angle jumped by a whole turn against its prediction: its innovation is taken modulo a turn.",
          "Name the outputs that wrap (`wrapped_outputs=`), or none (`[]`)."),
     Kind("tangent-only",
-         "No constraint is known: the number of independent states follows from the numbers at this point alone.",
+         "No constraint is known: the number of independent states is that at this point alone.",
          "Declare or discover constraints for other points."),
     # Of single entries of the matrices.
     Kind("accuracy",
-         "The estimated error of an entry exceeds a thousandth of the largest entry of its row, the solver inside is "
-         "no more accurate, or the time for experiments was too short.",
+         "The estimated error of an entry exceeds a thousandth of the largest entry of its row, the solver inside "
+         "is no more accurate, or the time for experiments was too short.",
          "Give variables nominal values of their size, tighten the tolerance of solvers inside, provide exact "
          "derivatives, or allow more time (`fl.Stepping(budget=...)`).", scope="entry"),
     Kind("kink-branch",
          "A kink depends on several variables together: all derivatives are those of the branch in the message.",
          "Compare with the other side (`one_sided='left'`, `'right'`), or move the point.", scope="entry"),
     Kind("turn",
-         "An output without a unit jumps by 360 at the point, and was treated as an angle in degrees that wraps.",
-         "Give the output its unit (deg). If it is a switch, leave it out or move the point.", scope="entry"),
+         "An output without a unit jumps by 360 at the point, and was treated as an angle in degrees.",
+         "Give the output its unit (deg), or leave it out if it is a switch.", scope="entry"),
     Kind("narrow",
          "A derivative holds near the point only.",
          "Consider the range of the motion.", scope="entry"),
     Kind("directional-derivative",
          "The directional derivative that the model provides is wrong: a difference on the manifold was used.",
-         "Report it to the author of the model; `derivatives='differences'` avoids them.", scope="entry"),
+         "Report it to the author of the model; `derivatives='differences'` avoids it.", scope="entry"),
 )  # fmt: skip
 
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in ROWS}

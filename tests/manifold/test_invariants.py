@@ -290,13 +290,13 @@ def test_many_points_are_visited_at_once_where_the_model_takes_batches() -> None
     visits = []
     residuals = model.constraint_residuals
     model.constraint_residuals = lambda *a: visits.append(a) or residuals(*a)  # type: ignore[method-assign, func-returns-value]
-    values = invariants.values_at(0.0, X)
+    values = invariants.evaluate_batch(0.0, X)
     assert len(visits) == 1
     np.testing.assert_allclose(values, [invariants.values(0.0, point) for point in X], rtol=1e-13, atol=1e-13)
 
 
 def test_points_outside_the_domain_are_nan_among_the_others() -> None:
     model = FunctionModel(Parts(["a", "b"], [1.0, 2.0], lambda t, s, u: np.array([s[1], 0.0]), constraints=["log(a)"]))
-    values = invariants_of(model).values_at(0.0, np.array([[1.0, 2.0], [-1.0, 2.0]]))
+    values = invariants_of(model).evaluate_batch(0.0, np.array([[1.0, 2.0], [-1.0, 2.0]]))
     assert values[0, 0] == 0.0
     assert np.isnan(values[1]).any()
