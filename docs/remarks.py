@@ -54,9 +54,9 @@ def _list_checks() -> str:
         'A linear model is computed first and checked then. `checks="standard"` runs these checks, at every point\n'
         'unless the list says otherwise; `checks="all"` runs every one at every point, without results of earlier\n'
         'points; `checks="none"` runs none, with a warning. Problems of the computation itself (a kink or an event\n'
-        "among the differences, singular coordinates) are errors in any case. If several checks fail, the error of the\n"
-        "first is raised. With `formulation=`, at singular configurations and for large models, the checks that have a\n"
-        'meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified from\n'
+        "among the differences, singular coordinates) are errors in any case. If several checks fail, the error of\n"
+        "the first is raised. With `formulation=`, at singular configurations and for large models, the checks that\n"
+        'have a meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified from\n'
         "responses.\n\n"
         "The parentheses state the cost beyond the linear model, the arrow the result of a failed check.\n\n"
         f"{rows}\n"
