@@ -56,8 +56,8 @@ def _list_checks() -> str:
         'points; `checks="none"` runs none, with a warning. Problems of the computation itself (a kink or an event\n'
         "among the differences, singular coordinates) are errors in any case. If several checks fail, the error of\n"
         "the first is raised. With `formulation=`, at singular configurations and for large models, the checks that\n"
-        'have a meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified from\n'
-        "responses.\n\n"
+        'have a meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified\n'
+        "from responses.\n\n"
         "The parentheses state the cost beyond the linear model, the arrow the result of a failed check.\n\n"
         f"{rows}\n"
     )
