@@ -39,7 +39,7 @@ class OldPush(FunctionRegulator):
         self.total = 0.0
         super().__init__(lambda t, read: [0.4 if self.total < 1 else 0.0], ["x"], ["u"], 0.1)
 
-    def applied(self, outputs: FloatArray) -> None:  # type: ignore[override]
+    def applied(self, outputs: FloatArray) -> None:
         self.total += float(outputs[0])
 
 
