@@ -43,6 +43,7 @@ from .errors import NumericalError as NumericalError
 from .errors import UnknownNameError as UnknownNameError
 from .errors import UsageError as UsageError
 from .families.along import linearize_along as linearize_along
+from .families.batch import batch as batch
 from .families.family import LinearFamily as LinearFamily
 from .families.sweep import sweep as sweep
 from .fmi.client.restrictions import Limits as Limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import RLock
 
 from fmilin.codegen.compiler import CompilationBudget
 from fmilin.model.interface import Model
@@ -28,14 +29,16 @@ class GraphCompilation:
         self._prices = self._further_prices()
         self._graph: BatchGraph | None = None  # as soon as it is compiled
         self._is_settled = False  # whether compiling was tried
+        self._lock = RLock()  # threads share the points of a batch
 
     def pays(self, points: int) -> bool:
         """Count points; return whether compiled code is to be used for them, and prepare what pays."""
-        is_spent = self._budget.count_toward_compilation(points)
-        while is_spent and (price := next(self._prices, None)) is not None:
-            self._budget.add(price)
-            is_spent = self._budget.count_toward_compilation(0)
-        return is_spent
+        with self._lock:
+            is_spent = self._budget.count_toward_compilation(points)
+            while is_spent and (price := next(self._prices, None)) is not None:
+                self._budget.add(price)
+                is_spent = self._budget.count_toward_compilation(0)
+            return is_spent
 
     def count_linearization(self) -> None:
         """Count a point that was linearized alone; compile if that pays for further ones."""
@@ -44,11 +47,12 @@ class GraphCompilation:
 
     def compile(self) -> BatchGraph | None:
         """Return the compiled graph, compiled now if necessary; None without a graph or a compiler."""
-        if not self._is_settled:
-            self._is_settled = True
-            graph = batch_graph(self._model, ())
-            self._graph = graph if graph is not None and graph.stacks.compile() else None
-        return self._graph
+        with self._lock:
+            if not self._is_settled:
+                self._is_settled = True
+                graph = batch_graph(self._model, ())
+                self._graph = graph if graph is not None and graph.stacks.compile() else None
+            return self._graph
 
     @property
     def graph(self) -> BatchGraph | None:

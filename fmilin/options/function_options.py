@@ -165,6 +165,16 @@ _BOX = {
     "delays": _NO_DELAYS_OF_NUMBERS,
     "keep_totals": _TOTALS_OF_STATES,
 }
+_TOGETHER = {
+    "coordinates": "The coordinates of all points are states of the model.",
+    "at_singularity": _NOT_SINGULAR,
+    "stepping": "Stepped models are computed point by point.",
+    "formulation": "Formulations are of single points.",
+    "descriptor": "Points that are computed together have no equations as written.",
+    "parameters": "Derivatives by parameters are computed point by point.",
+    "delays": _NO_DELAYS_IN_FAMILIES,
+    "keep_totals": "Totals are those of a single point.",
+}
 _OF_MEMBERS = {
     "independent": _MEMBERS,
     "coordinates": _MEMBERS,
@@ -218,6 +228,7 @@ WITHOUT_MEANING: Mapping[str, Mapping[str, str]] = {
     "linearize": {},
     "sweep": {"delays": _DELAYS_ARE_AXES},
     "linearize_along": {"delays": _NO_DELAYS_IN_FAMILIES},
+    "batch": _TOGETHER,
     "linearize_periodic": _PERIODIC,
     "floquet_chart": {
         **_PERIODIC,

@@ -35,6 +35,7 @@ KEYWORD_CLASSES = {
     "linearize": "LinearizationOptions",
     "sweep": "FamilyOptions",
     "linearize_along": "FamilyOptions",
+    "batch": "BoxOptions",
     "linearize_periodic": "PeriodicOptions",
     "floquet_chart": "CoordinateOptions",
     "linearize_on_tangent": "TangentOptions",

@@ -50,6 +50,18 @@ class SharedRemarks(PointRemarks):
         return self._remarks
 
 
+class SelectedRemarks(PointRemarks):
+    """The diagnostics of another source on some of its points, by their numbers there."""
+
+    def __init__(self, source: PointRemarks, numbers: NDArray[np.intp]) -> None:
+        self._source, self._numbers = source, numbers
+        self.is_present = source.is_present[numbers]
+
+    def write(self, k: int) -> Sequence[Remark]:
+        """Return the diagnostics on point ``k``."""
+        return self._source.write(int(self._numbers[k]))
+
+
 class BatchRemarks(Sequence[Remarks]):
     """The diagnostics of several sources on each point, in the order of the sources."""
 
@@ -74,3 +86,7 @@ class BatchRemarks(Sequence[Remarks]):
     def with_first(self, remarks: Sequence[Remarks]) -> BatchRemarks:
         """Return the same diagnostics behind others on the same points."""
         return BatchRemarks([ListedRemarks(remarks), *self._sources], self._count)
+
+    def select(self, numbers: NDArray[np.intp]) -> BatchRemarks:
+        """Return the diagnostics on some of the points."""
+        return BatchRemarks([SelectedRemarks(source, numbers) for source in self._sources], len(numbers))

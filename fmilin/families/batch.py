@@ -1,0 +1,423 @@
+"""Linear models at any points of one model, given as arrays and computed together: no point depends on another.
+
+Points are linearized in blocks, in coordinates that are chosen once; blocks share the processor's cores. Points whose
+checks leave a doubt are computed alone, so that every result is that of a single call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Protocol, Unpack, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fmilin.errors import FmilinError, UnknownNameError, UsageError
+from fmilin.families.batch_solvers import AssembledPoints
+from fmilin.families.family import LinearFamily
+from fmilin.families.family_builder import FamilyBuilder, build_outcome
+from fmilin.families.grid import Grid
+from fmilin.families.rows import OutcomeBlock, PointOutcome, Template
+from fmilin.linear_model.builder import find_inputs
+from fmilin.linear_model.model import LinearModel
+from fmilin.linearization.algorithm import linearize_batch
+from fmilin.linearization.batch_derivatives import limit_batch
+from fmilin.linearization.linearize import linearize_as, linearize_next
+from fmilin.linearization.reference import Reference
+from fmilin.linearization.request import Request
+from fmilin.manifold.operating_points import model_at, operating_point, start_of
+from fmilin.manifold.point_arrays import PointBatch
+from fmilin.model.capabilities import HasDelays, HasSamples
+from fmilin.model.interface import Model, OperatingPoint
+from fmilin.model.locks import held, one_at_a_time
+from fmilin.model.memory import with_outputs
+from fmilin.options import Linearization
+from fmilin.options.function_options import BoxOptions, takes_linearization
+from fmilin.signals import FloatArray, Signals
+
+MAX_POINTS_IN_MEMORY = 2**14
+"""Points whose linear models :meth:`BatchLinearizer.map` keeps at a time."""
+
+
+@one_at_a_time
+@takes_linearization
+def batch(
+    model: Model,
+    point: OperatingPoint | None = None,
+    *,
+    vary: Sequence[str] = (),
+    threads: int | None = None,
+    linearization: Linearization | None = None,
+    **options: Unpack[BoxOptions],
+) -> BatchLinearizer:
+    """Return a function from arrays of points to their linear models, all in the same coordinates.
+
+    Each result is that of :func:`fmilin.linearize` with ``independent=`` these coordinates at that point: the same
+    checks run, and where one leaves a doubt the point is computed alone. Raises FmilinError as
+    :func:`fmilin.linearize`, at the reference point; UsageError for a sampled model or one with delays.
+
+    Parameters
+    ----------
+    model : Model
+    point : OperatingPoint, optional
+        The reference, at which coordinates are chosen and the model is verified; where it starts by default.
+    vary : sequence of str
+        Parameters that differ between points.
+    threads : int, optional
+        That share the points; by default one for each core that this process may use. FMUs and other models without
+        exact derivatives are computed by one.
+    linearization : Linearization, optional
+        How each point is linearized; its options may be keywords instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import fmilin as fl
+    >>> from fmilin.systems import cartesian_pendulum
+    >>> linearize = fl.batch(cartesian_pendulum(length=1.0, gravity=4.0))
+    >>> family = linearize.at({linearize.coordinates.names[0]: np.array([0.0, 0.1, 0.2])})
+    >>> family.A.shape
+    (3, 2, 2)
+    """
+    return BatchLinearizer(model, point, vary, threads, Request.of("batch", linearization, options))
+
+
+def count_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class BatchLinearizer:
+    """A function from points (arrays) to linear models; see :func:`fmilin.batch`."""
+
+    def __init__(
+        self,
+        model: Model,
+        point: OperatingPoint | None,
+        vary: Sequence[str],
+        threads: int | None,
+        request: Request,
+    ) -> None:
+        if isinstance(model, HasSamples | HasDelays):
+            raise UsageError(
+                f"'{model.info.name}' has sampled parts or delays, whose points are computed one by one: use fl.sweep."
+            )
+        if threads is not None and (isinstance(threads, bool) or threads < 1):
+            raise UsageError(f"threads={threads!r} must be a positive number of threads.")
+        for name in vary:
+            if name not in model.parameters:
+                raise UnknownNameError.among(name, list(model.parameters), "a parameter of the model")
+        point = start_of(model) if point is None else point
+        values = {name: float(model.parameters[name]) for name in vary} | dict(point.parameters)
+        point = replace(point, parameters=values)
+        self._model, self._request, self._vary = model, request, tuple(vary)
+        plain = replace(request, inputs=None, outputs=None)
+        fixed_values = {name: value for name, value in values.items() if name not in vary}
+        with_requested = model_at(model, replace(point, parameters=fixed_values))
+        if request.outputs is not None:
+            with_requested = with_outputs(with_requested, request.outputs)
+        point_model = model_at(with_requested, point)
+        linear, selection = linearize_next(point_model, point, plain, None)
+        self._reference = Reference(
+            with_requested, plain, point, linear, selection, point_model=point_model, varied=self._vary
+        )
+        self._chosen_inputs = None if request.inputs is None else find_inputs(model.inputs, request.inputs)
+        # Every point alone has the same coordinates, also where others would be chosen.
+        names = self._reference.kept_names if self._reference.dependent else None
+        self._alone = replace(request, independent=names)
+        self._is_batched = self._prepare()
+        can_share = self._is_batched and not self._reference.is_differenced
+        self._threads = (threads or count_cores()) if can_share else 1
+
+    @property
+    def linear(self) -> LinearModel:
+        """The linear model at the reference point, with all inputs."""
+        return self._reference.linear
+
+    @property
+    def coordinates(self) -> Signals:
+        """The independent coordinates of all points."""
+        return self._reference.linear.states
+
+    @property
+    def computes_together(self) -> bool:
+        """Whether points are computed together; the model or the reference point may allow no batch."""
+        return self._is_batched
+
+    def __call__(
+        self,
+        states: ArrayLike,
+        inputs: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+    ) -> LinearFamily:
+        """Return the linear models at points on the manifold, numbered in their order along the axis ``"point"``.
+
+        Arrays may be of any library that has ``__dlpack__`` on the processor, or convert to NumPy.
+
+        Parameters
+        ----------
+        states : array_like, shape (k, N)
+            All states of each point, in the order of ``model.states``.
+        inputs : array_like, shape (k, nu), optional
+            All inputs of each point; those of the reference point by default.
+        parameters : mapping of str to array_like, shape (k,)
+            Values of the parameters ``vary``; those that are missing are as at the reference point.
+        time : array_like, shape (k,) or a number
+            In seconds; that of the reference point by default.
+
+        Returns
+        -------
+        LinearFamily
+            ``family.A`` (k, P, P) to ``family.T``, ``f0``, errors as ``family.array("error_A")``; ``family.ok`` says
+            where there is a linear model, ``family.reasons`` why there is none. Entries are NaN there.
+        """
+        points = self._collect_points(states, inputs, parameters or {}, time)
+        return self._linearize(points, Grid({"point": np.arange(float(len(points)))}, zipped=True))
+
+    def at(self, values: Mapping[str, ArrayLike], *, time: float | None = None) -> LinearFamily:
+        """Return the linear models where states, inputs and varied parameters have these values, each (k,).
+
+        The other states follow from the constraints, as in :func:`fmilin.operating_point`.
+        """
+        model = self._reference.model
+        arrays = {name: _read_numbers(value, f"'{name}'") for name, value in values.items()}
+        if not any(array.ndim for array in arrays.values()):
+            raise UsageError("Points are given by arrays: name at least one state, input or varied parameter with one.")
+        count = max(array.size for array in arrays.values())
+        columns = {name: _read_column(array, f"'{name}'", count) for name, array in arrays.items()}
+        for name in columns:
+            if not (model.states.has(name) or model.inputs.has(name) or name in self._vary):
+                known_names = [*model.states.names, *model.inputs.names, *self._vary]
+                raise UnknownNameError.among(name, known_names, "a state, an input or one of the parameters in vary=")
+        seconds = self._reference.point.time if time is None else float(time)
+        with held(self._model):
+            points, reasons = self._assemble(columns, seconds)
+        return self._linearize(points, Grid(columns, zipped=True), reasons)
+
+    def map(
+        self,
+        function: Callable[[LinearFamily], NDArray[Any]],
+        states: ArrayLike,
+        inputs: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        time: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """Return ``function`` of the linear models, joined along the points; only some of these are kept at a time.
+
+        ``function`` is given a family of at most 16384 points and returns an array with one row for each:
+        ``lambda family: np.linalg.eigvals(family.A).real.max(axis=1)``. Other arguments are those of a call.
+        """
+        points = self._collect_points(states, inputs, parameters or {}, time)
+        parts = []
+        for first in range(0, max(len(points), 1), MAX_POINTS_IN_MEMORY):
+            part = points[first : first + MAX_POINTS_IN_MEMORY]
+            numbers = np.arange(first, first + len(part), dtype=np.float64)
+            result = np.asarray(function(self._linearize(part, Grid({"point": numbers}, zipped=True))))
+            if result.shape[:1] != (len(part),):
+                raise UsageError(
+                    f"The function of a map must return one row for each of the {len(part)} points, not an array of "
+                    f"the shape {result.shape}."
+                )
+            parts.append(result)
+        return np.concatenate(parts)
+
+    def _prepare(self) -> bool:
+        """Compute what all points share, in this thread; return whether points are computed together."""
+        reference = self._reference
+        if not reference.is_usable:
+            return False
+        try:
+            if not reference.is_differentiable_in_batches:
+                return False
+        except (FmilinError, np.linalg.LinAlgError):
+            return False
+        return self._linearize_block(self._repeat_reference(1)) is not None
+
+    def _repeat_reference(self, count: int) -> PointBatch:
+        point = self._reference.point
+        parameters = {name: np.full(count, point.parameters[name]) for name in self._vary}
+        states, inputs = np.tile(point.states, (count, 1)), np.tile(point.inputs, (count, 1))
+        return PointBatch(np.full(count, point.time), states, inputs, parameters)
+
+    def _collect_points(
+        self,
+        states: ArrayLike,
+        inputs: ArrayLike | None,
+        parameters: Mapping[str, ArrayLike],
+        time: ArrayLike | None,
+    ) -> PointBatch:
+        """Return the points of a call, checked."""
+        model = self._reference.model
+        x = _read_rows(states, "states", len(model.states))
+        points = self._repeat_reference(len(x))
+        columns = dict(points.parameters)
+        for name, values in parameters.items():
+            if name not in self._vary:
+                raise UnknownNameError.among(name, list(self._vary), "one of the parameters in vary=")
+            columns[name] = _read_column(values, f"'{name}'", len(x))
+        u = points.inputs if inputs is None else _read_rows(inputs, "inputs", len(model.inputs))
+        if len(u) != len(x):
+            raise UsageError(
+                f"There are {len(x)} rows of states and {len(u)} rows of inputs: give one of each a point."
+            )
+        seconds = points.time if time is None else _read_column(time, "time", len(x))
+        return PointBatch(seconds, x, u, columns)
+
+    def _assemble(self, columns: Mapping[str, FloatArray], time: float) -> tuple[PointBatch, dict[int, str]]:
+        """Return points with these values, and why some cannot be assembled, by their numbers."""
+        model, count = self._reference.model, len(next(iter(columns.values())))
+        repeated = self._repeat_reference(count)
+        parameters = {name: columns.get(name, values) for name, values in repeated.parameters.items()}
+        points = replace(repeated, time=np.full(count, time), parameters=parameters)
+        signals = {name: values for name, values in columns.items() if name not in self._vary}
+        for name, values in signals.items():
+            if model.inputs.has(name):
+                points.inputs[:, model.inputs.positions[name]] = values
+        is_solved = np.zeros(count, dtype=bool)
+        if not (self._vary and len(model.constraints)):  # else each point has constraints of its own
+            together = AssembledPoints(model, time, Grid(signals, zipped=True), {})
+            if together.possible:
+                solved = together.solve(points.states, points.inputs, signals)
+                points.states[:], is_solved = solved.points.states, solved.is_solved
+        reasons: dict[int, str] = {}
+        for number in np.flatnonzero(~is_solved).tolist():
+            values_here = {name: float(values[number]) for name, values in signals.items()}
+            changed = {name: float(values[number]) for name, values in points.parameters.items()}
+            try:
+                point_model = model.with_parameters(changed) if changed else model
+                points.states[number] = operating_point(point_model, values_here, time=time).states
+            except FmilinError as error:
+                reasons[number] = str(error)
+        return points, reasons
+
+    def _linearize(self, points: PointBatch, grid: Grid, reasons: Mapping[int, str] | None = None) -> LinearFamily:
+        """Return the linear models at points, but for those with a reason."""
+        if not len(points):
+            raise UsageError("A family of linear models needs at least one point.")
+        builder, reasons = FamilyBuilder(grid), reasons or {}
+        builder.add_all([PointOutcome(number, reason) for number, reason in reasons.items()])
+        numbers = np.setdiff1d(np.arange(len(points)), list(reasons)).astype(np.intp)
+        with held(self._model):
+            alone: list[int] = [] if self._is_batched else numbers.tolist()
+            if self._is_batched:
+                size = min(limit_batch(self._reference), max(1, -(-len(numbers) // self._threads)))
+                blocks = [numbers[first : first + size] for first in range(0, len(numbers), size)]
+                for block, outcomes in self._compute_blocks(blocks, points):
+                    is_good = np.zeros(len(block), dtype=bool)
+                    if outcomes is not None:
+                        is_good[np.searchsorted(block, outcomes.numbers)] = True
+                        builder.add_all(outcomes)
+                    alone += block[~is_good].tolist()
+            builder.add_all(self._linearize_alone(number, points) for number in alone)
+        return builder.family()
+
+    def _compute_blocks(
+        self, blocks: list[NDArray[np.intp]], points: PointBatch
+    ) -> Iterator[tuple[NDArray[np.intp], OutcomeBlock | None]]:
+        """Yield blocks with the linear models of their points that are beyond doubt."""
+
+        def compute(block: NDArray[np.intp]) -> OutcomeBlock | None:
+            return self._linearize_block(points[block], block)
+
+        if self._threads == 1 or len(blocks) == 1:
+            yield from ((block, compute(block)) for block in blocks)
+            return
+        yield blocks[0], compute(blocks[0])  # the model compiles itself here, if that pays
+        with ThreadPoolExecutor(self._threads) as pool:
+            yield from zip(blocks[1:], pool.map(compute, blocks[1:]), strict=True)
+
+    def _linearize_block(self, points: PointBatch, numbers: NDArray[np.intp] | None = None) -> OutcomeBlock | None:
+        """Return the linear models of points that are beyond doubt; None if all have to be computed alone."""
+        reference = self._reference
+        result = linearize_batch(reference, points)
+        if result is None:
+            return None
+        numbers = np.arange(len(points)) if numbers is None else numbers
+        is_good = ~result.is_doubtful
+        models = result.models
+        parameters = np.empty((len(points), len(self._parameter_names)))
+        for column, name in enumerate(self._parameter_names):
+            parameters[:, column] = points.parameters.get(name, reference.point.parameters[name])
+        models.stored["parameters"] = parameters
+        if self._chosen_inputs is not None:
+            models = models.with_inputs(self._chosen_inputs)
+        remarks = result.diagnostics
+        if not is_good.all():
+            models, remarks = models[is_good], remarks.select(np.flatnonzero(is_good))
+        method = (reference.linear.method.derivatives, reference.linear.method.coordinates)
+        return OutcomeBlock(numbers[is_good], models, self._template, self.coordinates, method, remarks)
+
+    def _linearize_alone(self, number: int, points: PointBatch) -> PointOutcome:
+        parameters = {name: float(values[number]) for name, values in points.parameters.items()}
+        parameters = dict(self._reference.point.parameters) | parameters
+        point = OperatingPoint(float(points.time[number]), points.states[number], points.inputs[number], parameters)
+        try:
+            linear = linearize_as(self._model, point, self._alone)
+        except FmilinError as error:
+            return PointOutcome(number, str(error), kind=type(error).__name__)
+        return build_outcome(number, linear, self._template)
+
+    @property
+    def _parameter_names(self) -> tuple[str, ...]:
+        return tuple(self._reference.point.parameters)
+
+    @property
+    def _template(self) -> Template:
+        template = Template.of(self._reference.linear, self._parameter_names)
+        if self._chosen_inputs is None:
+            return template
+        return replace(template, inputs=template.inputs.select(self._chosen_inputs))
+
+
+@runtime_checkable
+class HasDlpack(Protocol):
+    """An array of another library, which is read without a copy where it lies in the processor's memory."""
+
+    def __dlpack__(self, /, *, stream: None = None) -> Any:
+        """Return the array as a capsule."""
+        ...
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return the kind and the number of the device whose memory holds the array."""
+        ...
+
+
+def _read_numbers(values: ArrayLike, name: str) -> FloatArray:
+    """Return an array of finite numbers, without a copy where the values are one."""
+    try:
+        if not isinstance(values, np.ndarray) and isinstance(values, HasDlpack):
+            values = np.from_dlpack(values)
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, BufferError, RuntimeError) as error:
+        raise UsageError(f"The values of {name} cannot be read as an array of numbers: {error}") from None
+    if not np.isfinite(array).all():
+        raise UsageError(f"The values of {name} must be finite: {np.count_nonzero(~np.isfinite(array))} are not.")
+    return array
+
+
+def _read_rows(values: ArrayLike, name: str, columns: int) -> FloatArray:
+    """Return an array (k, columns)."""
+    array = _read_numbers(values, name)
+    if array.ndim != 2 or array.shape[1] != columns:
+        raise UsageError(f"The values of {name} have the shape {array.shape}, and should have (points, {columns}).")
+    return np.ascontiguousarray(array)
+
+
+def _read_column(values: ArrayLike, name: str, count: int) -> FloatArray:
+    """Return one number for each of ``count`` points; a single one is that of all."""
+    array = _read_numbers(values, name)
+    if array.ndim == 0:
+        return np.full(count, float(array))
+    if array.shape != (count,):
+        raise UsageError(
+            f"The values of {name} have the shape {array.shape}, and should have ({count},): one per point."
+        )
+    return array
