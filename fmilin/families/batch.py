@@ -1,6 +1,6 @@
 """Linear models at any points of one model, given as arrays and computed together: no point depends on another.
 
-Points are linearized in blocks, in coordinates that are chosen once; blocks share the processor's cores. Points whose
+Points are linearized in blocks, in coordinates that are chosen once; blocks share the processor's cores. Points where
 checks leave a doubt are computed alone, so that every result is that of a single call.
 """
 
@@ -39,7 +39,7 @@ from fmilin.options.function_options import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signals
 
 MAX_POINTS_IN_MEMORY = 2**14
-"""Points whose linear models :meth:`BatchLinearizer.map` keeps at a time."""
+"""Points with the linear models that :meth:`BatchLinearizer.map` keeps at a time."""
 
 
 @one_at_a_time
@@ -105,7 +105,7 @@ class BatchLinearizer:
     ) -> None:
         if isinstance(model, HasSamples | HasDelays):
             raise UsageError(
-                f"'{model.info.name}' has sampled parts or delays, whose points are computed one by one: use fl.sweep."
+                f"'{model.info.name}' has sampled parts or delays: its points are computed one by one, by fl.sweep."
             )
         if threads is not None and (isinstance(threads, bool) or threads < 1):
             raise UsageError(f"threads={threads!r} must be a positive number of threads.")
