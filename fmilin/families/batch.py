@@ -379,14 +379,14 @@ class BatchLinearizer:
 
 @runtime_checkable
 class HasDlpack(Protocol):
-    """An array of another library, which is read without a copy where it lies in the processor's memory."""
+    """An array of another library, which is read without a copy where it lies in memory."""
 
     def __dlpack__(self, /, *, stream: None = None) -> Any:
         """Return the array as a capsule."""
         ...
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the kind and the number of the device whose memory holds the array."""
+        """Return the kind and the number of the device that holds the array."""
         ...
 
 
