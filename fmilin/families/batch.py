@@ -399,7 +399,7 @@ def _read_numbers(values: ArrayLike, name: str) -> FloatArray:
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
         raise UsageError(f"The values of {name} cannot be read as an array of numbers: {error}") from None
     if not np.isfinite(array).all():
-        raise UsageError(f"The values of {name} must be finite: {np.count_nonzero(~np.isfinite(array))} are not.")
+        raise UsageError(f"{np.count_nonzero(~np.isfinite(array))} of the numbers given for {name} are not finite.")
     return array
 
 
@@ -407,7 +407,9 @@ def _read_rows(values: ArrayLike, name: str, columns: int) -> FloatArray:
     """Return an array (k, columns)."""
     array = _read_numbers(values, name)
     if array.ndim != 2 or array.shape[1] != columns:
-        raise UsageError(f"The values of {name} have the shape {array.shape}, and should have (points, {columns}).")
+        raise UsageError(
+            f"An array of a wrong shape was given for {name}: {array.shape} instead of (points, {columns})."
+        )
     return np.ascontiguousarray(array)
 
 
@@ -417,7 +419,5 @@ def _read_column(values: ArrayLike, name: str, count: int) -> FloatArray:
     if array.ndim == 0:
         return np.full(count, float(array))
     if array.shape != (count,):
-        raise UsageError(
-            f"The values of {name} have the shape {array.shape}, and should have ({count},): one per point."
-        )
+        raise UsageError(f"An array of a wrong shape was given for {name}: {array.shape} instead of ({count},).")
     return array
