@@ -25,10 +25,10 @@ from fmilin.linear_model.builder import find_inputs
 from fmilin.linear_model.model import LinearModel
 from fmilin.linearization.algorithm import linearize_batch
 from fmilin.linearization.batch_derivatives import limit_batch
-from fmilin.linearization.linearize import linearize_as, linearize_next
+from fmilin.linearization.linearize import linearize_next, linearize_request
 from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
-from fmilin.manifold.operating_points import model_at, operating_point, start_of
+from fmilin.manifold.operating_points import apply_point_parameters, assemble_start, operating_point
 from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.capabilities import HasDelays, HasSamples
 from fmilin.model.interface import Model, OperatingPoint
@@ -112,16 +112,16 @@ class BatchLinearizer:
         for name in vary:
             if name not in model.parameters:
                 raise UnknownNameError.among(name, list(model.parameters), "a parameter of the model")
-        point = start_of(model) if point is None else point
+        point = assemble_start(model) if point is None else point
         values = {name: float(model.parameters[name]) for name in vary} | dict(point.parameters)
         point = replace(point, parameters=values)
         self._model, self._request, self._vary = model, request, tuple(vary)
         plain = replace(request, inputs=None, outputs=None)
         fixed_values = {name: value for name, value in values.items() if name not in vary}
-        with_requested = model_at(model, replace(point, parameters=fixed_values))
+        with_requested = apply_point_parameters(model, replace(point, parameters=fixed_values))
         if request.outputs is not None:
             with_requested = with_outputs(with_requested, request.outputs)
-        point_model = model_at(with_requested, point)
+        point_model = apply_point_parameters(with_requested, point)
         linear, selection = linearize_next(point_model, point, plain, None)
         self._reference = Reference(
             with_requested, plain, point, linear, selection, point_model=point_model, varied=self._vary
@@ -360,7 +360,7 @@ class BatchLinearizer:
         parameters = dict(self._reference.point.parameters) | parameters
         point = OperatingPoint(float(points.time[number]), points.states[number], points.inputs[number], parameters)
         try:
-            linear = linearize_as(self._model, point, self._alone)
+            linear = linearize_request(self._model, point, self._alone)
         except FmilinError as error:
             return PointOutcome(number, str(error), kind=type(error).__name__)
         return build_outcome(number, linear, self._template)
@@ -407,9 +407,7 @@ def _read_rows(values: ArrayLike, name: str, columns: int) -> FloatArray:
     """Return an array (k, columns)."""
     array = _read_numbers(values, name)
     if array.ndim != 2 or array.shape[1] != columns:
-        raise UsageError(
-            f"An array of a wrong shape was given for {name}: {array.shape} instead of (points, {columns})."
-        )
+        raise UsageError(f"An array of a wrong shape was given for {name}: {array.shape}, not (points, {columns}).")
     return np.ascontiguousarray(array)
 
 
@@ -419,5 +417,5 @@ def _read_column(values: ArrayLike, name: str, count: int) -> FloatArray:
     if array.ndim == 0:
         return np.full(count, float(array))
     if array.shape != (count,):
-        raise UsageError(f"An array of a wrong shape was given for {name}: {array.shape} instead of ({count},).")
+        raise UsageError(f"An array of a wrong shape was given for {name}: {array.shape}, not ({count},).")
     return array

@@ -137,11 +137,11 @@ def test_arrays_of_other_libraries_are_read_without_a_copy() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ([np.zeros((4, 3))], {}, r"shape was given for states: \(4, 3\) instead of \(points, 2\)"),
+        ([np.zeros((4, 3))], {}, r"shape was given for states: \(4, 3\), not \(points, 2\)"),
         ([np.zeros((4, 2)), np.zeros((3, 1))], {}, "4 rows of states and 3 rows of inputs"),
         ([[[np.nan, 0.0]]], {}, "1 of the numbers given for states are not finite"),
         ([[["fast", "slow"]]], {}, "cannot be read as an array"),
-        ([np.zeros((4, 2))], {"parameters": {"k": [1.0, 2.0]}}, r"shape was given for 'k': \(2,\) instead of \(4,\)"),
+        ([np.zeros((4, 2))], {"parameters": {"k": [1.0, 2.0]}}, r"shape was given for 'k': \(2,\), not \(4,\)"),
         ([np.zeros((4, 2))], {"parameters": {"d": 1.0}}, "'d' is not one of the parameters"),
         ([np.zeros((0, 2))], {}, "at least one point"),
     ],
@@ -161,7 +161,7 @@ def test_wrong_requests_are_rejected() -> None:
         fl.batch(oscillator(), threads=0)
     with pytest.raises(UsageError, match="keep_totals= has no meaning in batch"):
         fl.batch(oscillator(), keep_totals=True)  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match=r"shape was given for 'F': \(2,\) instead of \(3,\)"):
+    with pytest.raises(UsageError, match=r"shape was given for 'F': \(2,\), not \(3,\)"):
         fl.batch(oscillator()).at({"q": [0.0, 1.0, 2.0], "F": [0.0, 1.0]})
     with pytest.raises(UnknownNameError, match="'stiffness' is not a state"):
         fl.batch(oscillator()).at({"stiffness": [1.0]})
