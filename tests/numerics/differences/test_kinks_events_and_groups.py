@@ -105,6 +105,21 @@ def test_a_row_of_rounding_beside_fast_rows_hides_no_wrong_derivative() -> None:
     assert [w.kind for w in lin.warnings].count("directional-derivative") == 2
 
 
+@pytest.mark.parametrize(("constant", "count"), [(0.0, 0), (3e-9, 1)])
+def test_rounding_of_a_derivative_that_cancels_is_not_wrong_but_a_constant_is(constant: float, count: int) -> None:
+    """The zero current of a balanced machine: terms of 1e5 cancel in its derivative, in all bits but the last ones."""
+
+    def jacobians(t: float, s: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rounding = 1e5 * sum(np.cos(s[0] + 2 * np.pi / 3 * phase) for phase in (0, 1, 2))
+        return np.array([[-1.0, 0.0], [rounding + constant, 0.0]]), np.zeros((2, 0))
+
+    parts = Parts(["angle", "zero"], [0.4, 0.0], lambda t, s, u: np.array([-s[0], 0.0]), jacobians=jacobians)
+    assert abs(jacobians(0.0, np.array([0.4, 0.0]), np.zeros(0))[0][1, 0]) > 1e-12
+    lin = fl.linearize(FunctionModel(parts))
+    np.testing.assert_allclose(lin.A, [[-1.0, 0.0], [0.0, 0.0]], atol=1e-10)
+    assert [w.kind for w in lin.warnings].count("directional-derivative") == count
+
+
 def test_the_step_of_a_difference_that_passes_for_exact_is_seen_on_a_manifold() -> None:
     """Far below the size of its row, and above what solving for the constraint leaves of our own differences."""
     A = -np.eye(3)
