@@ -132,8 +132,8 @@ DERIVATIVE_AGREEMENT_TOLERANCE: Final = 1e-7
 Looser: a wrong derivative enters A."""
 
 PRODUCT_ROUNDING_TOLERANCE: Final = 1e-9
-"""The part of the terms of a row that an exact derivative may have lost in rounding, where some bits of the states change
-it as much. Looser: noise of a model's derivatives is taken for rounding."""
+"""The part of the terms of a row that an exact derivative may have lost in rounding, where some bits of the states
+change it as much. Looser: noise of a model's derivatives is taken for rounding."""
 
 MAX_ERROR_HIDDEN_BY_NOISE: Final = 1e-4
 """Error of a slope that the noise of differences may hide, relative to its row or to the terms of that, where exact
