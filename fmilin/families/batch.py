@@ -10,12 +10,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Protocol, Unpack, runtime_checkable
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
+from fmilin.families.array_arguments import read_column, read_numbers, read_rows
 from fmilin.families.batch_solvers import AssembledPoints
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, build_outcome
@@ -187,11 +188,11 @@ class BatchLinearizer:
         The other states follow from the constraints, as in :func:`fmilin.operating_point`.
         """
         model = self._reference.model
-        arrays = {name: _read_numbers(value, f"'{name}'") for name, value in values.items()}
+        arrays = {name: read_numbers(value, f"'{name}'") for name, value in values.items()}
         if not any(array.ndim for array in arrays.values()):
             raise UsageError("Points are given by arrays: name at least one state, input or varied parameter with one.")
         count = max(array.size for array in arrays.values())
-        columns = {name: _read_column(array, f"'{name}'", count) for name, array in arrays.items()}
+        columns = {name: read_column(array, f"'{name}'", count) for name, array in arrays.items()}
         for name in columns:
             if not (model.states.has(name) or model.inputs.has(name) or name in self._vary):
                 known_names = [*model.states.names, *model.inputs.names, *self._vary]
@@ -256,19 +257,19 @@ class BatchLinearizer:
     ) -> PointBatch:
         """Return the points of a call, checked."""
         model = self._reference.model
-        x = _read_rows(states, "states", len(model.states))
+        x = read_rows(states, "states", len(model.states))
         points = self._repeat_reference(len(x))
         columns = dict(points.parameters)
         for name, values in parameters.items():
             if name not in self._vary:
                 raise UnknownNameError.among(name, list(self._vary), "one of the parameters in vary=")
-            columns[name] = _read_column(values, f"'{name}'", len(x))
-        u = points.inputs if inputs is None else _read_rows(inputs, "inputs", len(model.inputs))
+            columns[name] = read_column(values, f"'{name}'", len(x))
+        u = points.inputs if inputs is None else read_rows(inputs, "inputs", len(model.inputs))
         if len(u) != len(x):
             raise UsageError(
                 f"There are {len(x)} rows of states and {len(u)} rows of inputs: give one of each a point."
             )
-        seconds = points.time if time is None else _read_column(time, "time", len(x))
+        seconds = points.time if time is None else read_column(time, "time", len(x))
         return PointBatch(seconds, x, u, columns)
 
     def _assemble(self, columns: Mapping[str, FloatArray], time: float) -> tuple[PointBatch, dict[int, str]]:
@@ -375,47 +376,3 @@ class BatchLinearizer:
         if self._chosen_inputs is None:
             return template
         return replace(template, inputs=template.inputs.select(self._chosen_inputs))
-
-
-@runtime_checkable
-class HasDlpack(Protocol):
-    """An array of another library, which is read without a copy where it lies in memory."""
-
-    def __dlpack__(self, /, *, stream: None = None) -> Any:
-        """Return the array as a capsule."""
-        ...
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the kind and the number of the device that holds the array."""
-        ...
-
-
-def _read_numbers(values: ArrayLike, name: str) -> FloatArray:
-    """Return an array of finite numbers, without a copy where the values are one."""
-    try:
-        if not isinstance(values, np.ndarray) and isinstance(values, HasDlpack):
-            values = np.from_dlpack(values)
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise UsageError(f"The values of {name} cannot be read as an array of numbers: {error}") from None
-    if not np.isfinite(array).all():
-        raise UsageError(f"{np.count_nonzero(~np.isfinite(array))} of the numbers given for {name} are not finite.")
-    return array
-
-
-def _read_rows(values: ArrayLike, name: str, columns: int) -> FloatArray:
-    """Return an array (k, columns)."""
-    array = _read_numbers(values, name)
-    if array.ndim != 2 or array.shape[1] != columns:
-        raise UsageError(f"An array of a wrong shape was given for {name}: {array.shape}, not (points, {columns}).")
-    return np.ascontiguousarray(array)
-
-
-def _read_column(values: ArrayLike, name: str, count: int) -> FloatArray:
-    """Return one number for each of ``count`` points; a single one is that of all."""
-    array = _read_numbers(values, name)
-    if array.ndim == 0:
-        return np.full(count, float(array))
-    if array.shape != (count,):
-        raise UsageError(f"An array of a wrong shape was given for {name}: {array.shape}, not ({count},).")
-    return array
