@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from fmilin_modelica.classes import list_models
 from fmilin_modelica.libraries import library_name
+from fmilin_modelica.library_places import find_place_of_model, find_place_of_names
 from fmilin_modelica.sources import Source
 
-__all__ = ["QUOTED", "WRAPPER", "describe_error", "file_name", "find_syntax_error", "join_lines"]
+__all__ = [
+    "NO_STATE",
+    "QUOTED",
+    "WRAPPER",
+    "describe_crash",
+    "describe_error",
+    "file_name",
+    "find_syntax_error",
+    "join_lines",
+]
 
 WRAPPER = "FmilinModel"
+NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 QUOTED = re.compile(r"[`']([A-Za-z_][\w.]*)[`']")
 FRONT_END_LIMITS = (
     "unsupported",
@@ -28,8 +40,25 @@ FRONT_END_LIMITS = (
 _POSITION = re.compile(r"\[([^\[\]\n]+?):(\d+):(\d+)\]")
 
 
-def describe_error(source: Source, text: str, model: str | None, words: str) -> str:
-    """Return the message on an error of the front end, with its place and, where there is one, an advice."""
+def describe_crash(source: Source, words: str, library: Mapping[str, Path]) -> str:
+    """Return the message on an end of the front end without an answer, with the place of the model."""
+    place = find_place_of_model(source, library)
+    if NO_STATE in words:
+        return (
+            f"{place}'{source.shown}' contains der(...) of a sum with a parameter, or of a variable that is not "
+            "continuous: the front end (rumoca) does not differentiate those. Write der(x) for der(x - L)."
+        )
+    return (
+        f"{place}The Modelica front end (rumoca) crashed on '{source.shown}': {join_lines(words)}. Report this crash "
+        "to the front end."
+    )
+
+
+def describe_error(source: Source, text: str, model: str | None, words: str, library: Mapping[str, Path]) -> str:
+    """Return the message on an error of the front end, with its place and, where there is one, an advice.
+
+    ``library`` has the files of libraries that were read, by their places in a folder.
+    """
     shown = source.shown
     if "Unable to infer model" in words and "Candidates:" in words:
         candidates = list_models(source.text) or words.partition("Candidates:")[2].strip(" .,").split(", ")
@@ -45,7 +74,8 @@ def describe_error(source: Source, text: str, model: str | None, words: str) -> 
         return f"There is no model '{source.model}' in '{source.file or 'the libraries'}'.{_libraries_hint(source)}"
     if f"model '{WRAPPER}' cannot extend package" in reason:
         return f"'{shown}' is a package, not a model. Name one of the models in it."
-    place, said = _find_place(source, text, reason), _POSITION.sub("", reason).strip().rstrip(".")
+    place = _find_place(source, text, reason, library)
+    said = _POSITION.sub("", reason).strip().rstrip(".")
     return f"{place}'{shown}' cannot be read as Modelica: {said}.{_advice(source, reason)}"
 
 
@@ -75,16 +105,17 @@ def find_syntax_error(text: str, model: str, name: str) -> tuple[str, str, str, 
     return None
 
 
-def _find_place(source: Source, text: str, reason: str) -> str:
+def _find_place(source: Source, text: str, reason: str, library: Mapping[str, Path]) -> str:
     """Return "crane.mo:4: ": where the front end says, else the first line with the name it speaks of."""
     if position := _POSITION.search(reason):
         return f"{Path(position[1]).name}:{position[2]}: "
+    names = QUOTED.findall(reason)
     if source.file is not None:
-        for name in QUOTED.findall(reason):
+        for name in names:
             for k, line in enumerate(text.splitlines(), 1):
                 if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", line):
                     return f"{source.file.name}:{k}: "
-    return ""
+    return find_place_of_names(source, names, library)
 
 
 def _advice(source: Source, reason: str) -> str:
@@ -99,6 +130,8 @@ def _advice(source: Source, reason: str) -> str:
         return _libraries_hint(source)
     if any(words in reason.lower() for words in FRONT_END_LIMITS):
         return " This is a limit of the front end."
+    if source.file is None:
+        return " This is a limit of the front end, where other Modelica tools accept the library."
     return ""
 
 

@@ -28,15 +28,17 @@ from fmilin_modelica.complex_numbers import write_complex_as_real
 from fmilin_modelica.conversions import Converter, find_conversions
 from fmilin_modelica.declarations import declarations_of, functions_of
 from fmilin_modelica.error_messages import (
+    NO_STATE,
     QUOTED,
     WRAPPER,
+    describe_crash,
     describe_error,
     file_name,
     find_syntax_error,
-    join_lines,
 )
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
 from fmilin_modelica.libraries import library_name, names_needed
+from fmilin_modelica.loops import write_loops_as_expressions
 from fmilin_modelica.needed_classes import files_of, find_needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_components
@@ -49,7 +51,6 @@ __all__ = ["flattened", "fresh"]
 
 FORMAT = 12
 UNREADABLE = "Failed to load source root"  # what the front end says of a library with a file that is not Modelica
-NO_STATE = "derivative target"  # what the front end says of der(x), where x is not a state
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
 BLOCKS = """package Modelica package Blocks package Interfaces
@@ -97,18 +98,10 @@ def fresh(source: Source) -> dict[str, Any]:
 def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the flattened model, and a digest of each file that was read."""
     answer, library = _ask(source, text, model)
-    if NO_STATE in answer.get("crash", ""):
-        raise ModelError(
-            f"'{source.shown}' contains der(...) of a sum with a parameter, or of a variable that is not continuous: "
-            "the front end (rumoca) does not differentiate those. Write der(x) for der(x - L)."
-        )
     if "crash" in answer:
-        raise ModelError(
-            f"The Modelica front end (rumoca) crashed on '{source.shown}': {join_lines(answer['crash'])}. Report this "
-            "crash to the front end."
-        )
+        raise ModelError(describe_crash(source, answer["crash"], library))
     if "error" in answer:
-        raise ModelError(describe_error(source, text, model, answer["error"]))
+        raise ModelError(describe_error(source, text, model, answer["error"], library))
     content = answer["dae"]
     files = content["source_map"]["files"]
     texts = {number: (path, text.encode()) for number, path, text in files}
@@ -139,7 +132,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     library = find_needed_files(source.roots, text, name, converter.read_file)
     files = _read_files(library, converter)
     notes: list[str] = []
-    write = _chain(write_complex_as_real(files, text, name), write_symmetrical_components_as_arrays)
+    write = _chain_first(write_complex_as_real(files, text, name))
     answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
     if EVALUATE_FAULT in answer.get("error", ""):
         write = _chain(write, write_evaluations_of_parameters)
@@ -168,7 +161,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
             needed = library.keys()
             library = whole
             files = _read_files(whole, converter)
-            write = _chain(write_complex_as_real(files, text, name), write_symmetrical_components_as_arrays)
+            write = _chain_first(write_complex_as_real(files, text, name))
             answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
             if EVALUATE_FAULT in answer.get("error", ""):
                 write = _chain(write, write_evaluations_of_parameters)
@@ -187,6 +180,11 @@ def _list_broken_files(files: Mapping[str, str], needed: Set[str]) -> list[str]:
     """Return the places of files that are not needed and that the front end cannot parse."""
     others = files.keys() - needed
     return sorted(place for place in others if find_syntax_error(files[place], WRAPPER, place) is not None)
+
+
+def _chain_first(write_complex: Callable[[str], str]) -> Callable[[str], str]:
+    """Return what every text needs before it is rewritten, whatever the front end says of it."""
+    return _chain(_chain(write_complex, write_symmetrical_components_as_arrays), write_loops_as_expressions)
 
 
 def _chain(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
