@@ -122,6 +122,7 @@ class Codec(Protocol[Result]):
 AnyCodec = Codec[Any]
 CodecClass = TypeVar("CodecClass", bound=type[AnyCodec])
 
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".gif", ".jpg")
 _codecs: list[AnyCodec] = []
 _HOLDS = get_args(Holds)
 
@@ -207,9 +208,18 @@ def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> A
         listing = ", ".join(f"{codec.suffix} ({codec.audience})" for codec in codecs)
         raise UsageError(
             f"Cannot {action} '{path}' as {article} {holds}: it has {has}. Known are {listing}. Choose one of these "
-            "formats."
+            f"formats.{_advise(holds, suffix) if action == 'write' else ''}"
         )
     return codec
+
+
+def _advise(holds: Holds, suffix: str) -> str:
+    """Say which function writes a file that is no format of a linear model."""
+    if holds != "linear model":
+        return ""
+    if suffix == ".html":
+        return " A page with tables and pictures is written by lin.save_report()."
+    return " A picture is drawn by lin.plot.eigenvalues()." if suffix in PICTURE_SUFFIXES else ""
 
 
 def find_codec(path: str | Path, holds: Holds) -> AnyCodec | None:

@@ -88,6 +88,8 @@ CALLS: Mapping[str, Call] = {
     "fl.linearize": Call("linearize"),
     "fl.load": Call(),
     "fl.operating_point": Call(positions=["values"]),
+    "lin.plot.eigenvalues": Call("plot"),
+    "lin.save_report": Call("report"),
     "fmilin.discovery.tangent.linearize_on_tangent": Call(option="--tangent-only"),
     "fl.periodic_orbit": Call("floquet"),
     "fl.reduction.balance": Call(within="linearize", positions=["by"], keywords=_BALANCE),

@@ -133,6 +133,10 @@ def test_a_missing_file_is_a_model_error(tmp_path: Path) -> None:
 
 
 def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"written by lin\.save_report\(\)\."):
+        pendulum().save(tmp_path / "plant.html")
+    with pytest.raises(UsageError, match=r"drawn by lin\.plot\.eigenvalues\(\)\."):
+        pendulum().save(tmp_path / "plant.png")
     with pytest.raises(UsageError, match=r"suffix '\.slx'\. Known are \.mat .*\.npz .*\.json"):
         pendulum().save(tmp_path / "plant.slx")
     with pytest.raises(UsageError, match="no suffix"):
