@@ -23,6 +23,7 @@ from fmilin.cli.translation import CALLS, CONDITIONING, LIMITS, UNDESCRIBED, in_
 from fmilin.discovery.tangent import linearize_on_tangent
 from fmilin.errors import FmilinError
 from fmilin.formats import Writing
+from fmilin.linear_model.model import Plots
 from fmilin.signals import FloatArray
 from fmilin.systems import cartesian_pendulum, four_bar, rolling_disk
 from tests.by_hand import FunctionModel, Parts
@@ -256,8 +257,10 @@ def test_every_option_and_command_of_the_translation_exists() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_of_the_translation_exists_with_its_keywords(name: str) -> None:
     path = {"FmuOptions": "fmilin.options.FmuOptions", "Conditioning": "fmilin.reduction.Conditioning"}.get(name, name)
-    module, _, attribute = path.replace("fl.", "fmilin.", 1).rpartition(".")
-    parameters = inspect.signature(getattr(importlib.import_module(module), attribute)).parameters
+    owner, _, attribute = path.replace("fl.", "fmilin.", 1).rpartition(".")
+    results = {"lin": fl.LinearModel, "lin.plot": Plots}
+    function = getattr(results.get(owner) or importlib.import_module(owner), attribute)
+    parameters = inspect.signature(function).parameters
     call = CALLS[name]
     taken = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     assert taken or {*call.positions, *(call.keywords or {})} <= {*parameters}
