@@ -214,7 +214,7 @@ def require_codec(path: str | Path, holds: Holds, action: Action = "write") -> A
 
 
 def _advise(holds: Holds, suffix: str) -> str:
-    """Say which function writes a file that is no format of a linear model."""
+    """Say which function writes a page or a picture of a linear model."""
     if holds != "linear model":
         return ""
     if suffix == ".html":
