@@ -19,13 +19,15 @@ BEGIN, END = "<!-- made by docs/formats.py -->\n", "<!-- end of what docs/format
 def page() -> str:
     """Return the text of the page with the lists as they should be."""
     head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-    rows: list[str] = []
-    above = ""
+    groups: dict[str, list[str]] = {}
     for codec in registered_codecs():
-        if codec.holds != above:
-            rows += [""] * bool(rows) + [f"{codec.holds.capitalize()}:", ""]
-        above = codec.holds
-        rows.append(_row(codec))
+        groups.setdefault(codec.holds, []).append(_row(codec))
+    kinds_of: dict[tuple[str, ...], list[str]] = {}  # kinds of results with the same formats share a list
+    for holds, lines in groups.items():
+        kinds_of.setdefault(tuple(lines), []).append(holds)
+    rows: list[str] = []
+    for lines_in_common, kinds in kinds_of.items():
+        rows += [""] * bool(rows) + [f"{', '.join(kinds).capitalize()}:", "", *lines_in_common]
     return "\n".join([head + BEGIN.rstrip(), *rows, END.rstrip()]) + "\n" + rest.partition(END)[2]
 
 

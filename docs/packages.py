@@ -36,7 +36,7 @@ def page() -> str:
         "# Packages\n\n"
         "From a source to a linear model: **source → `Model` → operating point on the manifold → local\n"
         "parametrization → derivatives → `LinearModel` → file**. Each package imports those below it only.\n"
-        "Their docstrings say what each takes (→) and returns, and what it does not depend on;\n"
+        "Their docstrings say what each takes (→) and returns;\n"
         "`python docs/packages.py` writes this page.\n\n"
         "![The packages of fmilin, from the command line down, and their imports](pictures/packages.svg)\n\n"
         f"{rows}"

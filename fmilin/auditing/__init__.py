@@ -1,7 +1,7 @@
 """Results compared with a second, independent computation of each of their numbers.
 
-Takes: linear models, families, loops, margins, regulators, filters, orbits, periodic models, trimmed points.
-Returns: `Audit`: for each quantity the stated number, that of a second method, and whether they agree.
+Takes: results of all kinds.
+Returns: `Audit`: each number by a second method, and whether both agree.
 Does not depend on: the command line.
 """
 

@@ -74,7 +74,7 @@ class Body(Part, kind="body"):
         "[xx, yy, zz, xy, xz, yz] (elements of the matrix: products of inertia with a minus sign) or the matrix.",
     ] = (0.0, 0.0, 0.0)
     # as many URDF files have them, a mass of 0 with an inertia too; whoever says so has judged them
-    any_inertia: Annotated[bool, "true: accept moments that no body can have."] = False
+    any_inertia: Annotated[bool, "Whether moments that no body can have are accepted."] = False
     gravity_compensation: Annotated[float, "Fraction of the weight that is compensated."] = 0.0
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class Joint(Part, kind="joint"):
     child_placement: Annotated[Placement, "The joint's frame, in the child's frame."] = ORIGIN
     axis: Annotated[Vector, "In the joint's frame; any length but zero."] = (0.0, 0.0, 1.0)
     second_axis: Annotated[
-        Vector | None, "Of a universal or planar joint, perpendicular to the axis; found when left out."
+        Vector | None, "Of a universal or planar joint, perpendicular to the axis; computed by default."
     ] = None
     pitch: Annotated[float, "Of a helical joint, in m/rad."] = 0.0
     # zero, and the quaternion 1, when left out

@@ -110,7 +110,7 @@ def _of(part: type[Part], **further: tuple[Any, Any]) -> type[Table]:
     return _table(part.kind, part.__doc__, {key.name: _entry(key) for key in list_keys(part)} | further)  # type: ignore[arg-type]
 
 
-MASSLESS = "true: a frame without mass, which carries a body."
+MASSLESS = "Whether it is a frame without mass, which carries a body."
 BodyTable = _of(
     Body,
     mass=(Number, Field(None, description="In kg, positive; needed unless the body is massless.")),
