@@ -27,7 +27,7 @@ class Snapshots:
 
     times: tuple[float, ...] = command_option(
         (),
-        f"A family along one motion ({listed('family')}); of other formats FILE_tT1.mo, ...",
+        f"Times of one motion at which to linearize: a family ({listed('family')}), or a file per time, FILE_tT1.mo.",
         POINT,
         "numbers",
         flag="--snapshots",

@@ -77,7 +77,7 @@ class Running(Debugging):
     allow_network: bool = switch("Let the FMU use the network, as for a licence server.", FMU_PROCESS)
     allow_processes: bool = switch("Let the FMU start other processes.", FMU_PROCESS)
     verbose: bool = switch(
-        "Report on standard error each attempt, and where an FMU departs from the standard.", MESSAGES
+        "Report each attempt, and deviations of an FMU from the standard, on standard error.", MESSAGES
     )
 
     def work(self, job: Job) -> int:
@@ -184,7 +184,7 @@ class Carrying:
         None, "Simulate the nonlinear model from the point to this time first.", POINT, "number", metavar="T"
     )
     simulate_until: str | None = command_option(
-        None, 'Or until this condition holds: "x > 3"; "event": until after the first event.', POINT, "text"
+        None, 'The same until a condition holds, such as "x > 3", or until after the first "event".', POINT, "text"
     )
 
 

@@ -116,7 +116,7 @@ def _load_result(
     if result is None:
         if against is not None:
             raise UsageError(
-                f"--against is for a file of a linear model, and '{source}' is a model itself: --verify verifies it."
+                f"--against needs the file of a linear model, and '{source}' is a model itself. Use --verify."
             )
         model, point = at_point(request, runner)
         return linearize_request(model, point, request.how), model

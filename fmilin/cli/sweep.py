@@ -117,7 +117,7 @@ def command(model: str, points: Sweep, delivery: Delivery, **request_options: An
     """Compute linear models at many operating points: a grid over states, inputs and parameters.
 
     With --delay, or of a model with delays, the result has the rightmost eigenvalues. A point that fails is marked with
-    its reason. Status 0 when at least one point is good, 5 when none is.
+    its reason. Exit status 0 if at least one point succeeds, else 5.
     """
     if points.delays:
         _check_delays(points, delivery)

@@ -43,7 +43,7 @@ def choose_turns(outputs: Signals, wrapped: Wrapped) -> Signals:
         turn = wrapped[name] if isinstance(wrapped, Mapping) else _choose_turn(outputs, i)
         number = as_numbers(turn, f"The turn of '{name}'")
         if isinstance(turn, bool) or number.shape != () or not (np.isfinite(number) and number > 0):
-            raise UsageError(f"The turn of '{name}' is {turn}: it must be finite and positive, as 2 pi or 360.")
+            raise UsageError(f"The turn of '{name}' is {turn}: it must be finite and positive, such as 2 pi or 360.")
         turns[i] = float(number)
     return outputs.with_turns(turns)
 

@@ -253,8 +253,8 @@ def _make_grid(form: DelayForm, modes: Complex) -> _FrequencyGrid:
         limit = late_gain + LIMIT_FRACTION * (1.0 - direct_gain)
     elif late_gain:
         raise UsageError(
-            "Through its delays the loop does not fade at high frequencies, so that infinitely many eigenvalues "
-            "decide about the closed loop: it has no margins. Put a state (a filter, an actuator) into it."
+            "The gain of the loop through its delays does not vanish at high frequencies, so infinitely many "
+            "eigenvalues decide about its stability and there are no margins. Add a filter or an actuator to the loop."
         )
     else:
         limit = LIMIT_FRACTION * max(abs(direct_gain - 1.0), MIN_LIMIT_DISTANCE)

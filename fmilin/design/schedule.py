@@ -436,7 +436,7 @@ def _check(family: LinearFamily, over: Sequence[str], form: str, outside: str, *
     if form not in ("trim", "velocity") or outside not in ("refuse", "nearest"):
         raise UsageError(f"form='{form}', outside='{outside}': use 'trim' or 'velocity', and 'refuse' or 'nearest'.")
     if estimates and form == "velocity":
-        raise UsageError("The velocity form reads coordinates and has no estimator: leave out one of them.")
+        raise UsageError("The velocity form reads coordinates, so it cannot have an estimator: leave one of them out.")
 
 
 def _set_starts(signals: Signals, values: FloatArray) -> Signals:

@@ -81,7 +81,7 @@ def _drop_repeated(inputs: PiecewiseInput) -> PiecewiseInput:
 def _require_times(times: FloatArray) -> FloatArray:
     t = np.asarray(times, dtype=np.float64)
     if t.ndim != 1 or len(t) < 2 or not np.isfinite(t).all() or not (np.diff(t) > 0).all():
-        raise UsageError("The times of a response are at least two finite numbers that grow.")
+        raise UsageError("The times of a response must be at least two increasing finite numbers.")
     return t
 
 

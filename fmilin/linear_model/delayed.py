@@ -28,8 +28,8 @@ def make_delayed_model(core: LinearModel, channels: Sequence[str], delays: Seque
     m = len(seconds)
     if core.sample_time:
         raise UsageError(
-            f"'{core.model.name}' is a sampled model: its delays are whole samples, which are states of their own. "
-            "Put the delay into the continuous model, before it is sampled."
+            f"'{core.model.name}' is a sampled model, which has delays as states, one for each sample. "
+            "Add the delay to the continuous model, then sample it."
         )
     nu, ny = len(core.inputs) - m, len(core.outputs) - m
     if core.T_u[:, nu:].any():

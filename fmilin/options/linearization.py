@@ -163,7 +163,7 @@ class Linearization:
         default="standard",
         help="Checks after the computation: each as often as needed (standard); every check at every point, without "
         "results of earlier points (all); or no check, so that wrong constraints or derivatives pass unnoticed "
-        "(none). Models identified from responses are always validated: none is rejected there.",
+        "(none, which is rejected for models identified from responses).",
         group=LINEARIZATION,
         kind="choice",
         choices=("standard", "all", "none"),
@@ -229,8 +229,8 @@ class Linearization:
     )
     keep_totals: bool = option(
         default=False,
-        help="Hold linear totals of the states that neither a motion nor an input changes, such as the content of a "
-        "closed network, at their values at the point, and leave out their zero eigenvalues.",
+        help="Hold linear totals of the states that never change, such as the content of a closed network, at their "
+        "values at the point, and leave out their zero eigenvalues.",
         group=LINEARIZATION,
         kind="switch",
         excludes=(

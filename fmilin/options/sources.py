@@ -24,7 +24,7 @@ class FmuOptions:
 
     most_bytes: float = option(
         default=4 * 2**30,
-        help="Size that the files of an FMU may take unpacked, the model description alone a quarter of it.",
+        help="Largest size of the unpacked files of an FMU; a quarter of it is for the model description.",
         group=FMU_PROCESS,
         kind="number",
         flag="--unpack-limit",
@@ -46,7 +46,7 @@ class FmuOptions:
     )
     sample_interval: float | None = option(
         default=None,
-        help="Time between two samples of discrete states, where the FMU does not say it.",
+        help="Time between two samples of discrete states, if the FMU does not declare it.",
         group=COSIMULATION,
         kind="number",
         metavar="SECONDS",
@@ -84,7 +84,7 @@ class SourceOptions:
     )
     roll: Sequence[str] = option(
         default=(),
-        help="A wheel of a robot that rolls on the ground; the radius where its file has no cylinder for contacts.",
+        help="A wheel of a robot that rolls on the ground; give its radius if the file has no cylinder for contacts.",
         group=MODEL,
         kind="texts",
         metavar="BODY[:RADIUS]",

@@ -222,7 +222,7 @@ class Part:
             raise ModelError(f"The nominal value of {self.where} must be positive, and is {nominal}.")
         delay = getattr(self, "delay", 0.0)
         if delay < 0:
-            raise ModelError(f"The delay of {self.where} must not be negative, and is {delay} s.")
+            raise ModelError(f"The delay of {self.where} is {delay} s: it must not be negative.")
 
     @property
     def where(self) -> str:

@@ -78,10 +78,14 @@ class SdfConnection:
         """Return the loop that it closes, and its damper as a bushing between the same frames."""
         name, line = self.name, self.joint.line
         if self.type not in LOOP_TYPES:
-            raise line.wrong(f"the joint '{name}' of the type '{self.type}' closes a loop, which is not read")
+            raise line.wrong(
+                f"the joint '{name}' of the type '{self.type}' closes a loop, which is not supported for this type"
+            )
         where = f"the joint '{name}' closes a loop, as do others with springs, dampers or rotors"
         if any(self.stiffness) or self.joint.armature:
-            raise line.wrong(f"{where}: its spring or rotor is not read there; move it to another joint of the loop")
+            raise line.wrong(
+                f"{where}: its spring or rotor is not supported there: move it to another joint of the loop"
+            )
         settings: dict[str, Any] = {}
         if self.axes:
             settings["axis"] = self.axes[0]

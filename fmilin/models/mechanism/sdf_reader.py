@@ -218,7 +218,7 @@ class SdfReader:
             read, skipped = _READ[kind], _SKIPPED[kind]
         for child in element:
             if not isinstance(child.tag, str):
-                raise find_line(child, path).wrong("an entity reference is not expanded: write out what it stands for")
+                raise find_line(child, path).wrong("entity references are not supported: write their text instead")
             tag = get_tag(child)
             if tag in read or tag in skipped:
                 continue

@@ -83,7 +83,7 @@ def test_delays_are_never_ignored(cart: Path) -> None:
         Mechanism.from_toml(cart)
     with pytest.raises(fl.UsageError, match="has delays"):
         fl.simulate(fl.load(cart), stop_time=1.0)
-    with pytest.raises(ModelError, match=r"The delay of the joint force 'push' must not be negative, and is -1\.0 s"):
+    with pytest.raises(ModelError, match=r"The delay of the joint force 'push' is -1\.0 s: it must not be negative"):
         JointForce("push", "rail", delay=-1.0)
     still = MechanismDescription(
         "cart", [Body("cart", 2.0)], [Joint("rail", "prismatic", "ground", "cart")], inputs=[JointForce("push", "rail")]
