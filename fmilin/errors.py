@@ -70,9 +70,9 @@ class UnknownNameError(UsageError):
 
 
 class ModelError(FmilinError):
-    """The model cannot be read, is not supported, or did not initialize or to be evaluated.
+    """The model cannot be read or evaluated, is not supported, or failed to initialize.
 
-    ``costs_start``: whether it has to start anew before it can be asked again.
+    ``costs_start``: whether the model must start anew before its next evaluation.
     """
 
     exit_status = 3
