@@ -165,7 +165,7 @@ def _root(path: Path) -> tuple[Any, tuple[str, ...]]:
 def _check(element: Any, where: str, unknown: dict[str, str]) -> None:
     """Collect what URDF does not know, all the way down, and reject what is to be expanded first."""
     if not isinstance(element.tag, str):
-        raise _wrong(where, element, "an entity reference is not expanded: write out what it stands for")
+        raise _wrong(where, element, "entity references are not supported: write their text instead")
     attributes = _ATTRIBUTES.get(element.tag)
     if attributes is None:
         return
