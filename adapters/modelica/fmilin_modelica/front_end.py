@@ -38,6 +38,7 @@ from fmilin_modelica.error_messages import (
 )
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
 from fmilin_modelica.libraries import library_name, names_needed
+from fmilin_modelica.local_functions import SHAPE_FAULT, write_names_of_local_functions
 from fmilin_modelica.loops import write_loops_as_expressions
 from fmilin_modelica.needed_classes import files_of, find_needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
@@ -132,28 +133,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
     library = find_needed_files(source.roots, text, name, converter.read_file)
     files = _read_files(library, converter)
     notes: list[str] = []
-    write = _chain_first(write_complex_as_real(files, text, name))
-    answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
-    if EVALUATE_FAULT in answer.get("error", ""):
-        write = _chain(write, write_evaluations_of_parameters)
-        answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
-    if NO_STATE in answer.get("crash", ""):
-        other = _answer(source, text, model, files, lambda code: rewrite(write(code), splits_sums=False))
-        answer = other if "dae" in other else answer
-    if TYPE_FAULT.search(answer.get("error", "")):
-        write_types = write_types_of_inner_components(files, text, name)
-        if write_types is not None:
-            write = _chain(write, write_types)
-            answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
-    if MEMBER_FAULT.search(answer.get("error", "")):
-        write_members = write_members_of_expandable_connectors(files, text, name)
-        if write_members is not None:
-            write = _chain(write, write_members)
-            answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
-    if FAULT.search(answer.get("error", "")):
-        members = list_outer_members([text, *files.values()])
-        other = _answer(source, text, model, files, lambda code: _rewrite_members(members, write(code)))
-        answer = other if "dae" in other else answer
+    answer = _ask_with_mends(source, text, model, files)
     if _MISSING_CLASS.search(answer.get("error", "")):
         names = names_needed(source.roots, f"{text} {source.model or ''}")
         whole = files_of([root for root in source.roots if library_name(Path(root)) in names])
@@ -161,19 +141,47 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
             needed = library.keys()
             library = whole
             files = _read_files(whole, converter)
-            write = _chain_first(write_complex_as_real(files, text, name))
-            answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
-            if EVALUATE_FAULT in answer.get("error", ""):
-                write = _chain(write, write_evaluations_of_parameters)
-                answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
+            answer = _ask_with_mends(source, text, model, files)
             if UNREADABLE in answer.get("error", ""):
                 broken = _list_broken_files(files, needed)
                 files = {place: code for place, code in files.items() if place not in broken}
-                answer = _answer(source, text, model, files, lambda code: rewrite(write(code)))
+                answer = _ask_with_mends(source, text, model, files)
                 notes.append(
                     f"Files with syntax errors, which the model does not need, are left out: {', '.join(broken)}."
                 )
     return {**answer, "notes": [*converter.describe(), *notes]}, library
+
+
+def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the front end answers to rewritten texts: after errors that it has a mend for, to further ones.
+
+    Each mend costs another run. One that stays in the chain is needed whatever comes next; others are tried once.
+    """
+    name = model or source.model
+    write = _chain_first(write_complex_as_real(files, text, name))
+
+    def ask(change: Callable[[str], str]) -> dict[str, Any]:
+        return _answer(source, text, model, files, change)
+
+    answer = ask(_chain(write, rewrite))
+    lasting: list[tuple[re.Pattern[str], Callable[[], Callable[[str], str] | None]]] = [
+        (re.compile(EVALUATE_FAULT), lambda: write_evaluations_of_parameters),
+        (TYPE_FAULT, lambda: write_types_of_inner_components(files, text, name)),
+        (MEMBER_FAULT, lambda: write_members_of_expandable_connectors(files, text, name)),
+        (SHAPE_FAULT, lambda: write_names_of_local_functions),
+    ]
+    for fault, find_mend in lasting:
+        if fault.search(answer.get("error", "")) and (mend := find_mend()) is not None:
+            write = _chain(write, mend)
+            answer = ask(_chain(write, rewrite))
+    if NO_STATE in answer.get("crash", ""):
+        other = ask(lambda code: rewrite(write(code), splits_sums=False))
+        answer = other if "dae" in other else answer
+    if FAULT.search(answer.get("error", "")):
+        members = list_outer_members([text, *files.values()])
+        other = ask(lambda code: _rewrite_members(members, write(code)))
+        answer = other if "dae" in other else answer
+    return answer
 
 
 def _list_broken_files(files: Mapping[str, str], needed: Set[str]) -> list[str]:

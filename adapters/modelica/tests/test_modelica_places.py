@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fmilin_modelica.error_messages import describe_crash, describe_error
+from fmilin_modelica.local_functions import write_names_of_local_functions
 from fmilin_modelica.loops import write_loops_as_expressions
 from fmilin_modelica.sources import Source
 
@@ -99,3 +100,31 @@ def test_functions_with_while_and_with_return_in_a_loop(tmp_path):
 def test_the_first_one_in_two_loops_stays_as_it_is(outer):
     text = f"for j in 1:2 loop for i in 1:3 loop if b[i] then k := i; {outer} end if; end for; end for; end f;"
     assert write_loops_as_expressions(text) == text
+
+
+LOCAL = """package P
+  model Two
+    Real u[2] = {x, -x};
+    Real x(start = 1, fixed = true), q = position(u, 1);
+    function position
+      input Real u[2];
+      input Real position_of = 1;
+      output Real y;
+    algorithm
+      y := u[1];
+    end position;
+  equation
+    der(x) = -q;
+  end Two;
+end P;
+"""
+
+
+def test_functions_of_models_have_names_of_their_own():
+    written = write_names_of_local_functions(LOCAL).splitlines()
+    assert written[3] == "    Real x(start = 1, fixed = true), q = position_of_Two(u, 1);"
+    assert [line.strip() for line in written if "function" in line or "end pos" in line] == [
+        "function position_of_Two",
+        "end position_of_Two;",
+    ]
+    assert write_names_of_local_functions(LOCAL.replace("Real u[2] =", "Real position; Real u[2] =")).count("_Two") == 0
