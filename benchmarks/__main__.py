@@ -39,6 +39,7 @@ NAMES = (
     "sensitivities",
     "adapters",
     "families",
+    "batches",
     "robots",
     "seeing",
     "points",
