@@ -29,20 +29,13 @@ def main() -> None:
     cores = count_cores()
     models = [four_bar(), Mechanism(chain_of(6)), loader(), Mechanism(chain_of(30))]
     rows = [measure(model, cores) for model in models]
+    columns = ["model", "states", "derivatives alone", "fl.batch", "single call", "ratio", f"{cores} threads"]
     show(
         "Arrays of points (fl.batch)",
-        [
-            "model",
-            "states",
-            "derivatives alone",
-            "fl.batch",
-            "single call",
-            "single call / fl.batch",
-            f"{cores} threads",
-        ],
+        columns,
         rows,
-        f"{POINTS} points near the start, per point, processor time of one thread; the last column: elapsed time of one "
-        f"thread over that of {cores}.",
+        f"{POINTS} points near the start, per point, processor time of one thread. Ratio: a single call over fl.batch. "
+        f"Last column: elapsed time of one thread over that of {cores}.",
     )
 
 
