@@ -40,6 +40,7 @@ from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.local_functions import SHAPE_FAULT, write_names_of_local_functions
 from fmilin_modelica.loops import write_loops_as_expressions
+from fmilin_modelica.matrix_equations import BALANCE_FAULT, find_column_equations
 from fmilin_modelica.needed_classes import files_of, find_needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_components
@@ -169,6 +170,7 @@ def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping
         (TYPE_FAULT, lambda: write_types_of_inner_components(files, text, name)),
         (MEMBER_FAULT, lambda: write_members_of_expandable_connectors(files, text, name)),
         (SHAPE_FAULT, lambda: write_names_of_local_functions),
+        (BALANCE_FAULT, lambda: find_column_equations(files, text)),
     ]
     for fault, find_mend in lasting:
         if fault.search(answer.get("error", "")) and (mend := find_mend()) is not None:
