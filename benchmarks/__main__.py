@@ -49,8 +49,9 @@ NAMES = (
     "growth",
     "peers",
     "scoreboard",
+    "sdf_models",
 )
-WITH_ARGUMENTS = ("growth", "peers", "scoreboard")
+WITH_ARGUMENTS = ("growth", "peers", "scoreboard", "sdf_models")
 """Benchmarks with a ``main`` that takes the rest of the command line."""
 
 
