@@ -39,7 +39,7 @@ REDUNDANCY = 1e-10
 """Singular values of J M^-1 J', relative to the largest, below which a row repeats others."""
 QUANTITIES = ("x", "y", "z", "vx", "vy", "vz", "ax", "ay", "az")
 MOVING_POINTS = 2
-MAX_REASON_LENGTH = 110
+MAX_NAME_LENGTH, MAX_REASON_LENGTH = 40, 110
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -112,7 +112,7 @@ def list_models(folders: Sequence[Path], work: Path) -> Iterator[tuple[str, Path
             if path.suffix == ".urdf":
                 converted = work / f"{path.stem}.sdf"
                 converted.write_text(write_sdf(path), encoding="utf-8")
-            yield "/".join(path.relative_to(folder).parts[-2:]), converted, packages
+            yield "/".join(path.relative_to(folder).parts[-2:])[-MAX_NAME_LENGTH:], converted, packages
 
 
 def compare(path: Path, packages: Sequence[Path] = ()) -> Comparison:

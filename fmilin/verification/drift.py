@@ -31,7 +31,7 @@ class DeviationIntegrator:
     def __init__(self, reduced: ReducedModel, fastest: float) -> None:
         self.reduced = reduced
         self._fastest = fastest
-        self.noise, self.output_noise = _noise(reduced)
+        self.noise, self.output_noise = measure_noise(reduced)
         """Of y', in sizes of the coordinates per second, shape (P,); of the outputs, in their units, shape (ny,)."""
 
     def integrate(
@@ -77,8 +77,8 @@ class DeviationIntegrator:
         return y0 + solution.y.T * sizes
 
 
-def _noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
-    """Measure the noise of scaled rates and of outputs on a tiny line near the point; 0 where it cannot be done."""
+def measure_noise(reduced: ReducedModel) -> tuple[FloatArray, FloatArray]:
+    """Return the noise of scaled rates and of outputs on a tiny line near the point; 0 where it cannot be done."""
     p, nothing = len(reduced.y0), (np.zeros(len(reduced.y0)), np.zeros(len(reduced.out0)))
     line = 1e-8 * reduced.y_sizes * np.cos(np.arange(p) + 1.0)
     try:

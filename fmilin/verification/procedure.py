@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, repeat
 
 import numpy as np
-from scipy import linalg
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
@@ -23,7 +21,8 @@ from fmilin.tolerances import (
     SAME_POINT_TOLERANCE,
     VERIFIED_DERIVATIVE_TOLERANCE,
 )
-from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel
+from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel, measure_noise
+from fmilin.verification.map_responses import MapResponses, count_samples, list_map_excitations
 from fmilin.verification.reduced import ReducedModel, reduce_model
 from fmilin.verification.relaxation import (
     Excitation,
@@ -77,6 +76,9 @@ def verify(
     Away from equilibria the nonlinear model is frozen: its motion at the point, f0, is subtracted. The linear
     model's A, B, C, D and T mean just that.
 
+    Sampled models (:class:`fmilin.models.DiscreteModel`, FMUs with discrete states) are compared sample by sample with
+    their linear models; their increment at a point that is not a fixed point is subtracted in the same way.
+
     Parameters
     ----------
     model : Model
@@ -93,7 +95,7 @@ def verify(
     Raises
     ------
     UsageError
-        When ``linear`` is not a linear model of ``model``, or a sampled one, or has too many channels to be integrated.
+        When ``linear`` is not a linear model of ``model``, was sampled afterwards, or has too many channels.
     ConstraintError
         When the point of ``linear`` violates the constraints of ``model``.
     NumericalError
@@ -145,6 +147,8 @@ def _verify(
     stop: Callable[[], bool],
 ) -> Verification:
     reduced = reduce_model(model, linear)
+    if linear.sample_time > 0:
+        return _verify_map(reduced, linear, horizon, progress, stop)
     duration = horizon if horizon is not None else choose_horizon(linear, reduced.y_sizes)
     rates = linear.eigenvalues().real if len(linear.states) else np.zeros(0)
     integrator = DeviationIntegrator(reduced, float(-np.min(rates, initial=0.0)))
@@ -164,22 +168,75 @@ def _verify(
     relaxation = Relaxation(reduced, linear, duration, nodes, cost)
     responses = [relaxation.linear_response(excitation) for excitation in all_excitations]
     sizes = _sizes(reduced, linear, all_excitations, responses, integrator.output_noise)
+    comparisons = [
+        ExcitationComparison(excitation, response, relaxation, sizes)
+        for excitation, response in zip(all_excitations, responses, strict=True)
+    ]
     channels = [_point_channel(reduced, linear)]
-    for done, (excitation, response) in enumerate(zip(all_excitations, responses, strict=True)):
-        end = reduced.evaluations + (budget - reduced.evaluations) / (len(all_excitations) - done)
-        if done >= FORECAST_CHANNEL_COUNT:
-            _require_affordable(reduced.evaluations / done, len(all_excitations), duration)
-        channels.append(
-            _channel(ExcitationComparison(excitation, response, relaxation, sizes), linear, integrator.noise, end)
-        )
-        progress((done + 1) / len(all_excitations))
-        if stop():
-            break
-    else:
-        channels += [] if rests else [drift_channel(linear, integrator, duration)]
+    channels += _compare_channels(comparisons, linear, integrator.noise, budget, progress, stop)
+    if len(channels) == len(all_excitations) + 1 and not rests:
+        channels.append(drift_channel(linear, integrator, duration))
     omitted = len(all_excitations) + 1 + (not rests) - len(channels)
     remarks = (*reduced.remarks, *_remarks(linear, duration, omitted))
     return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, remarks)
+
+
+def _verify_map(
+    reduced: ReducedModel,
+    linear: LinearModel,
+    horizon: float | None,
+    progress: Callable[[float], None],
+    stop: Callable[[], bool],
+) -> Verification:
+    """Compare the map with its linear model, sample by sample."""
+    samples = count_samples(linear, horizon)
+    all_excitations = list_map_excitations(linear, samples)
+    before = reduced.evaluations
+    with contextlib.suppress(NumericalError, ModelError):
+        reduced.evaluate(reduced.y0 + 1e-3 * reduced.y_sizes, reduced.u0)
+    responses = MapResponses(reduced, linear, samples, float(max(reduced.evaluations - before, 1)))
+    increment_noise, output_noise = measure_noise(reduced)
+    linear_responses = [responses.linear_response(excitation) for excitation in all_excitations]
+    sizes = _sizes(reduced, linear, all_excitations, linear_responses, output_noise)
+    comparisons = [
+        ExcitationComparison(excitation, response, responses, sizes)
+        for excitation, response in zip(all_excitations, linear_responses, strict=True)
+    ]
+    budget = CHANNEL_BUDGET_FRACTION * (
+        MAX_EVALUATIONS + EVALUATIONS_PER_SIGNAL * (len(reduced.x0) + len(linear.inputs))
+    )
+    noise = increment_noise / linear.sample_time
+    channels = [_point_channel(reduced, linear)]
+    channels += _compare_channels(comparisons, linear, noise, budget, progress, stop)
+    duration = samples * linear.sample_time
+    remarks = [*reduced.remarks]
+    omitted = len(all_excitations) + 1 - len(channels)
+    if omitted:
+        remarks.append(Remark("interrupted", f"The comparison was interrupted before these channels: {omitted}."))
+    return Verification(tuple(channels), duration, reduced.evaluations, reduced.model.info, tuple(remarks))
+
+
+def _compare_channels(
+    comparisons: Sequence[ExcitationComparison],
+    linear: LinearModel,
+    noise: FloatArray,
+    budget: float,
+    progress: Callable[[float], None],
+    stop: Callable[[], bool],
+) -> list[Channel]:
+    """Return the channels of all excitations, or of those before ``stop``."""
+    channels: list[Channel] = []
+    count = len(comparisons)
+    for done, comparison in enumerate(comparisons):
+        evaluations = comparison.relaxation.reduced.evaluations
+        end = evaluations + (budget - evaluations) / (count - done)
+        if done >= FORECAST_CHANNEL_COUNT:
+            _require_affordable(evaluations / done, count, float(comparison.times[-1]))
+        channels.append(_channel(comparison, linear, noise, end))
+        progress((done + 1) / count)
+        if stop():
+            break
+    return channels
 
 
 def _nodes(linear: LinearModel, duration: float, affordable: float) -> tuple[int, float]:
@@ -228,7 +285,7 @@ def _channel(comparison: ExcitationComparison, linear: LinearModel, noise: Float
         nothing = (0.0, np.inf, np.nan)
         return Channel(excitation.kind, signal.name, signal.unit, frequency, *nothing, allowed, str(error))
     if check.error > allowed:
-        rounding = _rounding(linear, comparison, noise) / check.amplitude
+        rounding = _rounding(comparison, noise) / check.amplitude
         if rounding > MAX_VERIFIED_DERIVATIVE_ERROR:
             raise _LostInRoundingError(float(comparison.times[-1]))
         allowed = min(allowed + rounding, MAX_VERIFIED_DERIVATIVE_ERROR)
@@ -252,15 +309,14 @@ def _tolerance(linear: LinearModel, comparison: ExcitationComparison, noise: Flo
     return float(min(VERIFIED_DERIVATIVE_TOLERANCE + 100 * matrices + 100 * noisy, MAX_VERIFIED_DERIVATIVE_ERROR))
 
 
-def _rounding(linear: LinearModel, comparison: ExcitationComparison, noise: FloatArray) -> float:
+def _rounding(comparison: ExcitationComparison, noise: FloatArray) -> float:
     """Return what rounding of the rates makes of a slope error at amplitude one, at most."""
     # The linear model follows it; the extrapolation from three amplitudes takes it some ten times, as the smallest is a
     # quarter of the first, and three are for what the sizes of rows hide.
     sizes, effect = comparison.relaxation.reduced.y_sizes, comparison.effect
     if not effect or not len(sizes):
         return 0.0
-    step = linalg.expm(comparison.times[-1] / AMPLIFICATION_TIMES * linear.A * sizes / sizes[:, None])
-    powers = accumulate(repeat(step, AMPLIFICATION_TIMES), np.matmul)
+    powers = comparison.relaxation.compute_gains(AMPLIFICATION_TIMES, sizes)
     gain = max(1.0, *(float(np.abs(power).sum(axis=1).max()) for power in powers))
     return 30 * float(np.max(noise, initial=0.0)) * float(comparison.times[-1]) * gain / effect
 

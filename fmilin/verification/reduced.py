@@ -22,11 +22,11 @@ from fmilin.manifold.rank import TINY
 from fmilin.manifold.totals import Totals, constrain_totals, search_totals
 from fmilin.manifold.verified_frame import verify_frame
 from fmilin.manifold.wrapping_angles import NEAR_STEP_SIZE, AngleUnwrapper
-from fmilin.model.capabilities import compile_model
+from fmilin.model.capabilities import HasSamples, compile_model
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray
-from fmilin.tolerances import KEPT_TOTAL_TOLERANCE, MAX_COORDINATE_CONDITION_NUMBER
+from fmilin.tolerances import KEPT_TOTAL_TOLERANCE, MAX_COORDINATE_CONDITION_NUMBER, SAME_POINT_TOLERANCE
 
 
 class ReducedModel:
@@ -129,9 +129,19 @@ def _are_kept(totals: Totals, linear: LinearModel) -> bool:
 
 
 def _require_comparable(model: Model, linear: LinearModel) -> None:
-    if linear.sample_time > 0:
+    if isinstance(model, HasSamples):
         raise UsageError(
-            "The linear model is sampled; only continuous ones can be verified. Verify it before sampling."
+            f"'{model.info.name}' is a connected system with sampled members, which are not verified together. Verify "
+            "the linear models of its members, model.members, or compare its linear model with fl.simulate."
+        )
+    if linear.sample_time > 0 and not model.map_period:
+        raise UsageError(
+            f"The linear model is sampled, and '{model.info.name}' is continuous: verify it before sampling."
+        )
+    if model.map_period and not np.isclose(linear.sample_time, model.map_period, rtol=SAME_POINT_TOLERANCE):
+        raise UsageError(
+            f"'{model.info.name}' is sampled every {model.map_period:g} s and the linear model every "
+            f"{linear.sample_time:g} s (0 is continuous): linearize the model again."
         )
     if linear.method.coordinates == "enlarged":
         raise UsageError(

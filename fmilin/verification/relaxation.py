@@ -11,6 +11,7 @@ of second order in a, whatever the nodes.
 """
 
 from dataclasses import dataclass
+from itertools import accumulate, repeat
 from typing import Literal
 
 import numpy as np
@@ -108,14 +109,14 @@ def _swings(eigenvalues: NDArray[np.complex128]) -> NDArray[np.bool_]:
 def excitations(linear: LinearModel, horizon: float) -> list[Excitation]:
     """Return all excitations: an offset per coordinate; a step and a few sines per input."""
     chosen = [Excitation("offset", j) for j in range(len(linear.states))]
-    frequencies = _frequencies(linear.eigenvalues(), horizon) if len(linear.states) else []
+    frequencies = choose_frequencies(linear.eigenvalues(), horizon) if len(linear.states) else []
     for k in range(len(linear.inputs)):
         chosen.append(Excitation("step", k))
         chosen += [Excitation("sine", k, frequency) for frequency in frequencies]
     return chosen
 
 
-def _frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[float]:
+def choose_frequencies(eigenvalues: NDArray[np.complex128], horizon: float) -> list[float]:
     """Return a few frequencies around the model's own: those of its modes, half the lowest and twice the highest."""
     counting, _ = _modes(eigenvalues)
     base_frequency = 2 * np.pi / horizon
@@ -187,6 +188,11 @@ class Relaxation:
     def affordable(self, end: float) -> int:
         """Return how many sweeps may be made until so many evaluations of the model."""
         return max(0, int((end - self.reduced.evaluations) // (self.sweep_points * self.cost)))
+
+    def compute_gains(self, count: int, sizes: FloatArray) -> list[FloatArray]:
+        """Return matrices by which the linear model amplifies deviations, at ``count`` times, in these sizes."""
+        step = linalg.expm(self.times[-1] / count * self.linear.A * sizes / sizes[:, None])
+        return list(accumulate(repeat(step, count), np.matmul))
 
     @property
     def sweep_points(self) -> int:

@@ -308,7 +308,7 @@ Change = Callable[[LinearModel], LinearModel]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda lin: replace(lin, sample_time=0.1), "only continuous ones can be verified"),
+        (lambda lin: replace(lin, sample_time=0.1), "'cartesian_pendulum' is continuous: verify it before"),
         (lambda lin: replace(lin, method=replace(lin.method, coordinates="enlarged")), "singular configuration"),
         (lambda lin: fl.linearize(four_bar()), "not a linear model of 'cartesian_pendulum': 'x0' is not a state"),
         (lambda lin: fl.linearize(OdeModel("half", {"x": "-x"})), "it has fewer states"),
