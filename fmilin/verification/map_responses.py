@@ -36,7 +36,7 @@ class MapResponses(Relaxation):
 
     def __init__(self, reduced: ReducedModel, linear: LinearModel, samples: int, cost: float) -> None:
         self.reduced, self.linear, self.cost = reduced, linear, cost
-        self.times = linear.sample_time * np.arange(samples + 1)
+        self.times = np.linspace(0.0, samples * linear.sample_time, samples + 1)
 
     @property
     def sweep_points(self) -> int:
@@ -79,7 +79,7 @@ class MapResponses(Relaxation):
         r = self.reduced
         z = amplitude * excitation.offset(len(r.y0))
         rows = []
-        near = r.x0 + r.psi.derivative @ z
+        near: FloatArray = r.x0 + r.psi.derivative @ z
         for t in self.times:
             du = amplitude * excitation.input_change(t, len(r.u0))
             try:

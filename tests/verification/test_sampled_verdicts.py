@@ -10,7 +10,8 @@ import pytest
 
 import fmilin as fl
 from fmilin.models import DiscreteModel, OdeModel
-from tests.fmi.read.test_sampled_maps import AUTO, build_map
+from tests.fmi.read.test_sampled_maps import AUTO
+from tests.fmus.sampled.make import build_map
 
 
 def logistic() -> DiscreteModel:
