@@ -2,7 +2,7 @@
 
     z[k+1] = z[k] + R(F(x) - x) - f0,    x = Psi(y0 + z[k], u0 + du[k]),    z = y - y0,
 
-beside z[k+1] = A z[k] + B du[k]. The increment at the point itself is subtracted, as rates of continuous models are.
+and z[k+1] = A z[k] + B du[k]. The increment at the point itself is subtracted, as rates of continuous models are.
 """
 
 from __future__ import annotations
