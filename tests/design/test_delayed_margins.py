@@ -177,3 +177,43 @@ def test_errors_of_all_entries_count_in_the_stability() -> None:
     core = replace(loop.core, errors=errors)
     doubtful = fl.DelayedLinearModel.of_core(core, list(loop.delays), list(loop.delays.values()))
     assert "is within its error of the stability limit" in fl.design.margins(doubtful).warnings[0].message
+
+
+def find_abscissa(plant: control.StateSpace, delay: float) -> float:
+    """Return the largest real part of x' = A x - B C x(t - delay), by Chebyshev collocation of its generator."""
+    count, order = 16, plant.A.shape[0]
+    k = np.arange(count + 1)
+    nodes = np.cos(np.pi * k / count)
+    weights = np.where((k == 0) | (k == count), 2.0, 1.0) * (-1.0) ** k
+    gaps = nodes[:, None] - nodes + np.eye(count + 1)
+    D = np.outer(weights, 1 / weights) / gaps
+    D -= np.diag(D.sum(axis=1))
+    generator = np.kron(2 / delay * D, np.eye(order))
+    generator[:order] = 0.0
+    generator[:order, :order] = plant.A
+    generator[:order, -order:] = -plant.B @ plant.C
+    return float(np.linalg.eigvals(generator).real.max())
+
+
+def test_delay_margins_of_twenty_random_loops_are_those_of_a_sweep() -> None:
+    """A sweep over the delay in steps of a twentieth, and the root where the rightmost eigenvalue crosses the axis."""
+    random = np.random.default_rng(51)
+    compared, largest = 0, 0.0
+    while compared < 20:
+        order = int(random.integers(2, 5))
+        A = random.standard_normal((order, order))
+        A -= (np.linalg.eigvals(A).real.max() + random.uniform(0.1, 0.6)) * np.eye(order)
+        B, C = random.standard_normal((order, 1)), random.standard_normal((1, order))
+        plant = control.ss(A, B, C, 0, inputs="u", outputs="y")
+        delay = float(random.uniform(0.02, 0.3))
+        margins = fl.design.margins(make_loop(plant, delay))
+        if not margins.stable or not 0.01 < margins.delay < 4.0:
+            continue
+        grid = delay + np.linspace(0.0, 1.2 * margins.delay, 25)
+        growths = [find_abscissa(plant, float(T)) for T in grid]
+        first = int(np.argmax(np.array(growths) > 0))
+        assert first > 0
+        crossing = brentq(lambda T, system: find_abscissa(system, T), grid[first - 1], grid[first], args=(plant,))
+        largest = max(largest, abs(crossing - delay - margins.delay) / margins.delay)
+        compared += 1
+    assert largest < 1e-6

@@ -37,6 +37,24 @@ def test_boundaries_of_the_delayed_mathieu_equation_are_lines() -> None:
     assert np.abs(lobes.boundary[:, 1, None] - lines).min(axis=1).max() < 1e-6
 
 
+def test_lobes_of_turning_are_those_of_the_closed_form() -> None:
+    """Stepan (1989): w = ((1 - c^2)^2 + 4 z^2 c^2)/(2 (c^2 - 1)) at the chatter frequency c, least at sqrt(1 + 2 z).
+
+    The least depth of cut of any speed is 2 z (1 + z) times the stiffness.
+    """
+    damping = 0.05
+    rates = {"x": "v", "v": f"-{2 * damping}*v - x + w*(delay(x, T) - x)"}
+    model = OdeModel("turning", rates, parameters={"T": 6.0, "w": 0.05})
+    chatter = np.array([np.sqrt(1 + 2 * damping), 1.1])
+    lobes = np.array([1, 2])
+    revolution = 2 * (lobes * np.pi - np.arctan((chatter**2 - 1) / (2 * damping * chatter))) / chatter
+    depth = ((1 - chatter**2) ** 2 + 4 * damping**2 * chatter**2) / (2 * (chatter**2 - 1))
+    assert depth[0] == pytest.approx(2 * damping * (1 + damping), rel=1e-14)
+    for T, w in zip(revolution, depth, strict=True):
+        chart = fl.stability_lobes(model, {"T": [float(T)], "w": [0.02, 0.3]}, period=1.0)
+        np.testing.assert_allclose(chart.boundary, [[T, w]], rtol=1e-7)
+
+
 def test_a_period_follows_the_parameters_and_the_chart_is_drawn() -> None:
     model = OdeModel(
         "milling",
