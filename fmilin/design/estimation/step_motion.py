@@ -19,6 +19,10 @@ from fmilin.model.stepping import Stepped
 from fmilin.signals import FloatArray
 
 Slopes = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+DIFFERENCE_STEP_SIZE = 2.0**-11
+"""Of a difference, in sizes of states and inputs: rounding and truncation of fourth order are below 1e-12."""
+KINK_RATIO = 0.02
+"""Disagreement of differences, relative to the largest of a direction, above which there is a kink."""
 
 
 class StepEvaluator:
@@ -62,20 +66,51 @@ class StepEvaluator:
         return later
 
     def along(self, t: float, x: FloatArray, u: FloatArray, X: FloatArray, U: FloatArray | None = None) -> Slopes:
-        """Return increments and outputs at a point, and their exact derivatives along directions X (N + k, c)."""
+        """Return increments and outputs at a point, and their derivatives along directions X (N + k, c).
+
+        Derivatives are exact where the model has them, and differences otherwise.
+        """
         (state,), (inputs,) = self.split(x[None], u)
         directions = np.zeros((len(u), X.shape[1]))
         directions[self._noisy_inputs] = X[self._N :]
         products = read_products(self.model, t, state, inputs, X[: self._N], directions)
         if products is None or not np.isfinite(products.derivatives).all():
-            raise UsageError(
-                f"'{self.model.info.name}' has no exact derivatives of its steps: take kind='ukf', 'enkf' or "
-                "'particle'."
-            )
+            derivatives, outputs = self._difference(t, state, inputs, X[: self._N], directions)
+        else:
+            derivatives, outputs = products.derivatives, products.outputs
         values = self.model.evaluate(t, state, inputs)
-        changes = np.vstack((products.derivatives, np.zeros_like(X[self._N :])))
+        changes = np.vstack((derivatives, np.zeros_like(X[self._N :])))
         rates = np.concatenate((values.derivatives, np.zeros(len(x) - self._N)))
-        return rates, values.outputs, changes, products.outputs
+        return rates, values.outputs, changes, outputs
+
+    def _difference(
+        self, t: float, state: FloatArray, inputs: FloatArray, X: FloatArray, U: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return derivatives of increments (N, c) and outputs (ny, c) along columns of X and U, by differences.
+
+        Central differences over h and 2 h, evaluated together, give one of fourth order. Where both differ by more than
+        a part of it, or those ahead and behind do, a step has a kink there, as of a saturation, and no derivative.
+        """
+        sizes = np.concatenate((self.model.states.scales(state), self.model.inputs.scales(inputs)))
+        directions = np.concatenate((X, U)).T
+        lengths = np.abs(directions / sizes).max(axis=1, initial=0.0)
+        steps = DIFFERENCE_STEP_SIZE / np.where(lengths > 0, lengths, 1.0)
+        sides = np.array([1.0, -1.0, 2.0, -2.0, 0.0])
+        moved = np.concatenate((state, inputs)) + (sides[:, None, None] * steps[:, None]) * directions
+        points = moved.reshape(-1, moved.shape[2])
+        found = self.model.evaluate_points(np.full(len(points), t), points[:, : self._N], points[:, self._N :])
+        values = np.hstack((found.derivatives, found.outputs)).reshape(len(sides), len(directions), -1)
+        near = (values[0] - values[1]) / (2 * steps[:, None])
+        far = (values[2] - values[3]) / (4 * steps[:, None])
+        slopes = (4 * near - far) / 3
+        bends = (values[0] + values[1] - 2 * values[4]) / (2 * steps[:, None])
+        allowed = KINK_RATIO * np.abs(near).max(axis=1, initial=0.0, keepdims=True) + KINK_RATIO * lengths[:, None]
+        if not (np.maximum(np.abs(near - far), np.abs(bends)) <= allowed).all():
+            raise UsageError(
+                f"The steps of '{self.model.info.name}' have no derivatives at an estimate: differences over two "
+                "lengths, or ahead and behind, do not agree, as at a saturation. Take kind='ukf', 'enkf' or 'particle'."
+            )
+        return slopes[:, : self._N].T, slopes[:, self._N :].T
 
 
 class StepMotion(ManifoldStepper):

@@ -64,22 +64,25 @@ def test_such_a_model_is_used_like_other_sampled_models(tmp_path: Path) -> None:
     with fl.load(build_map(tmp_path), discrete_states=["a", "b"]) as fmu:
         assert isinstance(fmu, MapModel)
         for model in (fmu, native()):
-            tracker = fl.design.estimator(
-                model,
-                outputs=["y"],
-                kind="ukf",
-                process_noise={"u": 0.01},
-                measurement_noise={"y": 0.01},
-                sample_time=0.1,
-                initial_covariance={"a": 0.1, "b": 0.1},
-            )
+            trackers = [
+                fl.design.estimator(
+                    model,
+                    outputs=["y"],
+                    kind=kind,
+                    process_noise={"u": 0.01},
+                    measurement_noise={"y": 0.01},
+                    sample_time=0.1,
+                    initial_covariance={"a": 0.1, "b": 0.1},
+                )
+                for kind in ("ukf", "ekf")  # the second by differences of the FMU's map, and exact ones
+            ]
             system = fl.connect({"plant": plant, "law": model}, wires)
             found.append(
                 (
                     fl.sweep(model, rates, trim=fl.TrimRequest(fixed={"u": 0.2})).A,
                     fl.linearize(model.iterate(2)).A,
                     fl.simulate(model, stop_time=0.5).states,
-                    [tracker.step([0.1], [0.2]) for _ in range(3)],
+                    [tracker.step([0.1], [0.2]) for tracker in trackers for _ in range(3)],
                     fl.linearize(system).A,
                 )
             )
@@ -88,6 +91,23 @@ def test_such_a_model_is_used_like_other_sampled_models(tmp_path: Path) -> None:
         copy.close()
     for ours, expected in zip(*found, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-10)
+
+
+def test_an_extended_filter_is_stopped_where_a_step_has_a_kink() -> None:
+    model = DiscreteModel.from_function(
+        "clipped", {"x": 1.0}, lambda t, x, u: np.minimum(x, 1.0), sample_time=0.1, inputs=["u"]
+    )
+    tracker = fl.design.estimator(
+        model,
+        outputs=["x"],
+        kind="ekf",
+        process_noise={"u": 0.01},
+        measurement_noise={"x": 0.01},
+        initial_covariance={"x": 0.1},
+        sample_time=0.1,
+    )
+    with pytest.raises(fl.UsageError, match="ahead and behind, do not agree, as at a saturation"):
+        tracker.step([0.0], [1.0])
 
 
 def test_an_exported_regulator_comes_back_as_a_sampled_model(tmp_path: Path) -> None:
