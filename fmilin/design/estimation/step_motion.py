@@ -96,16 +96,16 @@ class StepEvaluator:
         lengths = np.abs(directions / sizes).max(axis=1, initial=0.0)
         steps = DIFFERENCE_STEP_SIZE / np.where(lengths > 0, lengths, 1.0)
         sides = np.array([1.0, -1.0, 2.0, -2.0, 0.0])
-        moved = np.concatenate((state, inputs)) + (sides[:, None, None] * steps[:, None]) * directions
-        points = moved.reshape(-1, moved.shape[2])
-        found = self.model.evaluate_points(np.full(len(points), t), points[:, : self._N], points[:, self._N :])
-        values = np.hstack((found.derivatives, found.outputs)).reshape(len(sides), len(directions), -1)
-        near = (values[0] - values[1]) / (2 * steps[:, None])
-        far = (values[2] - values[3]) / (4 * steps[:, None])
-        slopes = (4 * near - far) / 3
+        displaced = np.concatenate((state, inputs)) + (sides[:, None, None] * steps[:, None]) * directions
+        points = displaced.reshape(-1, displaced.shape[2])
+        evaluation = self.model.evaluate_points(np.full(len(points), t), points[:, : self._N], points[:, self._N :])
+        values = np.hstack((evaluation.derivatives, evaluation.outputs)).reshape(len(sides), len(directions), -1)
+        narrow = (values[0] - values[1]) / (2 * steps[:, None])
+        wide = (values[2] - values[3]) / (4 * steps[:, None])
+        slopes = (4 * narrow - wide) / 3
         bends = (values[0] + values[1] - 2 * values[4]) / (2 * steps[:, None])
-        allowed = KINK_RATIO * np.abs(near).max(axis=1, initial=0.0, keepdims=True) + KINK_RATIO * lengths[:, None]
-        if not (np.maximum(np.abs(near - far), np.abs(bends)) <= allowed).all():
+        allowed = KINK_RATIO * np.abs(narrow).max(axis=1, initial=0.0, keepdims=True) + KINK_RATIO * lengths[:, None]
+        if not (np.maximum(np.abs(narrow - wide), np.abs(bends)) <= allowed).all():
             raise UsageError(
                 f"The steps of '{self.model.info.name}' have no derivatives at an estimate: differences over two "
                 "lengths, or ahead and behind, do not agree, as at a saturation. Take kind='ukf', 'enkf' or 'particle'."
