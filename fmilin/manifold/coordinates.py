@@ -251,10 +251,8 @@ def condition_number(matrix: FloatArray) -> float:
 def compute_condition_numbers(R: FloatArray, Hs: FloatArray) -> FloatArray:
     """Return the condition numbers (k,) of (R; Hs), R (P, N) and Hs (k, M, N), with rows and columns scaled."""
     k = len(Hs)
-    if not Hs.shape[1]:
-        return np.ones(k)
     matrices = np.concatenate((np.broadcast_to(R, (k, *R.shape)), Hs), axis=1)
-    if k == 1:
+    if k == 1:  # most calls are for one point, and take half the time without a batch
         return np.array([condition_number(matrices[0]) if np.isfinite(matrices).all() else np.inf])
     sigma = np.linalg.svd(np.where(np.isfinite(matrices), matrices, 0.0), compute_uv=False)
     smallest = np.where(np.isfinite(matrices).all(axis=(1, 2)), sigma[:, -1], 0.0)

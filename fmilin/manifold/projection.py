@@ -78,7 +78,7 @@ def predict_states(
 
 def pseudo_inverse(matrix: FloatArray, threshold: float) -> FloatArray:
     """Return the pseudo-inverse of a small finite matrix; zero is what is below this part of the largest value."""
-    if not matrix.size:
+    if not matrix.size:  # LAPACK rejects it; all states may be held, or no constraint may be left
         return np.zeros(matrix.T.shape)
     U, sigma, Vt, failed = lapack.dgesdd(matrix, full_matrices=0)
     if failed:

@@ -291,8 +291,6 @@ CONDITION_LIMIT = 1e3  # condition number up to which a choice of coordinates is
 def carry_basis(H: FloatArray, previous: FloatArray | list[int]) -> FloatArray:
     """Return the orthonormal basis (N, P) of null(H), of full row rank, nearest to another or a partition's."""
     V = decompose_by_singular_values(H)[2][len(H) :].T if len(H) else np.eye(H.shape[1])
-    if not V.shape[1]:
-        return np.asarray(V)
     near = V @ np.linalg.inv(V[previous]) if isinstance(previous, list) else previous
     W, _, Zt = decompose_by_singular_values(V.T @ near)
     return np.asarray(V @ (W @ Zt))

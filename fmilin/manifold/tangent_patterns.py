@@ -51,11 +51,10 @@ class TangentPattern:
         parts = []
         for part in (together.J, together.error, together.jump, together.bend):
             separate = np.zeros(self.depends.shape)
-            if part.any():
-                separate[rows, columns] = part[rows, groups] / sizes_of_entries
+            separate[rows, columns] = part[rows, groups] / sizes_of_entries
             parts.append(separate)
         narrow = {}
-        if together.narrow:
+        if together.narrow:  # rare, and the table has an entry for each dependence of a large model
             column_of = dict(zip(zip(rows.tolist(), groups.tolist(), strict=True), columns.tolist(), strict=True))
             narrow = {(i, column_of[i, g]): ends for (i, g), ends in together.narrow.items() if (i, g) in column_of}
         return Slopes(parts[0], parts[1], parts[2], parts[3], narrow)

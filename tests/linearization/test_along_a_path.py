@@ -67,3 +67,4 @@ def test_a_carried_basis_depends_smoothly_on_the_constraints() -> None:
         steps.append(np.max(np.abs(carried - basis)))
         basis = carried
     assert max(steps) < 0.1
+    assert carry_basis(np.eye(2), []).shape == (2, 0)  # no degree of freedom

@@ -8,7 +8,7 @@ import pytest
 import fmilin as fl
 from fmilin import Constraint, ConstraintError, Evaluation, Model, NumericalError
 from fmilin.manifold.invariants import Invariants
-from fmilin.manifold.projection import predict_states, project
+from fmilin.manifold.projection import predict_states, project, pseudo_inverse
 from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.models import FunctionModel
@@ -98,6 +98,13 @@ def test_what_the_tangent_predicts() -> None:
     np.testing.assert_allclose(ahead, [at[0] + 0.1, at[1] - 0.1], rtol=1e-14)
     plane = predict_states(free("x y z", "x + y + 2*z"), 0.0, np.zeros(3), [0], np.array([5.0, 0.0, 0.0]))
     np.testing.assert_allclose(plane, [5.0, -1.0, -2.0], rtol=1e-14)
+
+
+def test_the_pseudo_inverse_leaves_small_singular_values_out() -> None:
+    matrix = np.diag([2.0, 1.0, 1e-12])[:, :2]
+    np.testing.assert_allclose(pseudo_inverse(matrix, 1e-9), np.linalg.pinv(matrix), atol=1e-15)
+    np.testing.assert_allclose(pseudo_inverse(np.diag([2.0, 1e-12]), 1e-9), np.diag([0.5, 0.0]))
+    assert pseudo_inverse(np.zeros((0, 3)), 1e-9).shape == (3, 0)  # no constraint is left
 
 
 def test_a_whole_step_leads_on_where_no_part_of_it_helps() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-from fmilin.manifold.coordinates import condition_number, conditioning
+from fmilin.manifold.coordinates import compute_condition_numbers, condition_number, conditioning
 from fmilin.manifold.rank import (
     choose_regular_columns,
     decide_rank,
@@ -94,3 +94,15 @@ def test_coordinates_that_vanish_have_an_infinite_condition_number() -> None:
     assert condition_number(np.array([[1.0, 0.0], [1.0, 0.0]])) == np.inf
     assert condition_number(np.empty((0, 0))) == 1.0
     assert condition_number(np.diag([4.0, 0.5])) == 8.0
+
+
+def test_condition_numbers_of_a_batch_are_those_of_its_points() -> None:
+    R, H = np.eye(3)[:1], np.random.default_rng(0).standard_normal((3, 2, 3))
+    H[1, 1], H[2, 0, 0] = H[1, 0], np.nan
+    expected = [np.linalg.cond(np.concatenate((R, H[0]))), np.inf, np.inf]
+    batch = compute_condition_numbers(R, H)
+    assert batch[1] > 1e15
+    np.testing.assert_allclose(batch[[0, 2]], np.array(expected)[[0, 2]])
+    np.testing.assert_allclose(
+        np.concatenate([compute_condition_numbers(R, h[None]) for h in H])[[0, 2]], batch[[0, 2]]
+    )
