@@ -14,6 +14,7 @@ from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
+from fmilin.models import OdeModel
 from fmilin.signals import FloatArray, Signal
 from fmilin.systems import five_bar
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -238,3 +239,14 @@ def test_tangent_coordinates_of_first_order_are_carried_on_over_a_sphere() -> No
     np.testing.assert_allclose(R @ R.T, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(R @ normal, 0.0, atol=1e-12)
     assert np.linalg.svdvals(R @ before.coordinates.R.T) == pytest.approx([1.0, normal @ [0.6, 0.0, 0.8]])
+
+
+def test_a_point_that_is_not_reached_has_a_reason() -> None:
+    psi = build_frame(model := pendulum(angle=0.7), model.start).parametrization
+    with pytest.raises(NumericalError, match="Newton's iteration left the neighbourhood of the point"):
+        psi.psi(psi.y0 + np.array([5.0, 0.0]))  # beyond the rod
+    model = OdeModel("log", {"x": "-x", "y": "-1"}, constraints=["y - log(x)"], start={"x": 1.0, "y": 0.0})
+    psi = build_frame(model, model.start, named=["x"]).parametrization
+    assert psi.psi(np.array([0.5]))[1] == pytest.approx(np.log(0.5))
+    with pytest.raises(NumericalError, match="the constraints or coordinates are not defined there"):
+        psi.psi(np.array([-0.5]))
