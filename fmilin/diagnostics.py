@@ -26,8 +26,8 @@ class Kind:
 ROWS = (
     # Of the model as a whole: interpolated models carry these on.
     Kind("model",
-         "A peculiarity of the model: an irregular file, an input at a limit or without effect, a held quantity, a "
-         "linear model of another build.",
+         "A peculiarity of the model: an irregular file, an input at a limit or without effect, a held quantity, "
+         "another build.",
          "Correct the model or its options if this is not intended.", scope="model"),
     Kind("rewritten",
          "Another program has saved the file: its content does not fit fmilin's checksum.",
@@ -39,8 +39,8 @@ ROWS = (
          "Evaluated again at the same point, the model returns other values.",
          "Repair the model, or heed the error estimates if the message says that they include this.", scope="model"),
     Kind("prescribed-motion",
-         "Inputs prescribe positions or speeds. Dependent states follow them at once (T_u), and their derivatives "
-         "are further inputs.",
+         "Inputs prescribe positions or speeds. Dependent states follow them at once (T_u); their derivatives are "
+         "further inputs.",
          "`with_prescribed_states()` makes all but the highest derivative states.", scope="model"),
     Kind("conserved-quantity",
          "A declared velocity constraint is not linear in the velocities and may be a conserved quantity, such as "
@@ -69,17 +69,17 @@ ROWS = (
          "The data do not show whether the point is an equilibrium.",
          "Trim first, or evaluate the nonlinear model at the point.", severity="information"),
     Kind("periodic",
-         "The point moves, and `A` changes along its motion as the message says: its eigenvalues do not determine "
-         "the stability of the motion.",
+         "The point moves, and `A` changes along its motion: its eigenvalues do not determine the stability of the "
+         "motion.",
          "Use `fl.periodic_orbit(model)` if the motion is periodic."),
     Kind("multiple-period",
          "A periodic motion repeats itself within its period.",
          "Give the shorter period in the message, unless the excitation has the longer one.", severity="information"),
     Kind("branch",
-         "The mechanism has several assemblies, or the followed branch of solutions ends here.",
+         "The mechanism has several assemblies, or the branch of solutions ends here.",
          "Fix more states (`fl.operating_point(model, {'NAME': VALUE})`) to choose."),
     Kind("moved",
-         "Start values that contradict each other or the loops were changed.",
+         "Contradictory start values were changed.",
          "Give consistent values; `independent` states keep theirs.", severity="information"),
     Kind("extrapolated",
          "An input of a table is outside of the table's data.",
@@ -89,11 +89,11 @@ ROWS = (
          "Give angles in the unit of the state."),
     Kind("singular",
          "Constraints that are independent elsewhere depend on each other here: the eigenvalues belong to an "
-         "enlarged set of velocities, and the multipliers are not determined.",
+         "enlarged set of velocities, the multipliers are not determined.",
          "Move the point, or rely only on the values that the message calls intrinsic."),
     Kind("rank",
          "The number of independent constraints is doubtful: the singular values have no clear gap.",
-         "Check the order; avoid singular configurations, and give states nominal values of their size."),
+         "Avoid singular configurations, and give states nominal values of their size."),
     Kind("position",
          "The point satisfies all constraints, but some are nearly parallel: Newton's method predicts another "
          "solution at the distance in the message.",
@@ -105,12 +105,11 @@ ROWS = (
          "The independent coordinates determine the others badly, or others were chosen for that reason.",
          "Name other coordinates (`independent=`), such as those in the message."),
     Kind("coordinates-switched",
-         "The coordinates became singular along a path: others are used from this point on.",
+         "The coordinates became singular along a path: others are used from here on.",
          "Compare no matrices across the switch; tangent coordinates are regular everywhere."),
     Kind("no-response",
          "No input reaches any output, or pulses had no response and the free motion was identified.",
-         "Choose other outputs or another point, or check whether outputs change at events only "
-         "(`fl.Stepping(lifted=True)`)."),
+         "Choose other outputs or another point; outputs may change at events only (`fl.Stepping(lifted=True)`)."),
     Kind("stuck",
          "Only larger changes of inputs have an effect: static friction, or a dead zone.",
          "Choose a point at which it moves, or a smooth friction."),
@@ -153,13 +152,13 @@ ROWS = (
          "The model depends on time: this is an equilibrium at that time only.",
          "Fix the quantities that change with time."),
     Kind("least-squares",
-         "Held feet leave the inputs undetermined: those with the smallest contact forces were chosen, or those "
-         "nearest to the guess if a limit is active.",
+         "Held feet leave the inputs undetermined: those with the smallest contact forces were chosen, or nearest "
+         "to the guess if a limit is active.",
          "Fix inputs to choose other values.", severity="information"),
     # Of estimators.
     Kind("unobserved",
          "An undamped or unstable mode is not observable from the measured outputs at the point.",
-         "Measure the state in the message, or choose a motion along which the mode is observable."),
+         "Measure the state in the message, or choose a motion along which it is observable."),
     Kind("skipped",
          "Measurements that are not numbers or out of the sensor's range were left out.",
          "Check the sensor and its limits."),
@@ -185,8 +184,8 @@ ROWS = (
          "L).",
          "Nothing; `fl.design.margins` measures its distance from +1.", severity="information"),
     Kind("delays",
-         "Padé approximations, which hold up to a frequency, replace delays; or the point of a model with delays "
-         "is not an equilibrium, so that its past is not constant.",
+         "Padé approximations, valid up to a frequency, replace delays; or the point of a model with delays is not "
+         "an equilibrium, and its past not constant.",
          "Take a higher order or the exact model; linearize at an equilibrium (`trim`)."),
     Kind("margins",
          "Two computations of a margin contradict each other, or rounding hides where the loop becomes unstable.",
@@ -213,7 +212,7 @@ ROWS = (
     Kind("sampled",
          "Parts of the model are sampled. A continuous linear model holds them constant: loops through them are "
          "open.",
-         "Use the discrete model over the base period: `fl.Stepping(lifted=True, step=PERIOD)`."),
+         "Use the discrete model: `fl.Stepping(lifted=True, step=PERIOD)`."),
     Kind("noise",
          "Equal runs differ by more than a hundredth of the responses.",
          "`fl.Stepping(method='multisine')` averages that."),
@@ -230,11 +229,11 @@ ROWS = (
          "Outputs that differ between equal runs were left out: clocks, counters, random numbers.",
          "Name the outputs (`outputs=`) if they are of another kind."),
     Kind("integrator",
-         "The internal solver has a fixed step; the message has its integrator with the evidence. A and B are "
+         "The internal solver has a fixed step; the message states its integrator and the evidence. A and B are "
          "those of the continuous plant, `lin.discrete` is the model over one step.",
          "`fl.Stepping(lifted=True)` returns the discrete model.", severity="information"),
     Kind("solver",
-         "The model's own solver is coarse, or stands still between its internal steps: readable derivatives were "
+         "The model's own solver is coarse, or stands still between internal steps: readable derivatives were "
          "trusted, or the model is that of its steps.",
          "Try a smaller tolerance: `FmuOptions(solver_tolerance=...)`."),
     # Of results that were made from others, or from a file.
@@ -250,7 +249,7 @@ ROWS = (
     Kind("zeros",
          "Zeros are doubtful: two computations of one differ, or their number depends on couplings that may be "
          "zero.",
-         "Use exact derivatives, nominal values of the variables' sizes, and 0 for couplings that should be zero."),
+         "Use exact derivatives, nominal values of the variables' sizes, and exact zeros."),
     Kind("zero-dynamics",
          "The motion that remains while inputs, the outputs of this model, hold the outputs at their values of the "
          "point.",
@@ -287,7 +286,7 @@ ROWS = (
     # Of constraints that were searched for.
     Kind("nothing-moves",
          "Nothing moves around the point for any states and inputs, so constraints cannot be found.",
-         "Give another point (`fl.operating_point(model, {'NAME': VALUE})`), or larger inputs (`excite=`)."),
+         "Give another point (`fl.operating_point(model, {'NAME': VALUE})`) or larger inputs (`excite=`)."),
     Kind("too-many-states",
          "Too many states are coupled for the larger libraries of terms: only smaller ones were tried.",
          "Declare the known constraints, and search for the others."),
