@@ -243,6 +243,7 @@ def _dependent_columns(manifold: Manifold) -> list[int]:
     partners = [manifold.pairs[i] for i in dependent if i in manifold.pairs]
     remaining = Hs[~position]
     if len(partners) == len(dependent) == len(remaining) and dependent:
+        # Velocities follow their positions (Spencer, eq. 2.40), also where nominal values of speeds prefer others.
         matrix = remaining[:, partners]
         if np.linalg.cond(matrix) < DOUBTFUL_CONDITION_NUMBER:
             return sorted([*dependent, *partners])

@@ -14,7 +14,7 @@ from fmilin.manifold.manifold_verification import VerifiedFacts
 from fmilin.manifold.selection import Selection
 from fmilin.manifold.verified_frame import build_frame
 from fmilin.model.evaluator import PointEvaluator
-from fmilin.models import OdeModel
+from fmilin.models import Labels, LagrangeModel, OdeModel
 from fmilin.signals import FloatArray, Signal
 from fmilin.systems import five_bar
 from tests.by_hand import FunctionModel, Parts, pendulum
@@ -245,8 +245,15 @@ def test_a_point_that_is_not_reached_has_a_reason() -> None:
     psi = build_frame(model := pendulum(angle=0.7), model.start).parametrization
     with pytest.raises(NumericalError, match="Newton's iteration left the neighbourhood of the point"):
         psi.psi(psi.y0 + np.array([5.0, 0.0]))  # beyond the rod
-    model = OdeModel("log", {"x": "-x", "y": "-1"}, constraints=["y - log(x)"], start={"x": 1.0, "y": 0.0})
-    psi = build_frame(model, model.start, named=["x"]).parametrization
+    curve = OdeModel("log", {"x": "-x", "y": "-1"}, constraints=["y - log(x)"], start={"x": 1.0, "y": 0.0})
+    psi = build_frame(curve, curve.start, named=["x"]).parametrization
     assert psi.psi(np.array([0.5]))[1] == pytest.approx(np.log(0.5))
     with pytest.raises(NumericalError, match="the constraints or coordinates are not defined there"):
         psi.psi(np.array([-0.5]))
+
+
+def test_velocities_follow_their_positions_whatever_their_nominal_values() -> None:
+    labels = Labels(nominals={"vx": 1.0, "vy": 1000.0})
+    M, F = [[1, 0], [0, 1]], ["-x", "-y"]
+    model = LagrangeModel("line", {"x": "vx", "y": "vy"}, M, F, constraints=["x + 0.9*y"], labels=labels)
+    assert build_frame(model, model.start).selection.signals.names == ("y", "vy")
