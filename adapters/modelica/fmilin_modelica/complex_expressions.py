@@ -1,6 +1,7 @@
 """Expressions with complex numbers, read as two expressions with real ones.
 
-The functions of ``Modelica.ComplexMath`` and the operators of ``Complex`` are written out.
+The functions of ``Modelica.ComplexMath`` and the operators of ``Complex`` are written out. The module has some
+lines above 400: the parser of an expression is one class.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ class Types(Protocol):
 
     def find_reference(self, parts: Reference) -> tuple[bool, int]:
         """Return whether a reference is complex, and the number of its dimensions."""
+
+    def is_imaginary_unit(self, parts: Reference) -> bool:
+        """Whether a reference is the constant j."""
 
     def is_constructor(self, function: str) -> bool:
         """Whether a call makes a complex number of two real ones."""
@@ -281,7 +285,7 @@ class _Parser:
             return self.parse_call(words)
         if len(parts) == 1 and name in self.indices:
             return Value(words, is_atom=True)
-        if name == "j" and parts[-2:-1] in ([], [("ComplexMath", 0)]) and self.types.find_reference(parts) == (True, 0):
+        if name == "j" and self.types.is_imaginary_unit(parts):
             return Value("0", "1", is_changed=True)
         is_complex, rank = self.types.find_reference(parts)
         if is_complex:

@@ -81,10 +81,10 @@ class _Scope:
         while scope is not None and component is None:
             component = self.table.find_component(name, scope)
             if component is None and name in scope.named_imports:
-                return scope.named_imports[name][-2:] == ("ComplexMath", "j"), 0
+                return self.is_imaginary_unit(parts), 0
             scope = self.table.find_parent(scope)
         if component is None:
-            return [part for part, _ in parts][-2:] == ["ComplexMath", "j"], 0
+            return self.is_imaginary_unit(parts), 0
         kind, rank = self.find_class(*component)
         rank -= selected
         for name, selected in parts[1:]:
@@ -94,6 +94,19 @@ class _Scope:
             kind, further = self.find_class(*component)
             rank += further - selected
         return self.is_complex(kind), max(rank, 0)
+
+    def is_imaginary_unit(self, parts: Reference) -> bool:
+        """Whether a reference is ``Modelica.ComplexMath.j``, imported or not: ``CM.j`` with ``import CM = ...``."""
+        names = tuple(part for part, _ in parts)
+        scope: ClassText | None = self.found
+        while scope is not None:
+            if self.table.find_component(names[0], scope) is not None:
+                return False
+            if names[0] in scope.named_imports:
+                names = (*scope.named_imports[names[0]], *names[1:])
+                break
+            scope = self.table.find_parent(scope)
+        return names[-2:] == ("ComplexMath", "j")
 
     def is_constructor(self, function: str) -> bool:
         """Whether a call makes a complex number of two real ones."""
@@ -174,6 +187,7 @@ class _InlinedScope:
 
     def __init__(self, caller: _Scope, function: _Scope) -> None:
         self.find_reference = caller.find_reference
+        self.is_imaginary_unit = caller.is_imaginary_unit
         self.is_constructor = function.is_constructor
         self.returns_complex = function.returns_complex
 

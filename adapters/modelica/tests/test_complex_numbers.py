@@ -35,6 +35,9 @@ class _Variables:
     def find_reference(self, parts: Reference) -> tuple[bool, int]:
         return parts[0][0] in {*NUMBERS, "j"} and len(parts) == 1, 0
 
+    def is_imaginary_unit(self, parts: Reference) -> bool:
+        return parts[0][0] == "j" and len(parts) == 1
+
     def is_constructor(self, function: str) -> bool:
         return function == "Complex"
 
@@ -188,3 +191,20 @@ def test_a_circuit_of_phasors_has_the_losses_of_ohms_law(tmp_path, standard_libr
     slope = 25 * 0.1 * (1 / size - 2 * resistance**2 / size**2)
     assert lin.A[0, 0] == pytest.approx(slope - 1, rel=1e-9)
     assert lin.f0[0] == pytest.approx(25 * resistance / size - 2, rel=1e-9)
+
+
+ALIAS = """model A
+  import CM = Modelica.ComplexMath;
+  Complex j;
+  Complex v = CM.j*2;
+equation
+  j = v;
+end A;
+"""
+
+
+def test_the_imaginary_unit_of_an_imported_package_is_one_and_a_variable_of_its_name_is_not():
+    complex_class = "operator record Complex\n  Real re;\n  Real im;\nend Complex;\n"
+    lines = write_complex_as_real({"Complex.mo": complex_class}, ALIAS, "A")(ALIAS).splitlines()
+    assert "CM.j" not in lines[3]
+    assert lines[5].replace(" ", "") == "j.re=v.re;j.im=v.im;"
