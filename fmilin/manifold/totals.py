@@ -198,7 +198,6 @@ def _without_constraints(start: TotalsSearch, L: FloatArray) -> FloatArray:
 def _reduce_rows(L: FloatArray) -> FloatArray:
     """Return a sparse basis of the rows' span, by elimination with pivoting."""
     L = L.copy()
-    done: list[int] = []
     for i in range(len(L)):
         order = np.abs(L[i:])
         row, column = np.unravel_index(int(np.argmax(order)), order.shape)
@@ -207,7 +206,6 @@ def _reduce_rows(L: FloatArray) -> FloatArray:
         for k in range(len(L)):
             if k != i:
                 L[k] -= L[k, column] * L[i]
-        done.append(int(column))
     return np.where(np.abs(L) > ZERO * np.abs(L).max(axis=1, keepdims=True), L, 0.0)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import fmilin as fl
 from fmilin.fmi.write import build_fmu
+from fmilin.manifold.totals import _reduce_rows
 from fmilin.models import OdeModel
 
 TANKS = {"h1": "-(h1 - h2)/2", "h2": "((h1 - h2) - (h2 - h3))/3", "h3": "h2 - h3"}
@@ -111,3 +112,9 @@ def test_bodies_without_ground_that_drift_keep_their_momentum() -> None:
     np.testing.assert_allclose(point.states[2:], 7 / 4, rtol=1e-10)
     assert point.states[1] - point.states[0] == pytest.approx(1.0, abs=1e-10)
     assert "v1 + 3*v2 = 7" in messages(point)
+
+
+def test_totals_that_share_states_are_separated() -> None:
+    rows = _reduce_rows(np.array([[1.0, 1.0, 0.0, 2.0], [1.0, 0.0, 1.0, 1.0]]))
+    assert [np.count_nonzero(rows[:, column]) for column in np.argmax(np.abs(rows), axis=1)] == [1, 1]
+    assert np.linalg.matrix_rank(np.vstack((rows, [[1.0, 1.0, 0.0, 2.0], [1.0, 0.0, 1.0, 1.0]]))) == 2
