@@ -103,7 +103,7 @@ def singular_values(matrix: FloatArray) -> FloatArray:
 
 def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
     """Return ``rank`` independent rows of a scaled matrix by pivoted QR, the first ``preferred`` before others."""
-    if rank == len(Hs):
+    if rank == len(Hs):  # the singular values have decided; the QR would leave nearly parallel rows out
         return list(range(rank))
     first = _pivoted(Hs[:preferred], rank)
     if len(first) == rank:

@@ -10,6 +10,7 @@ from fmilin.manifold.coordinates import compute_condition_numbers, condition_num
 from fmilin.manifold.rank import (
     choose_regular_columns,
     decide_rank,
+    independent_rows,
     is_regular,
     pivoted_qr,
     scaled,
@@ -106,3 +107,7 @@ def test_condition_numbers_of_a_batch_are_those_of_its_points() -> None:
     np.testing.assert_allclose(
         np.concatenate([compute_condition_numbers(R, h[None]) for h in H])[[0, 2]], batch[[0, 2]]
     )
+
+
+def test_nearly_parallel_rows_are_independent_where_the_rank_says_so() -> None:
+    assert independent_rows(np.array([[1.0, 0.0], [1.0, 1e-12]]), 2, preferred=2) == [0, 1]
