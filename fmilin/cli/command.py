@@ -1,5 +1,6 @@
 """The common parts of all commands: separate files, and options under headings, frequent ones first."""
 
+import difflib
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path
@@ -64,6 +65,16 @@ def group_options(command: str, options: Sequence[click.Parameter]) -> dict[str,
     return {title: members for title, members in groups.items() if members}
 
 
+MIN_FLAG_RESEMBLANCE = 0.65  # of an option that is suggested: at 0.6 '--model' is answered with '--delay'
+
+
+def _find_near_flags(flag: str, flags: Sequence[str]) -> tuple[str, ...]:
+    """Return the options that look like a misspelt one, best first."""
+    words = {name.removeprefix("--"): name for name in flags}
+    near = difflib.get_close_matches(flag.lstrip("-"), list(words), n=3, cutoff=MIN_FLAG_RESEMBLANCE)
+    return tuple(words[word] for word in near)
+
+
 KINDS = (
     "MODEL is model.fmu, a mechanism in mechanism.toml, robot.urdf or robot.sdf, system.ssp (connected FMUs), a file "
     "that an adapter reads, such as scene.xml (see 'fmilin adapters'), or Python: path/to/file.py:name or "
@@ -106,7 +117,9 @@ class Command(click.Command):
         except click.NoSuchOption as error:
             reason = getattr(self.callback, "reasons", {}).get(error.option_name)
             if reason is None:
-                raise
+                flags = [flag for parameter in self.get_params(ctx) for flag in parameter.opts if flag.startswith("--")]
+                near = _find_near_flags(error.option_name, flags)
+                raise click.NoSuchOption(error.option_name, possibilities=near, ctx=error.ctx) from None
             raise UsageError(
                 f"{error.option_name} has no meaning in '{ctx.command_path}'. {reason} Leave it out of this command."
             ) from None

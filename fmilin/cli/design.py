@@ -24,7 +24,7 @@ from fmilin.cli.derive import (
     take,
 )
 from fmilin.cli.job_runner import JobRunner
-from fmilin.cli.request import CommandRequest, at_point, build_request, refuse_points
+from fmilin.cli.request import CommandRequest, at_point, build_request, open_compared_model, refuse_points
 from fmilin.errors import NumericalError, UsageError
 from fmilin.formats import suffixes
 
@@ -159,6 +159,10 @@ class DesignOptions:
 
     lqg: bool = switch("Optimal feedback on the estimates of a Kalman filter, sampled.", OPTIONS)
     loop_shaping: bool = switch("The most robust regulator of a shaped loop (H-infinity), sampled.", OPTIONS)
+    against: str | None = command_option(
+        None, "Of a file of a linear model: the nonlinear model, on which the regulator runs.", OPTIONS, "text",
+        metavar="MODEL",
+    )  # fmt: skip
     no_verify: bool = switch("Do not run the regulator on the nonlinear model.", OPTIONS)
     output: tuple[Path, ...] = command_option(
         (),
@@ -200,8 +204,8 @@ class DesignOptions:
 def command(model: str, results: DesignOptions, weights: RegulatorOptions, **request_options: Any) -> int:
     """Design a sampled regulator, and run it on the nonlinear model.
 
-    MODEL is what 'fmilin linearize' takes, or a file of a linear model ({linear_files}), of which the nonlinear
-    motion is not verified. A table is printed; -o saves the regulator.
+    MODEL is what 'fmilin linearize' takes, or a file of a linear model ({linear_files}), with --against MODEL for the
+    run. Without -o a table is printed; -o saves the regulator and prints its margins.
     Ends with status 5 when the nonlinear closed loop is unstable.
     """
     if results.lqg == results.loop_shaping:
@@ -216,10 +220,12 @@ def command(model: str, results: DesignOptions, weights: RegulatorOptions, **req
 
         check_writable(path)
     options.require_apart(results.output)
-    request = build_request(model, **request_options)
+    if results.against is not None and results.no_verify:
+        raise UsageError("--against names the model on which the regulator runs: leave out --no-verify, or --against.")
+    request = build_request(results.against or model, **request_options)
 
     def job(runner: JobRunner) -> None:
-        linear, nonlinear = _find_models(model, request, runner)
+        linear, nonlinear = _find_models(model, request, runner, results.against)
         design = weights.shape(linear) if results.loop_shaping else weights.design(linear)
         verification = None
         if nonlinear is not None and not results.no_verify:
@@ -229,7 +235,9 @@ def command(model: str, results: DesignOptions, weights: RegulatorOptions, **req
     return request.work(job)
 
 
-def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tuple[LinearModel, Model | None]:
+def _find_models(
+    source: str, request: CommandRequest, runner: JobRunner, against: str | None
+) -> tuple[LinearModel, Model | None]:
     """Return the linear model of a file, or of a model at its point, with that model."""
     from fmilin.export.files import load_result
     from fmilin.families.family import LinearFamily
@@ -237,12 +245,17 @@ def _find_models(source: str, request: CommandRequest, runner: JobRunner) -> tup
 
     result = load_result(source)
     if result is None:
+        if against is not None:
+            raise UsageError(
+                f"--against is for a file of a linear model, and '{source}' is a model itself, on which the regulator "
+                "runs."
+            )
         model, point = at_point(request, runner)
         return linearize_request(model, point, request.how), model
-    refuse_points(source, request, None, channels=True)
+    refuse_points(source, request, against, channels=True)
     if isinstance(result, LinearFamily):
         raise UsageError(f"'{source}' is a family of linear models. A regulator is designed from one of them.")
-    return result, None
+    return result, None if against is None else open_compared_model(request, result, runner)
 
 
 def _deliver(
@@ -252,7 +265,7 @@ def _deliver(
     runner: JobRunner,
 ) -> None:
     """Write the files and print; then complain if the nonlinear loop is unstable."""
-    from fmilin.report.regulator_report import show_verification_of_regulator
+    from fmilin.report.regulator_report import show_verification_of_regulator, summarize_design
 
     runner.restore_directory()
     for path in results.output:
@@ -265,7 +278,9 @@ def _deliver(
         if verification is not None:
             document["verification"] = verification.to_document()
         runner.print_json(document)
-    elif not results.output:
+    elif results.output:
+        runner.say(summarize_design(design, verification))
+    else:
         runner.print_shown(type(design)._print_table, design)
         if verification is not None:
             runner.print_shown(show_verification_of_regulator, verification)

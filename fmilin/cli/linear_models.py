@@ -227,6 +227,8 @@ def deliver(
         _print_table(linear, point, runner)
     if files and not as_json:
         runner.say_remarks(linear.warnings)
-        order = f"{len(linear.states)} independent states out of {len(linear.full_states)}"
+        from fmilin.report.table import order_text
+
+        order = order_text(linear)
         for path in files:
             runner.say(f"{path}: {order}\n")

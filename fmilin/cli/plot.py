@@ -330,6 +330,8 @@ def _of_model(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> F
 
 def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> bytes:
     """Draw a mechanism in its configuration, in its mode shapes, or moving in them."""
+    import numpy as np
+
     from fmilin.linearization.linearize import linearize_request
     from fmilin.models.mechanism import MechanismDescription
     from fmilin.report.figures import encode_picture
@@ -345,7 +347,10 @@ def _mechanism(drawing: Drawing, request: CommandRequest, runner: JobRunner) -> 
         )
     if drawing.kind == "mechanism":
         states = dict(zip(model.states.names, point.states.tolist(), strict=True))
-        return encode_picture(mechanism_figure(description, states=states), drawing.output, dpi=120)
+        is_start = np.array_equal(point.states, model.start.states)
+        caption = "at its start" if is_start else "at the operating point"
+        figure = mechanism_figure(description, states=states, caption=caption)
+        return encode_picture(figure, drawing.output, dpi=120)
     linear = linearize_request(model, point, replace(request.how, inputs=None, outputs=None))
     if not matches_suffix(drawing.output, "motion picture"):
         return encode_picture(mechanism_figure(description, linear), drawing.output, dpi=120)

@@ -283,4 +283,5 @@ def _of_plant(ran: Trajectory, model: Model, law: Regulator) -> Trajectory:
         state_signals=model.states,
         input_signals=model.inputs,
         output_signals=model.wrapped_outputs,
+        model_name=model.info.name,
     )

@@ -6,7 +6,7 @@ sent, as wired: the critical point is +1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fmilin.design.laws import linear_law
 from fmilin.design.margins import Margins, margins
 from fmilin.diagnostics import Remark
+from fmilin.errors import UnknownNameError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.sparse import change_fields
 from fmilin.signals import FloatArray, Signal, Signals
@@ -35,11 +36,26 @@ class WireLoop:
 
 @dataclass(frozen=True, eq=False)
 class LoopAnalysis:
-    """The loops of a regulator, by the name of the wire, and the poles z of the closed loop."""
+    """The loops of a regulator, by the name of the wire, and the poles z of the closed loop.
+
+    ``loops["torque"]`` is the loop at that wire: ``.loop`` is L as a linear model, with ``.margins`` and ``.peaks``.
+    """
 
     wires: Mapping[str, WireLoop]
     poles: NDArray[np.complex128]
     is_stable: bool
+
+    def __getitem__(self, name: str) -> WireLoop:
+        """Return the loop at a driven input or a measured output."""
+        if name not in self.wires:
+            raise UnknownNameError.among(name, self.wires, "a driven input or a measured output of the regulator")
+        return self.wires[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.wires)
+
+    def __len__(self) -> int:
+        return len(self.wires)
 
 
 def analyse_loops(plant: LinearModel, sampled: LinearModel, law: LinearModel) -> LoopAnalysis:

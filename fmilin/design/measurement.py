@@ -210,7 +210,9 @@ def measurement_covariance(outputs: Signals, noise: Mapping[str, float] | RealAr
         i = outputs.index_of(name, "a measured output")
         R[i, i] = value
     if missing := [n for n, v in zip(outputs.names, np.diag(R), strict=True) if v == 0]:
-        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter reads. Add it.")
+        chosen = [name for name in outputs.names if name not in missing]
+        omission = f", or leave out what is not measured, as by outputs={chosen}" if chosen else ""
+        raise UsageError(f"No variance is given for {', '.join(missing)}, which the filter reads. Add it{omission}.")
     return R
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.loop_analysis import LoopAnalysis
-from fmilin.design.regulator_verification import ReferencedRegulator, RegulatorVerification, verify_regulator
+from fmilin.design.regulator_verification import RegulatorVerification, ReferencedRegulator, verify_regulator
+from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
 from fmilin.support.implemented_in import implemented_in
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from fmilin.design.margins import Margins
+
+
+def already_sampled(linear: LinearModel) -> UsageError:
+    """Return the error of a design from a sampled linear model."""
+    return UsageError(
+        f"This linear model is sampled every {linear.sample_time:g} s, and the design is from the continuous linear "
+        "model: give sample_time= here alone. For a sampled plant use control.dlqr, and fl.design.estimator with "
+        "kind='ukf' as its filter."
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

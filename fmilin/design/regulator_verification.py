@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +45,7 @@ class RegulatorVerification(TableRepr):
     decay: float  #: the deviation at the end over the largest one, in sizes of the coordinates
     tracking_errors: Mapping[str, float]  #: at the end, of the tracked outputs, in their units
     motion: Trajectory  #: with all inputs as they were applied
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)  #: of the inputs, absolute
 
     @implemented_in("fmilin.report.regulator_report:show_verification_of_regulator")
     def _print_table(self, page: Sheet) -> None: ...
@@ -60,7 +61,8 @@ class RegulatorVerification(TableRepr):
 
     def plot(self, *names: str) -> Figure:
         """Return the motion of the signals ``names``, as ``Trajectory.plot`` does."""
-        return self.motion.plot(*names)
+        drawn = {name: pair for name, pair in self.limits.items() if not names or name in names}
+        return self.motion.plot(*names, limits=drawn)
 
 
 def verify_regulator(
@@ -104,7 +106,7 @@ def verify_regulator(
     for name in regulator.tracked:
         value = references.get(name, float(linear.point.outputs[name]))
         errors[name] = float(motion[name][-1]) - value
-    return RegulatorVerification(stable, decay, errors, motion)
+    return RegulatorVerification(stable, decay, errors, motion, dict(limits))
 
 
 def disturb(linear: LinearModel, model: Model, point: OperatingPoint, size: float) -> OperatingPoint:

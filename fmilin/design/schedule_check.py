@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -161,6 +162,11 @@ class ScheduleReport(TableRepr):
         """The points in the order of their decay less its uncertainty, the weakest first."""
         worth = [v.decay - (v.uncertainty if np.isfinite(v.uncertainty) else 0.0) for v in self.verdicts]
         return [int(k) for k in np.argsort(worth, kind="stable")]
+
+    @implemented_in("fmilin.report.web.of_results:save_schedule_report")
+    def save(self, path: str | Path) -> None:
+        """Write the table as a page: ``.html``."""
+        ...
 
     def count(self, kind: Kind) -> int:
         """Return how many points are of this kind."""

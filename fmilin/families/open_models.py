@@ -4,11 +4,15 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Literal
 
-from fmilin.errors import FmilinError, UnknownNameError
+from fmilin.errors import FmilinError, UnknownNameError, join_first
 from fmilin.families.sweep_plan import SweepPlan
 from fmilin.loading.load import load_request
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
+
+OUTPUT_DISPLACEMENT = 1e-3  # of a state or input, relative to its size, to find out whether an output follows it
+OUTPUT_EFFECT = 1e-9  # smaller changes of the output are rounding
+MAX_LISTED_NAMES = 6
 
 MAX_OPEN_MODELS = 4
 """With other parameters than those of the source."""
@@ -56,6 +60,8 @@ class OpenModels:
         try:
             self.find({name: value})
         except UnknownNameError as error:
+            if base.outputs.has(name):
+                raise UnknownNameError(_explain_output(base, name), name=name) from None
             names = [*base.states.positions, *base.inputs.positions, *base.parameters, *error.suggestions]
             raise UnknownNameError.among(name, names, "a state, an input or a parameter of the model") from None
         except FmilinError as error:
@@ -86,3 +92,20 @@ class OpenModels:
         if inputs is None and how.outputs is None:
             return model
         return model.with_interface(inputs, how.outputs)
+
+
+def _explain_output(model: Model, name: str) -> str:
+    """Return why an output is not varied, and the states, inputs and parameters that change it at the start."""
+    text = f"'{name}' is an output of the model, and follows from its states, inputs and parameters."
+    start, k = model.start, model.outputs.index_of(name)
+    moving = []
+    for signals, kind in ((model.states, "states"), (model.inputs, "inputs")):
+        for i, signal in enumerate(signals.names):
+            points = {"states": start.states.copy(), "inputs": start.inputs.copy()}
+            values = []
+            for displacement in (0.0, OUTPUT_DISPLACEMENT):
+                points[kind][i] += displacement * max(abs(points[kind][i]), 1.0)
+                values.append(model.evaluate(start.time, points["states"], points["inputs"]).outputs[k])
+            if abs(values[1] - values[0]) > OUTPUT_EFFECT * max(abs(values[0]), 1.0):
+                moving.append(signal)
+    return f"{text} Vary what changes it: {join_first(moving, MAX_LISTED_NAMES)}." if moving else text

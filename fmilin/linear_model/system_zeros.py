@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fmilin.errors import UsageError
+from fmilin.errors import UnknownNameError, UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.linear_model.zeros import ZeroStructure
 from fmilin.numerics.system_pencil import SystemPencil
@@ -45,6 +45,11 @@ def select_channels(linear: LinearModel, inputs: Sequence[str] | None, outputs: 
     if inputs is None and outputs is None:
         return linear
     columns = _positions(linear.inputs, inputs, "an input of the linear model")
+    for name in outputs or ():
+        if linear.full_states.has(name) and not linear.outputs.has(name):
+            advice = f"linearize with outputs=['{name}']"
+            text = f"'{name}' is a state, and not among the outputs of the linear model: {advice}."
+            raise UnknownNameError(text, name=name)
     rows = _positions(linear.outputs, outputs, "an output of the linear model")
     E = linear.errors
     errors = replace(E, B=E.B[:, columns], C=E.C[rows], D=E.D[np.ix_(rows, columns)])

@@ -16,6 +16,7 @@ from fmilin.errors import ConstraintError, UnknownNameError, UsageError, nearest
 from fmilin.fmi.client.restrictions import Limits, apply_limits
 from fmilin.fmi.read.archive import FmuFile
 from fmilin.fmi.read.discrete_states import has_clocked_states_alone
+from fmilin.formats import suffixes
 from fmilin.loading.python_objects import model_in_python, names_python
 from fmilin.loading.source_kind import INTERFACES, is_fmu, is_system
 from fmilin.model.capabilities import HasContacts
@@ -199,6 +200,11 @@ def _from_file(text: str, request: Loading, at: PointRequest) -> Model:
         raise UsageError(suggestion)
     if suffix == ".py":
         raise UsageError(f"'{text}' may contain several models: name one of them, as in '{text}:name'.")
+    if suffix in suffixes("linear model", "family", readable=True):
+        raise UsageError(
+            f"'{text}' is a file of results, not a model to be linearized. 'fmilin report', 'fmilin plot', "
+            f"'fmilin design' and 'fmilin convert' take it, and in Python fl.LinearModel.load('{text}')."
+        )
     if path_exists(Path(text)) or not suffix:
         what = f"of the suffix '{suffix}'" if suffix else "without a suffix"
         raise UsageError(f"'{text}' is not a model that fmilin can read, {what}. Supported are {_UNDERSTOOD}.")

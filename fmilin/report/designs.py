@@ -45,6 +45,12 @@ def show_schedule(schedule: Schedule, page: Sheet) -> None:
     show_schedule_report(schedule.report, page)
 
 
+SCHEDULE_COLUMNS = (
+    "Decay: of the slowest motion with fixed scheduling variables; ±: its error by interpolation between points. Read "
+    "from the plant: the decay where scheduling variables follow the plant."
+)
+
+
 def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
     """Print how many points are stable, the weakest of them, holes and diagnostics."""
     counts = [f"{report.count(k)} {k}" for k in ("stable", "uncertain", "unstable")]
@@ -52,14 +58,19 @@ def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
     if report.holes:
         first = shorten_name(next(iter(report.holes)), 150)
         print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
+    weakest = report.weakest[:MAX_POINTS]
+    if weakest:
+        place = ", ".join(f"{name} = {x:.5g}" for name, x in zip(report.over, report.points[weakest[0]], strict=True))
+        print_fact(page, "Weakest", [place])
     rows = []
-    for k in report.weakest[:MAX_POINTS]:
+    for k in sorted(weakest, key=lambda k: tuple(report.points[k].tolist())):
         verdict = report.verdicts[k]
         rates = (verdict.decay, verdict.uncertainty, verdict.measured_decay)
         numbers = (f"{rate:.4g}" if np.isfinite(rate) else "" for rate in rates)
         rows.append((*(f"{value:.5g}" for value in report.points[k]), verdict.kind, *numbers))
     heads = (*report.over, "Loop", "Decay [1/s]", "±", "Read from the plant")
     print_rows(page, heads, rows, columns="r" * len(report.over) + "lrrr")
+    page.print(SCHEDULE_COLUMNS)
     for remark in report.remarks:
         page.print()
         page.print(remark)
@@ -211,7 +222,7 @@ def create_filter_figure(filtered: Filtered, truth: FloatArray | None = None) ->
     N, m = min(filtered.states.shape[1], MAX_PANELS), filtered.whitened.shape[1]
     rows = (N + 1) // 2 + 1
     mean, low, high = filtered.mean_nis
-    title = f"NIS for one output {mean:.3g}, 95 % in [{low:.3g}, {high:.3g}]"
+    title = f"Filter: NIS for one output {mean:.3g}, 95 % in [{low:.3g}, {high:.3g}]"
     figure = create_titled_figure(title, 10.5, 1.2 + 1.9 * rows, 13)
     grid, t = figure.subplots(rows, 2, squeeze=False), filtered.times
     for i, axes in enumerate(grid.ravel()[: 2 * (rows - 1)]):
@@ -238,6 +249,7 @@ def create_filter_figure(filtered: Filtered, truth: FloatArray | None = None) ->
             axes.axhline(end, color=QUIET, linewidth=0.9, linestyle=":")
         draw_grid(axes)
     correlation.set(xlabel="lag [samples]", ylabel="autocorrelation")
+    correlation.xaxis.get_major_locator().set_params(integer=True)
     if m <= MAX_PANELS:
         correlation.legend(fontsize=7, ncols=2, framealpha=0.6, loc="upper right")
     return figure

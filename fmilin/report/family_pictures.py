@@ -370,13 +370,14 @@ def margin_figure(family: LinearFamily) -> Figure:
     """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
     name, axis = list(family.axes.items())[-1]
     figure, gain, phase = figures.over_one_axis(compose_family_title(family, "Margins"))
+    unlimited = 0
     for k, row in enumerate(family.margins().reshape(-1, len(axis))):
         stable = [m if m is not None and m.stable else None for m in row]
         title = _describe_values(family, k * len(axis), [] if family.grid.zipped else list(family.axes)[:-1])
         marks: dict[str, Any] = {
             "color": figures.COLORS[k % len(figures.COLORS)],
-            "marker": MARKERS[k // len(figures.COLORS) % len(MARKERS)],
-            "markersize": 3,
+            "marker": MARKERS[k % len(MARKERS)],
+            "markersize": 4,
         }
         factors = np.array([0.0 if m is None else max(m.gain[0], 1 / m.gain[1]) for m in stable])
         gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), label=title or None, **marks)
@@ -384,7 +385,11 @@ def margin_figure(family: LinearFamily) -> Figure:
         phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **marks)
     for style, label in (("-", "phase margin"), ("--", "phase of the disk margin")):
         phase.plot([], [], style, color=figures.QUIET, label=label)
+        unlimited += sum(m is not None for m in stable) - int(np.sum(factors > 0))
     gain.set(ylabel="gain margin [1]", yscale="log")
+    if unlimited:
+        note = f"{unlimited} of {len(family)} points: no gain makes the loop unstable"
+        gain.set_title(note, fontsize=9.5, loc="left", color=figures.QUIET)
     phase.set(ylabel="phase margin [deg]", xlabel=axis_label(family, name))
     phase.legend(fontsize=8)
     if gain.get_legend_handles_labels()[1]:

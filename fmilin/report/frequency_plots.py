@@ -39,6 +39,8 @@ MIN_WIDTH_OF_TWO_COLUMNS = 8.0  # inches
 SPIKE_PERCENT = 2.0  # of the frequencies drawn, at each end of the magnitudes, that may be a spike
 SPIKE_POINT_COUNT = 500
 SPIKE_HEIGHT_DB = 40.0  # dB beyond all others that are drawn of a spike
+ROUNDING_DEPTH_DB = 250.0  # below nearly all of a curve: deeper than that a zero is one within rounding
+NOTE_BACKGROUND = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0}  # over a curve
 LEGEND_HEIGHT = 1.0  # inches, of margins
 
 
@@ -118,9 +120,9 @@ def draw_margins(linear: LinearModel) -> Figure:
     _draw_bode(magnitude, phase, w, L, db=True)
     magnitude.set_ylabel(_name_magnitude(linear, 0, 0, db=True))
     phase.set(ylabel="phase [deg]", xlabel="frequency [rad/s]")
+    nyquist.set(xlabel="real part", ylabel="imaginary part")
     _draw_nyquist(nyquist, linear, L)
     _draw_start(nyquist, linear, 0, 0, L[0])
-    nyquist.set(xlabel="real part", ylabel="imaginary part")
     draw_grid(nyquist)
     if drawn is not None:
         drawn.draw_in_bode(magnitude, phase, w, L, db=True)
@@ -181,11 +183,13 @@ def _cut_spikes(axes: Axes, w: FloatArray, decibels: FloatArray) -> None:
         ends.append(f"{finite.max():.0f} dB")
         axes.set_ylim(top=high + SPIKE_HEIGHT_DB)
     if finite.min() < low - SPIKE_HEIGHT_DB:
-        ends.append(f"{finite.min():.0f} dB".replace("-", "\N{MINUS SIGN}"))
+        is_rounding = finite.min() < low - ROUNDING_DEPTH_DB
+        lowest = "0" if is_rounding else f"{finite.min():.0f} dB".replace("-", "\N{MINUS SIGN}")
+        ends.append(lowest)
         axes.set_ylim(bottom=low - SPIKE_HEIGHT_DB)
     if ends:
         text = f"the curve reaches {' and '.join(ends)}"
-        axes.annotate(text, (0.01, 0.02), xycoords="axes fraction", fontsize=8, color=QUIET)
+        axes.annotate(text, (0.01, 0.02), xycoords="axes fraction", fontsize=8, color=QUIET, bbox=dict(NOTE_BACKGROUND))
 
 
 def _set_ticks(axes: Axes, steps: tuple[float, ...], least: float) -> None:
@@ -229,9 +233,7 @@ def _draw_nyquist(axes: Axes, linear: LinearModel, G: Complex) -> None:
     clipped = np.clip(points.real, -limit, limit) + 1j * np.clip(points.imag, -limit, limit)
     _frame(axes, clipped)
     if largest > 1.01 * limit * math.sqrt(2):
-        axes.annotate(
-            f"the curve reaches {largest:.3g}", (0.01, 0.01), xycoords="axes fraction", fontsize=8, color=QUIET
-        )
+        axes.set_xlabel(f"{axes.get_xlabel()}\nthe curve reaches {largest:.3g}")
     _draw_direction(axes, G)
     if drawn is not None:
         drawn.draw_in_nyquist(axes)

@@ -40,8 +40,12 @@ def mechanism_figure(
     states: Mapping[str, float] | None = None,
     title: str = "",
     modes: int = 3,
+    caption: str = "at its start",
 ) -> Figure:
-    """Return a mechanism at the point of ``linear``, else in the configuration ``states``, with its slowest modes."""
+    """Return a mechanism at the point of ``linear``, else in the configuration ``states``, with its slowest modes.
+
+    The ``caption`` says which configuration ``states`` are; that of a linear model is known.
+    """
     shapes = Shapes(description)
     values = linear.point.states if linear is not None else states or {}
     q = read_joint_positions(shapes, values, strict=linear is not None)
@@ -54,7 +58,7 @@ def mechanism_figure(
     height = min(max(5.2 * (tallness(view, everything) + AXES_SPACE), 2.8), 5.6) + 1.1
     figure = new_figure(5.2 + 4.0 * len(mode_shapes), height)
     cells = _row(figure, title or description.name, ratios, LEGEND_HEIGHT)
-    when = "at its start"
+    when = caption
     if linear is not None:
         when = "in equilibrium" if linear.is_equilibrium else "at the operating point"
     main = MechanismAxes.on(figure, cells[0], view, everything, when, space_below=AXES_SPACE)

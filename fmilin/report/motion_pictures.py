@@ -52,8 +52,9 @@ def draw_motion(
             raise UnknownNameError.among(name, [course.name for course in drawn], "a signal of the picture")
     comparison = None if linear is None else _compare(trajectory, linear)
     omitted = f" ({len(drawn)} of {len(courses)} signals)" if len(drawn) < len(courses) else ""
-    figure = create_titled_figure(f"Motion over {trajectory.times[-1] - trajectory.times[0]:g} s{omitted}", 9.5,
-                                  0.9 + 2.1 * max(len(panels), 1))  # fmt: skip
+    of_model = f" of {plain(trajectory.model_name, 40)}" if trajectory.model_name else ""
+    title = f"Motion{of_model} over {trajectory.times[-1] - trajectory.times[0]:g} s{omitted}"
+    figure = create_titled_figure(title, 9.5, 0.9 + 2.1 * max(len(panels), 1))
     grid = figure.subplots(max(len(panels), 1), 1, sharex=True, squeeze=False)[:, 0]
     ordered = sorted(panels.items(), key=lambda item: item[0][0])
     for axes, ((is_input, unit), members) in zip(grid, ordered, strict=False):

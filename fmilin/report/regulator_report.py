@@ -23,9 +23,11 @@ from fmilin.support.table_repr import Sheet
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+STABILITY_WORDS = {True: "stable", False: "unstable", None: "undecided: this motion is too short"}
 MAX_NAMES = 8
 MAX_ROWS = 24
 POLE_MARGIN = 1.15  # of the picture of poles, in radii of the unit circle or of the outermost pole
+MIN_DECIBELS = -60.0  # of the axes of S and T
 MAX_CURVES = 6  # sensitivities in one picture
 
 
@@ -83,13 +85,25 @@ def _describe_drive(design: RegulatorDesign, name: str) -> str:
 
 def show_verification_of_regulator(verification: RegulatorVerification, page: Sheet) -> None:
     """Print whether the nonlinear closed loop comes back, and how well references are reached."""
-    words = {True: "stable", False: "unstable", None: "undecided: this motion is too short"}
     motion = verification.motion
     duration = f"{motion.times[-1] - motion.times[0]:g} s"
-    print_fact(page, "Nonlinear closed loop", [words[verification.stable], f"followed over {duration}"])
+    print_fact(page, "Nonlinear closed loop", [STABILITY_WORDS[verification.stable], f"followed over {duration}"])
     print_fact(page, "Deviation at the end", [f"{verification.decay:.3g} of the largest"])
     for name, error in verification.tracking_errors.items():
         print_fact(page, f"Error of {shorten_name(name)}", [f"{error:.4g} at the end"])
+
+
+def summarize_design(design: RegulatorDesign, verification: LqgVerification | None) -> str:
+    """Return the smallest margins over all wires, and how the nonlinear closed loop behaves, in two lines."""
+    margins = design.margins.values()
+    low, high = max(m.gain[0] for m in margins), min(m.gain[1] for m in margins)
+    phase, disk = min(m.phase for m in margins), min(m.disk for m in margins)
+    smallest = f"gain {low:.3g} to {high:.3g}, phase {phase:.3g} deg, disk {disk:.3g}"
+    lines = [f"Smallest margins of {len(margins)} wires: {smallest}"]
+    if verification is not None:
+        word = STABILITY_WORDS[verification.stable]
+        lines.append(f"Nonlinear closed loop: {word}")
+    return "\n".join(lines) + "\n"
 
 
 def draw_design(design: RegulatorDesign) -> Figure:
@@ -97,8 +111,8 @@ def draw_design(design: RegulatorDesign) -> Figure:
     figure = create_titled_figure(f"{design.method} regulator of {plain(design.linear.model.name, 40)}", 11.5, 5.4)
     sensitivity, complementary, poles = figure.subplots(1, 3, width_ratios=[1.2, 1.2, 1.0])
     wires = list(design.loops.wires.items())
+    w = np.unique(np.concatenate([choose_frequencies(item.loop) for _, item in wires[:MAX_CURVES]]))
     for number, (name, item) in enumerate(wires[:MAX_CURVES]):
-        w = choose_frequencies(item.loop)
         S = 1 / (1 - item.loop.frequency_response(w)[0, 0])
         style = {"color": COLORS[number % len(COLORS)], "linestyle": ("-", (0, (6, 2)), (0, (2, 1.5)))[number % 3]}
         for axes, values, peak in ((sensitivity, S, item.peaks[0]), (complementary, 1 - S, item.peaks[1])):
@@ -107,9 +121,11 @@ def draw_design(design: RegulatorDesign) -> Figure:
     omitted = f" (the first {MAX_CURVES} of {len(wires)} wires)" if len(wires) > MAX_CURVES else ""
     for axes, text in ((sensitivity, "|S|"), (complementary, "|T|")):
         axes.set(xscale="log", xlabel="frequency [rad/s]", ylabel="magnitude [dB]")
-        axes.set_title(f"{text} at each wire{omitted}", fontsize=10, loc="left")
+        lowest = min(float(np.nanmin(line.get_ydata())) for line in axes.get_lines())
+        cut = f", down to {lowest:.0f} dB".replace("-", "\N{MINUS SIGN}") if lowest < MIN_DECIBELS else ""
+        axes.set_title(f"{text} at each wire{omitted}{cut}", fontsize=10, loc="left")
         low, high = axes.get_ylim()
-        axes.set_ylim(max(low, -60.0), high)
+        axes.set_ylim(max(low, MIN_DECIBELS), high)
         axes.axhline(0, color=QUIET, linewidth=0.8)
         axes.margins(x=0)
         draw_grid(axes)

@@ -327,7 +327,7 @@ def points_figure(points: OperatingPoints, x: str | None = None, y: str | None =
     axes = figure.subplots()
     axes.plot(points.starts[:, i], points.starts[:, j], ".", color=QUIET, alpha=0.35, markersize=4, label="starts")
     stays = np.array([point.report.is_stable for point in points])
-    for marked, face, label in ((stays, COLORS[0], "stays"), (~stays, "white", "unstable")):
+    for marked, face, label in ((stays, COLORS[0], "stable"), (~stays, "white", "unstable or undecided")):
         if marked.any():
             axes.plot(
                 values[marked, i], values[marked, j], "o", markersize=9, markeredgewidth=1.8, linestyle="none",

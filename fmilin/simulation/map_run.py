@@ -67,4 +67,5 @@ def run_map(
         events=(),
         statistics=Statistics(count, count + 1, 0),
         parameters=tuple(start.parameters.items()),
+        model_name=model.info.name,
     )

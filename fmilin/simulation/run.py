@@ -382,4 +382,5 @@ def _trajectory(run: _Run, integration: MotionIntegration, recorder: _Recorder) 
         statistics=Statistics(integration.steps, plant.evaluations, run.integrated.projections),
         parameters=tuple(run.start.parameters.items()),
         remarks=tuple(remarks),
+        model_name=model.info.name,
     )

@@ -83,6 +83,7 @@ class Trajectory(TableRepr):
     statistics: Statistics  #: what it took
     parameters: tuple[tuple[str, float], ...] = ()  #: those changed from the model's own values
     remarks: tuple[Remark, ...] = ()  #: on the run
+    model_name: str = ""  #: of the model that moved; titles of pictures have it
 
     @implemented_in("fmilin.report.trajectory_report:show_trajectory")
     def _print_table(self, page: Sheet) -> None: ...

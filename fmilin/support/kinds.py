@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from fmilin.errors import UsageError
+from fmilin.errors import UsageError, nearest_names
 from fmilin.support.annotations import ITERABLES, PREDICATES, UnionMember, is_number, list_members
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ARRAYS = frozenset({"FloatArray", "RealArray", "RealArrayLike", "ArrayLike"})
+UNKNOWN_KEYWORD = "unexpected keyword argument"  # in Python's own message
 _MAX_INTEGER = 2**63 - 1  # that numpy represents
 _MAX_VALUE_CHARACTERS = 60  # characters of a rejected value
 MAX_TYPES = 1024  # of values, each with a declaration, that are remembered
@@ -95,9 +96,23 @@ def _check_calls(function: Callable[P, R], *, contents: bool) -> Callable[P, R]:
     def check_and_call(*arguments: P.args, **options: P.kwargs) -> R:
         named = (*_name_positional(declaration, arguments), *options.items())
         _require_each(declaration.__annotations__, declaration.__module__, named, contents=contents)
-        return function(*arguments, **options)
+        try:
+            return function(*arguments, **options)
+        except TypeError as error:
+            if UNKNOWN_KEYWORD in str(error):
+                _suggest_keywords(error, declaration, options)
+            raise
 
     return check_and_call
+
+
+def _suggest_keywords(error: TypeError, declaration: Callable[..., object], options: Iterable[str]) -> None:
+    """Add the keywords that look most like an unknown one to the error of Python."""
+    names = inspect.signature(declaration).parameters
+    for name in options:
+        near = nearest_names(name, names) if name not in names and f"'{name}'" in str(error) else ()
+        if near:
+            error.add_note("Did you mean " + " or ".join(f"{keyword}=" for keyword in near) + "?")
 
 
 def require_field_kinds(instance: object) -> None:

@@ -50,6 +50,13 @@ def test_a_linear_model_in_a_file_is_designed_for(run: Run) -> None:
     done = run("design", "plant.mat", "--lqg", *WEIGHTS, "--json")
     assert done.status == 0, done.err
     assert "verification" not in json.loads(done.out)
+    done = run("design", "plant.mat", "--lqg", *WEIGHTS, "--against", MODEL, "-o", "r.c")
+    assert done.status == 0, done.err
+    margins = fl.design.lqg(
+        fl.linearize(four_bar()), states={"phi": 100.0, "w": 1.0}, inputs={"torque": 1.0}, process={"torque": 0.1},
+        measured={"phi": 1e-6}, sample_time=0.01,
+    ).margins  # fmt: skip
+    assert f"disk {min(m.disk for m in margins.values()):.3g}\nNonlinear closed loop: stable" in done.err
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,10 @@ def test_a_linear_model_in_a_file_is_designed_for(run: Run) -> None:
         ((MODEL, "--lqg", *WEIGHTS[:4], "--sample-time", 0.01), "missing: --process NAME=DENSITY"),
         ((MODEL, "--lqg", *WEIGHTS, "--limit", "w=-1:1"), "give it a weight in --input-weight"),
         ((MODEL, "--lqg", *WEIGHTS, "--track", "coupler.y"), "coupler.y"),
+        ((MODEL, "--lqg", *WEIGHTS, "--against", MODEL), "is a model itself"),
+        ((MODEL, "--lqg", *WEIGHTS, "--measured", "x0=1e-6"), "linearize with --outputs x0"),
+        ((MODEL, "--model", "plant.fmu"), "No such option '--model'. See"),
+        ((MODEL, "--lqgg"), "Did you mean '--lqg'?"),
     ],
 )
 def test_messages_name_options(run: Run, arguments: tuple[object, ...], message: str) -> None:

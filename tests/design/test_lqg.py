@@ -146,6 +146,13 @@ def test_c_code_does_what_python_does(design: LqgDesign, tmp_path: Path) -> None
     np.testing.assert_allclose(code.run(rows), np.array(expected), atol=1e-11)
 
 
+def test_loops_are_found_by_the_name_of_their_wire(design: LqgDesign) -> None:
+    assert list(design.loops) == list(design.margins)
+    assert all(design.loops[name].margins is design.margins[name] for name in design.loops)
+    with pytest.raises(fl.UnknownNameError, match="a driven input or a measured output"):
+        design.loops["nothing"]
+
+
 def test_files_and_table(design: LqgDesign, tmp_path: Path) -> None:
     for name in ("controller.m", "controller.html"):
         design.save(tmp_path / name)

@@ -246,3 +246,9 @@ def test_a_linear_model_that_fits_no_family_says_what_differs(
 def test_an_unknown_parameter_of_derivatives_is_rejected_before_the_first_point() -> None:
     with pytest.raises(fl.UnknownNameError, match=r"'foo' is not a parameter of 'four_bar'\. Known: m, k"):
         fl.sweep(four_bar(), {"phi": [1.0, 1.5]}, parameters=["foo"])
+
+
+def test_an_output_that_is_varied_names_what_changes_it() -> None:
+    model = fl.models.OdeModel("cart", {"x": "v", "v": "u - x"}, inputs=["u"], outputs={"speed": "3*v + u"})
+    with pytest.raises(fl.UnknownNameError, match=r"'speed' is an output .* Vary what changes it: v, u\."):
+        fl.sweep(model, {"speed": [1.0, 2.0]})

@@ -125,7 +125,7 @@ class TestManyStarts:
         assert axes.get_xlabel().startswith("phi")
         shown = {line.get_label(): len(line.get_xdata()) for line in axes.lines}  # type: ignore[arg-type]
         assert shown["starts"] == len(rests.starts)
-        assert shown["stays"] == len(rests.stable)
+        assert shown["stable"] == len(rests.stable)
 
     def test_nothing_to_be_found_is_said(self) -> None:
         with pytest.raises(fl.NumericalError, match=r"None of 6 starts leads to an equilibrium"):

@@ -128,11 +128,20 @@ def _advice(source: Source, reason: str) -> str:
         )
     if any(words in reason for words in ("unresolved type reference", "not found", "unresolved extends")):
         return _libraries_hint(source)
+    if missing := _find_missing_library(source):
+        return f" The text uses '{missing}', which is not available.{_libraries_hint(source)}"
     if any(words in reason.lower() for words in FRONT_END_LIMITS):
         return " This is a limit of the front end."
     if source.file is None:
         return " This is a limit of the front end, where other Modelica tools accept the library."
     return ""
+
+
+def _find_missing_library(source: Source) -> str:
+    """Return the first name of the Standard Library's kind, ``Modelica`` or ``Modelica...``, that no library has."""
+    available = {library_name(Path(root)) for root in source.roots}
+    names = re.findall(r"(?<![\w.])(Modelica\w*)\.\w", source.text)
+    return next((name for name in names if name not in available), "")
 
 
 def _libraries_hint(source: Source) -> str:

@@ -153,7 +153,8 @@ class Joint(Part, kind="joint"):
         if self.stands is None:
             self._set("stands", self.velocity is not None and n_v == 1)
         zero = [float(c == "e0") for c in COORDINATES[self.type]]
-        self._set("position", _values(self.position, zero, f"The position of {self.where}"))
+        coordinates = f" ({', '.join(COORDINATES[self.type])})" if n_q > 1 else ""
+        self._set("position", _values(self.position, zero, f"The position{coordinates} of {self.where}"))
         for what in ("velocity", "stiffness", "rest", "damping", "armature"):
             self._set(what, _values(getattr(self, what), [0.0] * n_v, f"The {what} of {self.where}"))
         if min(self.armature, default=0.0) < 0:

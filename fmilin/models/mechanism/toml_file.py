@@ -200,6 +200,8 @@ def _sentence(problem: Any, path: KeyPath, keys: list[str]) -> str:
         return f"'kind' should be {problem['ctx']['expected_tags']}{_format_value(problem['ctx']['tag'])}"
     if problem["type"] == "list_type" and len(path) == 1 and isinstance(problem["input"], dict):
         return f"'{key}' should be a list of tables: write [[{key}]], with two brackets"
+    if problem["type"] == "model_type" and problem["ctx"]["class_name"] == "PlacementTable":
+        return f"'{key}' should be a table such as {{position = [0, 0, 0.1]}}"
     message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "should be")
     return f"'{key}' {message}{_format_value(problem['input'])}"
 

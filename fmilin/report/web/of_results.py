@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fmilin.design.estimation.consistency import Filtered
+from fmilin.design.schedule_check import ScheduleReport
 from fmilin.errors import UsageError
-from fmilin.report.designs import show_filtered
+from fmilin.report.designs import show_filtered, show_schedule_report
 from fmilin.report.report_page import Page
 from fmilin.report.web import blocks
 from fmilin.support.files import check_writable, write_atomically
@@ -46,6 +47,12 @@ def save_result_page(
         drawn = [blocks.picture(caption, draw) for caption, draw in pictures.items()]
         sections.append(blocks.Section("Pictures", drawn))
     write_atomically(path, blocks.render_html(title, subtitle, sections).encode("utf-8"))
+
+
+def save_schedule_report(report: ScheduleReport, path: str | Path) -> None:
+    """Write whether the loops of a schedule are stable at its grid and between."""
+    subtitle = f"{len(report.points)} points over {', '.join(report.over)}"
+    save_result_page(path, "Schedule of gains", subtitle, lambda page: show_schedule_report(report, page))
 
 
 def save_filtered(filtered: Filtered, path: str | Path) -> None:
