@@ -18,7 +18,7 @@ from scipy.linalg import block_diag, solve_continuous_are
 
 from fmilin.design.laws import Matrices, linear_law
 from fmilin.design.loop_analysis import analyse_loops
-from fmilin.design.regulator_design import RegulatorDesign, already_sampled
+from fmilin.design.regulator_design import RegulatorDesign, build_sampling_error
 from fmilin.design.shaped_regulator import ShapedRegulator
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
@@ -121,7 +121,7 @@ def loop_shaping(
     (True, True)
     """
     if linear.sample_time:
-        raise already_sampled(linear)
+        raise build_sampling_error(linear)
     linear = select_channels(linear, None, list(measured))
     drives = tuple(linear.inputs[linear.inputs.index_of(name, "an input of the linear model")].name for name in inputs)
     if not drives:

@@ -17,7 +17,7 @@ from scipy.linalg import expm, solve_discrete_are, solve_discrete_lyapunov
 
 from fmilin.design.kalman import KalmanFilter, kalman_filter
 from fmilin.design.loop_analysis import analyse_loops
-from fmilin.design.regulator_design import RegulatorDesign, already_sampled
+from fmilin.design.regulator_design import RegulatorDesign, build_sampling_error
 from fmilin.design.tracking_regulator import Tracking, TrackingRegulator, find_static_response
 from fmilin.errors import NumericalError, UsageError
 from fmilin.linear_model.model import LinearModel
@@ -136,7 +136,7 @@ def lqg(
     (True, True)
     """
     if linear.sample_time:
-        raise already_sampled(linear)
+        raise build_sampling_error(linear)
     linear = select_channels(linear, None, list(measured))
     drives, R = read_input_weights(linear.inputs, inputs)
     columns = [linear.inputs.index_of(name) for name in drives]

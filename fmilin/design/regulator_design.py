@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fmilin.design.margins import Margins
 
 
-def already_sampled(linear: LinearModel) -> UsageError:
+def build_sampling_error(linear: LinearModel) -> UsageError:
     """Return the error of a design from a sampled linear model."""
     return UsageError(
         f"This linear model is sampled every {linear.sample_time:g} s, and the design is from the continuous linear "

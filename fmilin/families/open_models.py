@@ -10,8 +10,8 @@ from fmilin.loading.load import load_request
 from fmilin.model.interface import Model
 from fmilin.model.stepping import Stepped
 
-OUTPUT_DISPLACEMENT = 1e-3  # of a state or input, relative to its size, to find out whether an output follows it
-OUTPUT_EFFECT = 1e-9  # smaller changes of the output are rounding
+OUTPUT_STEP_RATIO = 1e-3  # of a state or input, relative to its size, to find out whether an output follows it
+OUTPUT_EFFECT_TOLERANCE = 1e-9  # smaller changes of the output are rounding
 MAX_LISTED_NAMES = 6
 
 MAX_OPEN_MODELS = 4
@@ -103,9 +103,9 @@ def _explain_output(model: Model, name: str) -> str:
         for i, signal in enumerate(signals.names):
             points = {"states": start.states.copy(), "inputs": start.inputs.copy()}
             values = []
-            for displacement in (0.0, OUTPUT_DISPLACEMENT):
+            for displacement in (0.0, OUTPUT_STEP_RATIO):
                 points[kind][i] += displacement * max(abs(points[kind][i]), 1.0)
                 values.append(model.evaluate(start.time, points["states"], points["inputs"]).outputs[k])
-            if abs(values[1] - values[0]) > OUTPUT_EFFECT * max(abs(values[0]), 1.0):
+            if abs(values[1] - values[0]) > OUTPUT_EFFECT_TOLERANCE * max(abs(values[0]), 1.0):
                 moving.append(signal)
     return f"{text} Vary what changes it: {join_first(moving, MAX_LISTED_NAMES)}." if moving else text

@@ -93,7 +93,7 @@ def show_verification_of_regulator(verification: RegulatorVerification, page: Sh
         print_fact(page, f"Error of {shorten_name(name)}", [f"{error:.4g} at the end"])
 
 
-def summarize_design(design: RegulatorDesign, verification: LqgVerification | None) -> str:
+def summarize_design(design: RegulatorDesign, verification: RegulatorVerification | None) -> str:
     """Return the smallest margins over all wires, and how the nonlinear closed loop behaves, in two lines."""
     margins = design.margins.values()
     low, high = max(m.gain[0] for m in margins), min(m.gain[1] for m in margins)
