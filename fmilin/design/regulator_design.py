@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fmilin.design.loop_analysis import LoopAnalysis
-from fmilin.design.regulator_verification import RegulatorVerification, ReferencedRegulator, verify_regulator
+from fmilin.design.regulator_verification import ReferencedRegulator, RegulatorVerification, verify_regulator
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import LinearModel
 from fmilin.model.interface import Model
