@@ -380,12 +380,12 @@ def margin_figure(family: LinearFamily) -> Figure:
             "markersize": 4,
         }
         factors = np.array([0.0 if m is None else max(m.gain[0], 1 / m.gain[1]) for m in stable])
+        unlimited += sum(m is not None for m in stable) - int(np.sum(factors > 0))
         gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), label=title or None, **marks)
         phase.plot(axis, [np.nan if m is None else m.phase for m in stable], **marks)
         phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **marks)
     for style, label in (("-", "phase margin"), ("--", "phase of the disk margin")):
         phase.plot([], [], style, color=figures.QUIET, label=label)
-        unlimited += sum(m is not None for m in stable) - int(np.sum(factors > 0))
     gain.set(ylabel="gain margin [1]", yscale="log")
     if unlimited:
         note = f"{unlimited} of {len(family)} points: no gain makes the loop unstable"
