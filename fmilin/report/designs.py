@@ -60,8 +60,8 @@ def show_schedule_report(report: ScheduleReport, page: Sheet) -> None:
         print_fact(page, "Holes", [f"{sum(report.holes.values())} points of the grid; the first: {first}"])
     weakest = report.weakest[:MAX_POINTS]
     if weakest:
-        place = ", ".join(f"{name} = {x:.5g}" for name, x in zip(report.over, report.points[weakest[0]], strict=True))
-        print_fact(page, "Weakest", [place])
+        values = ", ".join(f"{name} = {x:.5g}" for name, x in zip(report.over, report.points[weakest[0]], strict=True))
+        print_fact(page, "Weakest", [values])
     rows = []
     for k in sorted(weakest, key=lambda k: tuple(report.points[k].tolist())):
         verdict = report.verdicts[k]
