@@ -202,7 +202,7 @@ class LocalParametrization:
     def condition_number(self) -> FloatArray:
         """Condition numbers (k,) of (R; H), rows and columns scaled, infinite where singular; or bounds of them."""
         k = len(self.sizes)
-        if self._condition_number is not None:
+        if self._condition_number is not None:  # the choice of coordinates has computed it
             return np.full(k, self._condition_number)
         if not self.rows and self.coordinates.independent is not None:
             return np.ones(k)
