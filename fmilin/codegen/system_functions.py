@@ -217,6 +217,10 @@ class StackFunctions:
     def _source(self) -> VectorizedSource:
         return VectorizedSource(self._system, self._quantities, self._backend.compiler, self._invariants)
 
+    def write_device_source(self) -> str:
+        """Return the code for a GPU; see :meth:`VectorizedSource.write_device_source`."""
+        return self._source.write_device_source()
+
     def prices(self) -> Iterator[float]:
         """Yield the seconds of what is to be done for compiled code, one part after the other, as far as is known."""
         instructions = self._parts.function.n_instructions()

@@ -65,6 +65,7 @@ class VectorizedSource:
         self.size = quantities.numel(), system.motion.numel()
         self.arguments = sum(a.numel() for a in system.arguments)
         problem = _CompiledProblem.of(system, quantities, invariants)
+        self._problem = problem
         self.solves_invariants = problem.invariants is not None
         self.template = problem.template
         self._sources, flags = _generate_code(problem)
@@ -74,6 +75,23 @@ class VectorizedSource:
     def is_built(self) -> bool:
         """Whether it was compiled before; rejects where there is no compiler."""
         return is_built(self._sources, _UNIT, self._compiler)
+
+    def write_device_source(self) -> str:
+        """Return the code as one text for a GPU, one point a thread; as plain C the same text computes them in turn."""
+        sources, _ = _generate_code(self._problem, width=1)
+        runtime = files("fmilin.codegen") / "runtime"
+        header, kernel = (runtime.joinpath(name).read_text(encoding="utf-8") for name in ("device.h", "device.c"))
+        entries = np.flatnonzero(self.template)
+        values = ", ".join(map(repr, self.template.ravel()[entries].tolist())) or "0.0"
+        constants = (
+            f"#define N_CONSTANT {len(entries)}\n"
+            f"static const int CONSTANT_ENTRY[] = {{{', '.join(map(str, entries)) or '0'}}};\n"
+            f"static const double CONSTANT_VALUE[] = {{{values}}};\n"
+        )
+        unit = sources[_UNIT]
+        for name in ("sizes.h", "equations.c"):
+            unit = unit.replace(f'#include "{name}"', sources[name])
+        return "".join((header, unit, constants, kernel))
 
     def compile(self) -> VectorizedCode:
         """Return the compiled code."""
@@ -227,8 +245,8 @@ def _is_symmetric(system: ImplicitSystem) -> bool:
     return True
 
 
-def _generate_code(problem: _CompiledProblem) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the sources, and the compiler's flags for the width of their vectors."""
+def _generate_code(problem: _CompiledProblem, width: int | None = None) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the sources, and the compiler's flags for the width of their vectors: by default that of the processor."""
     results = problem.results()
     nodes = [ca.densify(ca.vertcat(ca.SX(0, 1), *column)) for column, _ in results.values()]
     arguments = [*problem.system.arguments, problem.system.unknowns]
@@ -249,7 +267,9 @@ def _generate_code(problem: _CompiledProblem) -> tuple[dict[str, str], tuple[str
         number="V",
     )
     has_choices = any(function.instruction_id(k) in _CHOICES for k in range(function.n_instructions()))
-    width, flags = (1, ()) if has_choices else vector_flags()
+    flags: tuple[str, ...] = ()
+    if width is None:
+        width, flags = (1, ()) if has_choices else vector_flags()
     printed_invariants, invariant_sizes = _print_invariants(problem, inputs)
     sizes = problem.sizes(statements.stored, width) | invariant_sizes
     defined = "".join(f"#define {name} {value}\n" for name, value in sizes.items())

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
 from fmilin.families.array_arguments import read_column, read_numbers, read_rows
 from fmilin.families.batch_solvers import AssembledPoints
+from fmilin.families.device_code import DeviceCode, make_device_code
 from fmilin.families.family import LinearFamily
 from fmilin.families.family_builder import FamilyBuilder, build_outcome
 from fmilin.families.grid import Grid
@@ -229,6 +230,14 @@ class BatchLinearizer:
                 )
             parts.append(result)
         return np.concatenate(parts)
+
+    def make_device_code(self) -> DeviceCode:
+        """Return the derivatives along the coordinates as a kernel in CUDA C++, for points that are already consistent.
+
+        Raises UsageError where the model is not native, or has no exact derivatives.
+        """
+        with held(self._model):
+            return make_device_code(self._reference)
 
     def _prepare(self) -> bool:
         """Compute what all points share, in this thread; return whether points are computed together."""

@@ -5,19 +5,23 @@
    DENSE matrix with row interchanges; with NEWTON, W and r depend on w, and W^-1 r is a step of Newton's iteration. It is
    returned for every point whether w is good. Slopes along all columns follow from W w_z = e with the same factors, CHUNK
    columns at a time, so that they stay in the cache. */
+#ifndef __CUDACC_RTC__ /* the compiler for GPUs has no headers: device.h defines what is needed of these */
 #include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
+#endif
 
 #include "sizes.h"
 
+#ifndef OUT
 #ifdef _WIN32
 #define OUT __declspec(dllexport)
 #else
 #define OUT __attribute__((visibility("default")))
 #endif
 #define PIECE static __attribute__((noinline)) void
+#endif
 #define CHUNK 16
 
 #if WIDTH > 1
@@ -499,6 +503,7 @@ static void differentiate(Work *m, double *J, int used, int rough)
     for (int first = 0; first < N_COLUMNS; first += CHUNK) slopes(m, first, J, used, rough);
 }
 
+#ifndef KERNEL /* one kernel is all that a GPU runs */
 OUT size_t work_size(void) { return sizeof(Work); }
 
 OUT int width(void) { return WIDTH; }
@@ -507,7 +512,7 @@ OUT int width(void) { return WIDTH; }
    without J the quantities alone, by the same operations. */
 OUT void run(const double *s, double *z, double *J, unsigned char *good, long count, void *work)
 {
-    Work *m = work;
+    Work *m = (Work *)work;
     for (long p = 0; p < count; p += WIDTH) {
         int used = count - p < WIDTH ? (int)(count - p) : WIDTH;
         unsigned char fine[WIDTH];
@@ -516,6 +521,7 @@ OUT void run(const double *s, double *z, double *J, unsigned char *good, long co
         if (J) differentiate(m, J + (size_t)p * N_QUANTITIES * N_COLUMNS, used, rough);
     }
 }
+#endif
 
 /* Which states are kept, and which rows of the invariants determine the others. The quantities are the rates of n states,
    outputs, and invariants. */
@@ -600,7 +606,7 @@ static void reduce(const Reduction *q, int rows, const double *J, const double *
 OUT long run_along(const double *s, long count, const int *numbers, double limit, double *J, double *room, double *z,
                    double *gradient, double *T, double *rates, double *outputs, unsigned char *flags, void *work)
 {
-    Work *m = work;
+    Work *m = (Work *)work;
     int n = numbers[0], ny = numbers[1], invariants = numbers[2], kept = numbers[3], others = n - kept;
     const Reduction q = {n, ny, invariants, kept, numbers + 4, numbers + 4 + kept, numbers + 4 + n};
     size_t width = (size_t)(kept + N_COLUMNS - n), k, p_row;
@@ -635,6 +641,7 @@ OUT long run_along(const double *s, long count, const int *numbers, double limit
     return doubtful;
 }
 
+#ifndef KERNEL
 #if INVARIANTS_ALONE
 /* d := square^-1 d by elimination with row interchanges; returns 0 where a pivot vanishes. */
 static int solve_small(int n, double *square, double *d)
@@ -694,7 +701,7 @@ OUT long run_reach(double *s, long count, const int *numbers, const double *size
 {
     long failures = 0;
 #if INVARIANTS_ALONE
-    Work *m = work;
+    Work *m = (Work *)work;
     int n = numbers[0], kept = numbers[3];
     const Reduction q = {n, numbers[1], numbers[2], kept, numbers + 4, numbers + 4 + kept, numbers + 4 + n};
     for (long p = 0; p < count; p += WIDTH) {
@@ -722,3 +729,4 @@ OUT long run_reach(double *s, long count, const int *numbers, const double *size
 #endif
     return failures;
 }
+#endif
