@@ -26,10 +26,9 @@ def page() -> str:
     """Return the text of the page."""
     return (
         "# Warnings and notes\n\n"
-        "Every result carries diagnostics: `lin.warnings` in Python, `warnings` in JSON, the lines below the table on\n"
-        "the command line. Each has a `kind`, which programs can test for, and a `message` with names and numbers.\n"
-        "A *note* (`is_information`) says how the result was made and needs no action; the others are *warnings*. The\n"
-        "advice after the arrow names Python keywords; messages on the command line name its options.\n\n"
+        "Every result has diagnostics (`lin.warnings`, `warnings` in JSON, the lines below a table) with a `kind` for\n"
+        "programs and a `message`. A *note* (`is_information`) needs no action. Advice follows the arrow, with keywords of\n"
+        "Python; the command line prints its options.\n\n"
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
         + "\n"
         + _list_checks()
@@ -51,11 +50,9 @@ def _list_checks() -> str:
     rows = "\n".join(map(_describe_check, CHECKS))
     return (
         "## Checks of a linearization\n\n"
-        'A linear model is computed first and checked then. `checks="standard"` runs these checks, at every point\n'
-        'unless the list says otherwise; `checks="all"` runs every one at every point, without results of earlier\n'
-        'points; `checks="none"` runs none, with a warning. Problems of the computation itself (a kink or an event\n'
-        "among the differences, singular coordinates) are errors in any case. If several checks fail, the error of\n"
-        "the first is raised. With `formulation=`, at singular configurations and for large models, the checks that\n"
+        '`checks="standard"` runs these checks of a linear model, at every point unless the list says otherwise;\n'
+        '`checks="all"` every one at every point; `checks="none"` none, with a warning. Problems of the computation\n'
+        "itself (a kink or an event among the differences, singular coordinates) are errors in any case. With `formulation=`, at singular configurations and for large models, the checks that\n"
         'have a meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified\n'
         "from responses.\n\n"
         "The parentheses state the cost beyond the linear model, the arrow the result of a failed check.\n\n"
