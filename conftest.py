@@ -11,7 +11,7 @@ SLOW_TESTS = Path(__file__).parent / "tests" / "slow.txt"
 
 
 def read_slow_tests() -> set[str]:
-    """Return the names of the tests that take seconds."""
+    """Return the names of the tests, and of the files of tests, that take seconds."""
     lines = SLOW_TESTS.read_text(encoding="utf-8").splitlines()
     return {line.partition(" ")[2] for line in lines if line and not line.startswith("#")}
 
@@ -26,7 +26,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out: list[pytest.Item] = []
     for item in items:
         is_named = any(item.nodeid.split("[")[0].endswith(name) for name in named)
-        (left_out if item.nodeid in slow and not is_named else selected).append(item)
+        is_slow = item.nodeid in slow or item.nodeid.partition("::")[0] in slow
+        (left_out if is_slow and not is_named else selected).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = selected

@@ -138,7 +138,8 @@ def test_one_guess_of_trim_each_is_trim(name: str) -> None:
     alone = fl.trim(model, guess=guesses[0], fixed=fixed, steady=steady, free=free, bounds=bounds)
     assert np.array_equal(each.states, alone.states)
     assert np.array_equal(each.inputs, alone.inputs)
-    assert each.report.certificate.distance == alone.report.certificate.distance
+    # Rounding of the distance changes where compiled code takes over between both calls.
+    assert each.report.certificate.distance == pytest.approx(alone.report.certificate.distance, rel=1e-6)
 
 
 def test_a_guess_outside_of_the_domain_has_its_own_error_and_disturbs_no_other() -> None:
