@@ -27,8 +27,8 @@ def page() -> str:
     return (
         "# Warnings and notes\n\n"
         "Every result has diagnostics (`lin.warnings`, `warnings` in JSON, the lines below a table) with a `kind` for\n"
-        "programs and a `message`. A *note* (`is_information`) needs no action. Advice follows the arrow, with keywords of\n"
-        "Python; the command line prints its options.\n\n"
+        "programs and a `message`. A *note* (`is_information`) needs no action. Advice follows the arrow, with\n"
+        "keywords of Python; the command line prints its options.\n\n"
         + "\n".join(_section(scope, *words) for scope, words in SECTIONS.items())
         + "\n"
         + _list_checks()
@@ -52,8 +52,9 @@ def _list_checks() -> str:
         "## Checks of a linearization\n\n"
         '`checks="standard"` runs these checks of a linear model, at every point unless the list says otherwise;\n'
         '`checks="all"` every one at every point; `checks="none"` none, with a warning. Problems of the computation\n'
-        "itself (a kink or an event among the differences, singular coordinates) are errors in any case. With `formulation=`, at singular configurations and for large models, the checks that\n"
-        'have a meaning there run. `checks=` is rejected with `formulation=`, `checks="none"` for models identified\n'
+        "itself (a kink or an event among the differences, singular coordinates) are errors in any case. With\n"
+        "`formulation=`, at singular configurations and for large models, the checks that have a meaning there run.\n"
+        '`checks=` is rejected with `formulation=`, `checks="none"` for models identified\n'
         "from responses.\n\n"
         "The parentheses state the cost beyond the linear model, the arrow the result of a failed check.\n\n"
         f"{rows}\n"
