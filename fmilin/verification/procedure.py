@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, ModelError, NumericalError, UsageError
-from fmilin.linear_model.model import LinearModel
+from fmilin.linear_model.model import DelayedLinearModel, LinearModel
 from fmilin.linear_model.verification import Channel, Validity, Verification
 from fmilin.model.interface import Model
 from fmilin.model.locks import one_at_a_time
@@ -21,6 +22,7 @@ from fmilin.tolerances import (
     SAME_POINT_TOLERANCE,
     VERIFIED_DERIVATIVE_TOLERANCE,
 )
+from fmilin.verification.between_delays import COMPARED_BETWEEN_DELAYS, cut_open
 from fmilin.verification.drift import DeviationIntegrator, at_rest, drift_channel, measure_noise
 from fmilin.verification.map_responses import MapResponses, count_samples, list_map_excitations
 from fmilin.verification.reduced import ReducedModel, reduce_model
@@ -79,6 +81,9 @@ def verify(
     Sampled models (:class:`fmilin.models.DiscreteModel`, FMUs with discrete states) are compared sample by sample with
     their linear models; their increment at a point that is not a fixed point is subtracted in the same way.
 
+    Models with delays are compared between these: a delayed signal is excited like an input, and what is delayed is an
+    output. The delays are exact in both.
+
     Parameters
     ----------
     model : Model
@@ -117,6 +122,10 @@ def verify(
         )
     if horizon is not None and not (np.isfinite(horizon) and horizon > 0):
         raise UsageError(f"The horizon must be a positive number of seconds, not {horizon:g}.")
+    if isinstance(linear, DelayedLinearModel):
+        between, core = cut_open(model, linear)
+        verification = verify(between, core, horizon=horizon, progress=progress, stop=stop)
+        return replace(verification, remarks=(COMPARED_BETWEEN_DELAYS, *verification.remarks))
     shortened = False
     while True:
         try:
