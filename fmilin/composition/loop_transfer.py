@@ -22,9 +22,10 @@ from fmilin.diagnostics import Remark
 from fmilin.errors import UsageError
 from fmilin.linear_model.model import DelayedLinearModel, EntryErrors, LinearModel, relative_error
 from fmilin.linear_model.sparse import change_fields
-from fmilin.linearization.linearize import delay_wires, linearize_request
+from fmilin.linearization.linearize import linearize_request
 from fmilin.linearization.request import Request
 from fmilin.manifold.operating_points import apply_point_parameters, operating_point
+from fmilin.model.capabilities import delay_wires
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.options import Linearization

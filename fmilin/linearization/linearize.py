@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol, Unpack, runtime_checkable
@@ -23,7 +22,7 @@ from fmilin.manifold.checks.check import run_checks
 from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import apply_point_parameters, assemble_start
 from fmilin.manifold.selection import Selection
-from fmilin.model.capabilities import HasDelays, HasMembers, HasSamples, model_at_input_limits
+from fmilin.model.capabilities import HasDelays, HasSamples, delay_wires, model_at_input_limits
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
@@ -158,15 +157,6 @@ def linearize_with_dead_time(model: Model, point: OperatingPoint, request: Reque
         return linear
     late = linear.with_delays(inputs=inputs, outputs=outputs)
     return late if not outputs else note_constant_past(late)
-
-
-def delay_wires(model: Model, delays: Mapping[str, float]) -> tuple[Model, dict[str, float]]:
-    """Return a model with those of the delays that are of inputs of its members, and the other delays."""
-    if not isinstance(model, HasMembers):
-        return model, dict(delays)
-    on_wires = {name: seconds for name, seconds in delays.items() if model.is_member_input(name)}
-    signal_delays = {name: seconds for name, seconds in delays.items() if name not in on_wires}
-    return (model.with_wire_delays(on_wires) if on_wires else model), signal_delays
 
 
 def note_constant_past(linear: DelayedLinearModel) -> DelayedLinearModel:

@@ -104,6 +104,15 @@ def remove_delays(model: Model) -> Model:
     return undelayed.without_samples() if isinstance(undelayed, HasSamples) else undelayed
 
 
+def delay_wires(model: Model, delays: Mapping[str, float]) -> tuple[Model, dict[str, float]]:
+    """Return a model with those of the delays that are of inputs of its members, and the other delays."""
+    if not isinstance(model, HasMembers):
+        return model, dict(delays)
+    on_wires = {name: seconds for name, seconds in delays.items() if model.is_member_input(name)}
+    signal_delays = {name: seconds for name, seconds in delays.items() if name not in on_wires}
+    return (model.with_wire_delays(on_wires) if on_wires else model), signal_delays
+
+
 @runtime_checkable
 class HasDirectionalDerivatives(Protocol, metaclass=_CapabilityType):
     """A model with exact directional derivatives (Jacobian-vector products)."""

@@ -16,8 +16,7 @@ from fmilin.errors import UsageError
 from fmilin.linear_model.builder import with_inputs
 from fmilin.linear_model.delay_channels import name_ends
 from fmilin.linear_model.model import DelayedLinearModel, LinearModel
-from fmilin.linearization.linearize import delay_wires
-from fmilin.model.capabilities import CutDelays, HasDelays
+from fmilin.model.capabilities import CutDelays, HasDelays, delay_wires
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.signals import FloatArray, Signals
 from fmilin.tolerances import EPS

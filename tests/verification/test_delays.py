@@ -22,6 +22,10 @@ def growth(tau: float = 1.2) -> OdeModel:
     return OdeModel("growth", equations, parameters={"r": 1.0, "tau": tau, "K": 2.0}, start={"n": 1.5})
 
 
+def verify(model: fl.Model, linear: fl.LinearModel) -> fl.Verification:
+    return fl.verify(model, linear, horizon=1.0)
+
+
 def spoil(linear: fl.LinearModel, matrix: str, factor: float) -> fl.DelayedLinearModel:
     """Return a linear model with delays of which all entries of a matrix between the delays are wrong."""
     assert isinstance(linear, fl.DelayedLinearModel)
@@ -32,19 +36,19 @@ def spoil(linear: fl.LinearModel, matrix: str, factor: float) -> fl.DelayedLinea
 def test_dead_time_before_an_input_and_behind_an_output() -> None:
     model = tank()
     linear = fl.linearize(model, fl.operating_point(model, {"u": 1.0}), delays={"u": 1.5, "level": 0.5})
-    result = fl.verify(model, linear)
+    result = verify(model, linear)
     assert result.passed
     assert any("compared between their delays" in remark.message for remark in result.remarks)
-    assert not fl.verify(model, spoil(linear, "A", 1.01)).passed
-    assert not fl.verify(model, spoil(linear, "B", 1.01)).passed
-    assert not fl.verify(model, spoil(linear, "C", 1.01)).passed
+    assert not verify(model, spoil(linear, "A", 1.01)).passed
+    assert not verify(model, spoil(linear, "B", 1.01)).passed
+    assert not verify(model, spoil(linear, "C", 1.01)).passed
 
 
 def test_a_delay_in_the_equations() -> None:
     model = growth()
     linear = fl.linearize(model, fl.trim(model))
-    assert fl.verify(model, linear).passed
-    assert not fl.verify(model, spoil(linear, "B", 0.99)).passed  # of the delayed population
+    assert verify(model, linear).passed
+    assert not verify(model, spoil(linear, "B", 0.99)).passed  # of the delayed population
     with pytest.raises(fl.UsageError, match=r"is 1\.2 s in the linear model and 1\.3 s in the model"):
         fl.verify(growth(1.3), linear)
 
@@ -56,13 +60,13 @@ def test_a_loop_with_delays_on_its_wires() -> None:
     loop = fl.connect({"tank": tank(), "law": law}, wires, delays=delays)
     point = fl.operating_point(loop, {"tank.h": 1.1})
     linear = fl.linearize(loop, point)
-    assert fl.verify(loop, linear).passed
+    assert verify(loop, linear).passed
     undelayed = fl.connect({"tank": tank(), "law": law}, wires)
     by_name = fl.linearize(undelayed, point, delays=delays)
     assert isinstance(by_name, fl.DelayedLinearModel)
     assert by_name.delays == delays
-    assert fl.verify(undelayed, by_name).passed
-    assert not fl.verify(undelayed, spoil(by_name, "B", 1.01)).passed
+    assert verify(undelayed, by_name).passed
+    assert not verify(undelayed, spoil(by_name, "B", 1.01)).passed
 
 
 def test_an_approximation_by_pade_is_no_linear_model_of_the_model() -> None:
