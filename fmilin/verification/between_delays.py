@@ -36,20 +36,20 @@ def cut_open(model: Model, linear: DelayedLinearModel) -> tuple[Model, LinearMod
     if not isinstance(model, HasDelays):
         model, _ = delay_wires(model, linear.delays)
     cut: CutDelays | None = None
-    own_delays: dict[str, float] = {}
+    model_delays: dict[str, float] = {}
     if isinstance(model, HasDelays):
         cut = model.cut_delays(_find_point(model.without_delays(), linear))
-        own_delays = dict(zip(cut.channels, cut.seconds, strict=True))
+        model_delays = dict(zip(cut.channels, cut.seconds, strict=True))
     shared = set() if cut is None else set(cut.shared_inputs)
     core = linear.core
     for channel, seconds in linear.delays.items():
-        own = own_delays.get(channel)
-        if own is not None and abs(own - seconds) > DELAY_AGREEMENT_TOLERANCE * own:
+        model_seconds = model_delays.get(channel)
+        if model_seconds is not None and abs(model_seconds - seconds) > DELAY_AGREEMENT_TOLERANCE * model_seconds:
             raise UsageError(
-                f"The delay of '{channel}' is {seconds:g} s in the linear model and {own:g} s in the model: linearize "
+                f"The delay of '{channel}' is {seconds:g} s in the linear model and {model_seconds:g} s in the model: linearize "
                 "the model with these parameters again."
             )
-        if own is None:
+        if model_seconds is None:
             core = _connect(core, channel)
         elif channel in shared:
             core = _drop_output(core, core.outputs.index_of(name_ends(channel)[1]))
