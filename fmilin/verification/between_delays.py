@@ -46,8 +46,8 @@ def cut_open(model: Model, linear: DelayedLinearModel) -> tuple[Model, LinearMod
         model_seconds = model_delays.get(channel)
         if model_seconds is not None and abs(model_seconds - seconds) > DELAY_AGREEMENT_TOLERANCE * model_seconds:
             raise UsageError(
-                f"The delay of '{channel}' is {seconds:g} s in the linear model and {model_seconds:g} s in the model: linearize "
-                "the model with these parameters again."
+                f"The delay of '{channel}' is {seconds:g} s in the linear model and {model_seconds:g} s in the model: "
+                "linearize the model with these parameters again."
             )
         if model_seconds is None:
             core = _connect(core, channel)
@@ -98,9 +98,9 @@ def _drop_output(core: LinearModel, i: int) -> LinearModel:
 
 
 def _select_outputs(core: LinearModel, rows: Sequence[int]) -> LinearModel:
-    kept = list(rows)
-    errors = replace(core.errors, C=core.errors.C[kept], D=core.errors.D[kept])
-    return replace(core, C=core.C[kept], D=core.D[kept], errors=errors, outputs=core.outputs.select(kept))
+    numbers = list(rows)
+    errors = replace(core.errors, C=core.errors.C[numbers], D=core.errors.D[numbers])
+    return replace(core, C=core.C[numbers], D=core.D[numbers], errors=errors, outputs=core.outputs.select(numbers))
 
 
 def _take_place(core: LinearModel, before: int, after: int) -> LinearModel:
