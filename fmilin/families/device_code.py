@@ -25,7 +25,7 @@ class DeviceCode:
     all points in turn.
     """
 
-    source: str  #: CUDA C++ for NVRTC (CuPy's ``RawModule``) or nvcc; needs no headers
+    cuda_source: str  #: CUDA C++ for NVRTC (CuPy's ``RawModule``) or nvcc; needs no headers
     columns: tuple[str, ...]  #: what a row of points holds: ``time``, states, inputs, parameters
     numbers: NDArray[np.intc]  #: sizes, then which states are kept, and which invariants give the others
     limit: float  #: a point is flagged where a derivative of dependent states is larger
@@ -54,7 +54,7 @@ class DeviceCode:
 
     def save(self, path: str | Path) -> None:
         """Write the source to a file."""
-        write_atomically(path, self.source.encode())
+        write_atomically(path, self.cuda_source.encode())
 
 
 def make_device_code(reference: Reference) -> DeviceCode:
@@ -69,7 +69,7 @@ def make_device_code(reference: Reference) -> DeviceCode:
     partition = StatePartition(graph, model, reference.independent, reference.point)
     columns = ("time", *model.states.names, *model.inputs.names, *graph.names)
     return DeviceCode(
-        source=graph.stacks.write_device_source(),
+        cuda_source=graph.stacks.write_device_source(),
         columns=columns,
         numbers=partition.reduction.numbers,
         limit=MAX_DEPENDENT_DERIVATIVE,

@@ -23,7 +23,7 @@ STRICT = Compiler(flags=("-ffp-contract=off",))
 
 def run_as_c(code: DeviceCode, points: FloatArray) -> dict[str, FloatArray]:
     """Return what the kernel computes as plain C."""
-    library = load_library({"kernel.c": code.source}, "kernel.c", STRICT, ctypes.CDLL)
+    library = load_library({"kernel.c": code.cuda_source}, "kernel.c", STRICT, ctypes.CDLL)
     kernel = library.linearize_points
     kernel.argtypes = [ctypes.c_void_p, ctypes.c_longlong, ctypes.c_void_p, ctypes.c_double, *[ctypes.c_void_p] * 6]
     kernel.restype = None
