@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fmilin.diagnostics import Remark
 from fmilin.errors import FmilinError, UnknownNameError, UsageError
 from fmilin.families.array_arguments import read_column, read_numbers, read_rows
 from fmilin.families.batch_solvers import AssembledPoints
@@ -39,6 +40,13 @@ from fmilin.model.memory import with_outputs
 from fmilin.options import Linearization
 from fmilin.options.function_options import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signals
+from fmilin.support.kinds import kinds_checked
+
+Blocks = list[tuple[NDArray[np.intp], OutcomeBlock | None]]
+"""Numbers of points, and their linear models; None where each has to be computed alone."""
+
+WORTH_HALVING = 8
+"""Points of a block that is computed in halves where it cannot be computed as a whole."""
 
 MAX_POINTS_IN_MEMORY = 2**14
 """Points with the linear models that :meth:`BatchLinearizer.map` keeps at a time."""
@@ -94,6 +102,14 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
+class _AssembledRows(NamedTuple):
+    """Points with given values, and what is said of those that were assembled alone, by their numbers."""
+
+    points: PointBatch
+    reasons: Mapping[int, str]  # why there is none
+    remarks: Mapping[int, tuple[Remark, ...]]
+
+
 class BatchLinearizer:
     """A function from points (arrays) to linear models; see :func:`fmilin.batch`."""
 
@@ -135,6 +151,11 @@ class BatchLinearizer:
         self._is_batched = self._prepare()
         can_share = self._is_batched and not self._reference.is_differenced
         self._threads = (threads or count_cores()) if can_share else 1
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.coordinates.names)
+        varied = f", varying {', '.join(self._vary)}" if self._vary else ""
+        return f"<BatchLinearizer of '{self._model.info.name}' in the coordinates {names}{varied}>"
 
     @property
     def linear(self) -> LinearModel:
@@ -183,6 +204,7 @@ class BatchLinearizer:
         points = self._collect_points(states, inputs, parameters or {}, time)
         return self._linearize(points, Grid({"point": np.arange(float(len(points)))}, zipped=True))
 
+    @kinds_checked
     def at(self, values: Mapping[str, ArrayLike], *, time: float | None = None) -> LinearFamily:
         """Return the linear models where states, inputs and varied parameters have these values, each (k,).
 
@@ -200,9 +222,10 @@ class BatchLinearizer:
                 raise UnknownNameError.among(name, known_names, "a state, an input or one of the parameters in vary=")
         seconds = self._reference.point.time if time is None else float(time)
         with held(self._model):
-            points, reasons = self._assemble(columns, seconds)
-        return self._linearize(points, Grid(columns, zipped=True), reasons)
+            assembled = self._assemble(columns, seconds)
+        return self._linearize(assembled.points, Grid(columns, zipped=True), assembled)
 
+    @kinds_checked
     def map(
         self,
         function: Callable[[LinearFamily], NDArray[Any]],
@@ -281,8 +304,8 @@ class BatchLinearizer:
         seconds = points.time if time is None else read_column(time, "time", len(x))
         return PointBatch(seconds, x, u, columns)
 
-    def _assemble(self, columns: Mapping[str, FloatArray], time: float) -> tuple[PointBatch, dict[int, str]]:
-        """Return points with these values, and why some cannot be assembled, by their numbers."""
+    def _assemble(self, columns: Mapping[str, FloatArray], time: float) -> _AssembledRows:
+        """Return points with these values; those that are not solved together are assembled one by one."""
         model, count = self._reference.model, len(next(iter(columns.values())))
         repeated = self._repeat_reference(count)
         parameters = {name: columns.get(name, values) for name, values in repeated.parameters.items()}
@@ -298,26 +321,33 @@ class BatchLinearizer:
                 solved = together.solve(points.states, points.inputs, signals)
                 points.states[:], is_solved = solved.points.states, solved.is_solved
         reasons: dict[int, str] = {}
+        remarks: dict[int, tuple[Remark, ...]] = {}
         for number in np.flatnonzero(~is_solved).tolist():
             values_here = {name: float(values[number]) for name, values in signals.items()}
             changed = {name: float(values[number]) for name, values in points.parameters.items()}
             try:
                 point_model = model.with_parameters(changed) if changed else model
-                points.states[number] = operating_point(point_model, values_here, time=time).states
+                point = operating_point(point_model, values_here, time=time)
             except FmilinError as error:
                 reasons[number] = str(error)
-        return points, reasons
+                continue
+            points.states[number] = point.states
+            if point.remarks:
+                remarks[number] = point.remarks
+        return _AssembledRows(points, reasons, remarks)
 
-    def _linearize(self, points: PointBatch, grid: Grid, reasons: Mapping[int, str] | None = None) -> LinearFamily:
-        """Return the linear models at points, but for those with a reason."""
+    def _linearize(self, points: PointBatch, grid: Grid, assembled: _AssembledRows | None = None) -> LinearFamily:
+        """Return the linear models at points; where these were ``assembled``, not those that could not be."""
         if not len(points):
             raise UsageError("A family of linear models needs at least one point.")
-        builder, reasons = FamilyBuilder(grid), reasons or {}
+        builder = FamilyBuilder(grid)
+        reasons, remarks = ({}, {}) if assembled is None else (assembled.reasons, assembled.remarks)
         builder.add_all([PointOutcome(number, reason) for number, reason in reasons.items()])
-        numbers = np.setdiff1d(np.arange(len(points)), list(reasons)).astype(np.intp)
+        # What is said of a point goes into the diagnostics of its linear model, which a batch does not have.
+        numbers = np.setdiff1d(np.arange(len(points)), [*reasons, *remarks]).astype(np.intp)
         with held(self._model):
-            alone: list[int] = [] if self._is_batched else numbers.tolist()
-            if self._is_batched:
+            alone: list[int] = [*remarks, *([] if self._is_batched else numbers.tolist())]
+            if self._is_batched and len(numbers):
                 size = min(limit_batch(self._reference), max(1, -(-len(numbers) // self._threads)))
                 blocks = [numbers[first : first + size] for first in range(0, len(numbers), size)]
                 for block, outcomes in self._compute_blocks(blocks, points):
@@ -326,7 +356,7 @@ class BatchLinearizer:
                         is_good[np.searchsorted(block, outcomes.numbers)] = True
                         builder.add_all(outcomes)
                     alone += block[~is_good].tolist()
-            builder.add_all(self._linearize_alone(number, points) for number in alone)
+            builder.add_all(self._linearize_alone(number, points, remarks.get(number, ())) for number in alone)
         return builder.family()
 
     def _compute_blocks(
@@ -334,15 +364,23 @@ class BatchLinearizer:
     ) -> Iterator[tuple[NDArray[np.intp], OutcomeBlock | None]]:
         """Yield blocks with the linear models of their points that are beyond doubt."""
 
-        def compute(block: NDArray[np.intp]) -> OutcomeBlock | None:
-            return self._linearize_block(points[block], block)
+        def compute(block: NDArray[np.intp]) -> Blocks:
+            outcomes = self._linearize_block(points[block], block)
+            if outcomes is not None or len(block) < WORTH_HALVING:
+                return [(block, outcomes)]
+            # At one of the points the model has no answer, which leaves none for the others of its block.
+            middle = len(block) // 2
+            return [*compute(block[:middle]), *compute(block[middle:])]
 
-        if self._threads == 1 or len(blocks) == 1:
-            yield from ((block, compute(block)) for block in blocks)
+        first, *others = blocks
+        yield from compute(first)  # the model compiles itself here, if that pays
+        if self._threads == 1:
+            for block in others:
+                yield from compute(block)
             return
-        yield blocks[0], compute(blocks[0])  # the model compiles itself here, if that pays
         with ThreadPoolExecutor(self._threads) as pool:
-            yield from zip(blocks[1:], pool.map(compute, blocks[1:]), strict=True)
+            for computed in pool.map(compute, others):
+                yield from computed
 
     def _linearize_block(self, points: PointBatch, numbers: NDArray[np.intp] | None = None) -> OutcomeBlock | None:
         """Return the linear models of points that are beyond doubt; None if all have to be computed alone."""
@@ -365,10 +403,11 @@ class BatchLinearizer:
         method = (reference.linear.method.derivatives, reference.linear.method.coordinates)
         return OutcomeBlock(numbers[is_good], models, self._template, self.coordinates, method, remarks)
 
-    def _linearize_alone(self, number: int, points: PointBatch) -> PointOutcome:
+    def _linearize_alone(self, number: int, points: PointBatch, remarks: tuple[Remark, ...]) -> PointOutcome:
         parameters = {name: float(values[number]) for name, values in points.parameters.items()}
         parameters = dict(self._reference.point.parameters) | parameters
-        point = OperatingPoint(float(points.time[number]), points.states[number], points.inputs[number], parameters)
+        time, x, u = float(points.time[number]), points.states[number], points.inputs[number]
+        point = OperatingPoint(time, x, u, parameters, remarks=remarks)
         try:
             linear = linearize_request(self._model, point, self._alone)
         except FmilinError as error:

@@ -323,7 +323,8 @@ def list_lines(family: LinearFamily) -> Iterator[FamilyLine]:
         raise UsageError("The linear models have no states, so they have no eigenvalues to draw.")
     if not family.axes:
         raise UsageError("The family has one point and no axis: draw its linear model with family[0].plot.")
-    *other_axes, name = family.axes
+    name = choose_drawn_axis(family)
+    other_axes = [axis for axis in family.axes if axis != name]
     length = family.shape[-1]
     values = compute_eigenvalue_rates(family).reshape(-1, length, family.template.order)
     followed = family.eigenvalues.reshape(values.shape)
@@ -336,6 +337,12 @@ def list_lines(family: LinearFamily) -> Iterator[FamilyLine]:
             axis_label(family, name), title, np.asarray(family.axes[name], float), values[k], followed[k],
             mode_numbers(followed[k]), unstable[k], errors[k], k * length,
         )  # fmt: skip
+
+
+def choose_drawn_axis(family: LinearFamily) -> str:
+    """Return the last axis, over which pictures are drawn; where all are varied together, the last that varies."""
+    varying = [name for name, values in family.axes.items() if np.ptp(values) > 0] if family.grid.zipped else []
+    return (varying or list(family.axes))[-1]
 
 
 def _name_line(line: FamilyLine, count: int) -> str:
@@ -368,7 +375,8 @@ def compose_family_title(family: LinearFamily, what: str) -> str:
 
 def margin_figure(family: LinearFamily) -> Figure:
     """Return margins of loops over the last axis, a line for each value of the others; gaps where one is unstable."""
-    name, axis = list(family.axes.items())[-1]
+    name = choose_drawn_axis(family)
+    axis = family.axes[name]
     figure, gain, phase = figures.over_one_axis(compose_family_title(family, "Margins"))
     unlimited = 0
     for k, row in enumerate(family.margins().reshape(-1, len(axis))):

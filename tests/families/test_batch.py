@@ -11,7 +11,7 @@ import fmilin as fl
 from fmilin.errors import UnknownNameError, UsageError
 from fmilin.models import OdeModel
 from fmilin.signals import FloatArray
-from fmilin.systems import cartesian_pendulum, loader
+from fmilin.systems import cartesian_pendulum, four_bar, loader
 from tests.families.plants import oscillator
 
 K = np.array([1.0, 4.0, 9.0, 2.5])
@@ -65,6 +65,27 @@ def test_a_point_off_the_manifold_has_a_reason_and_the_others_have_their_models(
     assert np.isnan(family.A[1]).all()
     x = np.sin(angles[[0, 2]])  # x'' = -4 x sqrt(1 - x^2) where it is at rest
     np.testing.assert_allclose(np.linalg.det(family.A[[0, 2]]), 4.0 * (1 - 2 * x**2) / np.sqrt(1 - x**2), rtol=1e-12)
+
+
+def test_what_is_said_of_an_assembled_point_is_said_of_its_linear_model() -> None:
+    model = four_bar()
+    linearize = fl.batch(model)
+    assert repr(linearize) == "<BatchLinearizer of 'four_bar' in the coordinates phi, w>"
+    family = linearize.at({"phi": [1.0, 40.0]})
+    single = fl.linearize(model, fl.operating_point(model, {"phi": 40.0}), independent=["phi", "w"])
+    assert any("degrees" in remark.message for remark in single.warnings)
+    assert family[1].warnings == single.warnings
+    assert family[0].warnings != family[1].warnings
+
+
+def test_a_point_without_an_answer_leaves_the_others_of_its_block() -> None:
+    model = OdeModel("root", {"x": "-sqrt(x)"}, start={"x": 1.0})
+    x = np.linspace(1.0, 2.0, 64)
+    x[40] = -1.0
+    family = fl.batch(model)(x[:, None])
+    assert np.flatnonzero(~family.ok).tolist() == [40]
+    good = np.delete(x, 40)
+    np.testing.assert_allclose(np.delete(family.A[:, 0, 0], 40), -0.5 / np.sqrt(good), rtol=1e-12)
 
 
 def test_where_the_coordinate_is_singular_there_is_no_model() -> None:
@@ -163,5 +184,7 @@ def test_wrong_requests_are_rejected() -> None:
         fl.batch(oscillator(), keep_totals=True)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match=r"shape was given for 'F': \(2,\), not \(3,\)"):
         fl.batch(oscillator()).at({"q": [0.0, 1.0, 2.0], "F": [0.0, 1.0]})
+    with pytest.raises(UsageError, match="'values' is"):
+        fl.batch(oscillator()).at([1.0, 2.0])  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError, match="'stiffness' is not a state"):
         fl.batch(oscillator()).at({"stiffness": [1.0]})

@@ -14,7 +14,7 @@ from fmilin.families.family_builder import build_family
 from fmilin.models import OdeModel
 from fmilin.report.family_pictures import compute_quantity
 from fmilin.report.figures import render_figure
-from fmilin.systems import cartesian_pendulum
+from fmilin.systems import cartesian_pendulum, four_bar
 from tests.families.plants import oscillator
 from tests.hand_made import sized
 
@@ -211,3 +211,10 @@ def test_a_dead_beat_decays_at_all_points_of_a_sampled_family() -> None:
     dead = replace(sized(2, 0, 1, 1), A=np.diag([0.0, 0.5]), sample_time=0.1)
     family = build_family([dead, dead], {"gain": [1.0, 2.0]})
     np.testing.assert_allclose(compute_quantity(family, "growth")[0], np.log(0.5) / 0.1)
+
+
+def test_points_that_are_varied_together_are_coloured_by_what_varies() -> None:
+    family = fl.batch(four_bar()).at({"phi": [1.0, 1.1, 1.2], "torque": [0.0, 0.0, 0.0]})
+    labels = [axes.get_ylabel() for axes in family.plot.root_locus().axes]
+    assert any("phi" in label for label in labels)
+    assert not any("torque" in label for label in labels)

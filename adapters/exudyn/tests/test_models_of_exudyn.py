@@ -3,6 +3,8 @@
 Each test names the file of Exudyn's repository (``main/pythonDev``) with its masses, lengths and joints, which are
 built here. Where no closed form exists, Lagrange's equations are derived from the energies by sympy in Exudyn's
 coordinates, so that both linear models have the same states and A can be compared entry by entry.
+
+The file is longer than others because it is one list of models, each with its dimensions beside its truth.
 """
 
 from __future__ import annotations
