@@ -372,14 +372,14 @@ class BatchLinearizer:
             middle = len(block) // 2
             return [*compute(block[:middle]), *compute(block[middle:])]
 
-        first, *others = blocks
-        yield from compute(first)  # the model compiles itself here, if that pays
+        first_block, *further_blocks = blocks
+        yield from compute(first_block)  # the model compiles itself here, if that pays
         if self._threads == 1:
-            for block in others:
+            for block in further_blocks:
                 yield from compute(block)
             return
         with ThreadPoolExecutor(self._threads) as pool:
-            for computed in pool.map(compute, others):
+            for computed in pool.map(compute, further_blocks):
                 yield from computed
 
     def _linearize_block(self, points: PointBatch, numbers: NDArray[np.intp] | None = None) -> OutcomeBlock | None:
