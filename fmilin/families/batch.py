@@ -2,6 +2,8 @@
 
 Points are linearized in blocks, in coordinates that are chosen once; blocks share the processor's cores. Points where
 checks leave a doubt are computed alone, so that every result is that of a single call.
+
+The file is longer than others because one class has the whole way from arrays to a family, most of it docstrings.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ from fmilin.support.kinds import kinds_checked
 Blocks = list[tuple[NDArray[np.intp], OutcomeBlock | None]]
 """Numbers of points, and their linear models; None where each has to be computed alone."""
 
-WORTH_HALVING = 8
+MIN_HALVED_POINTS = 8
 """Points of a block that is computed in halves where it cannot be computed as a whole."""
 
 MAX_POINTS_IN_MEMORY = 2**14
@@ -343,7 +345,7 @@ class BatchLinearizer:
         builder = FamilyBuilder(grid)
         reasons, remarks = ({}, {}) if assembled is None else (assembled.reasons, assembled.remarks)
         builder.add_all([PointOutcome(number, reason) for number, reason in reasons.items()])
-        # What is said of a point goes into the diagnostics of its linear model, which a batch does not have.
+        # Remarks on a point go into the diagnostics of its linear model, which a batch does not have.
         numbers = np.setdiff1d(np.arange(len(points)), [*reasons, *remarks]).astype(np.intp)
         with held(self._model):
             alone: list[int] = [*remarks, *([] if self._is_batched else numbers.tolist())]
@@ -366,7 +368,7 @@ class BatchLinearizer:
 
         def compute(block: NDArray[np.intp]) -> Blocks:
             outcomes = self._linearize_block(points[block], block)
-            if outcomes is not None or len(block) < WORTH_HALVING:
+            if outcomes is not None or len(block) < MIN_HALVED_POINTS:
                 return [(block, outcomes)]
             # At one of the points the model has no answer, which leaves none for the others of its block.
             middle = len(block) // 2
