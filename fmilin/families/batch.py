@@ -345,7 +345,7 @@ class BatchLinearizer:
         builder = FamilyBuilder(grid)
         reasons, remarks = ({}, {}) if assembled is None else (assembled.reasons, assembled.remarks)
         builder.add_all([PointOutcome(number, reason) for number, reason in reasons.items()])
-        # Remarks on a point go into the diagnostics of its linear model, which a batch does not have.
+        # Diagnostics of a point belong to those of its linear model, which a batch does not have.
         numbers = np.setdiff1d(np.arange(len(points)), [*reasons, *remarks]).astype(np.intp)
         with held(self._model):
             alone: list[int] = [*remarks, *([] if self._is_batched else numbers.tolist())]
