@@ -39,6 +39,7 @@ from fmilin.model.capabilities import HasDelays, HasSamples
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import held, one_at_a_time
 from fmilin.model.memory import with_outputs
+from fmilin.models.batch_graph import may_move_constraints
 from fmilin.options import Linearization
 from fmilin.options.function_options import BoxOptions, takes_linearization
 from fmilin.signals import FloatArray, Signals
@@ -317,7 +318,7 @@ class BatchLinearizer:
             if model.inputs.has(name):
                 points.inputs[:, model.inputs.positions[name]] = values
         is_solved = np.zeros(count, dtype=bool)
-        if not (self._vary and len(model.constraints)):  # else each point has constraints of its own
+        if not may_move_constraints(model, self._vary):  # else each point has constraints of its own
             together = AssembledPoints(model, time, Grid(signals, zipped=True), {})
             if together.possible:
                 solved = together.solve(points.states, points.inputs, signals)

@@ -7,6 +7,7 @@ in which they are regular at the seed, so that what they leave undetermined stay
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from fmilin.linearization.reference import Reference
 from fmilin.linearization.request import Request
 from fmilin.manifold.point_arrays import PointBatch
 from fmilin.model.interface import Model, OperatingPoint
+from fmilin.models.batch_graph import may_move_constraints
 from fmilin.signals import FloatArray
 from fmilin.trimming.trim_request import TrimRequest
 
@@ -69,7 +71,12 @@ class BatchRuns:
 
     def can_assemble(self, time: float) -> bool:
         """Whether points are assembled at once, each from the model's start."""
-        return not self._parameters and self._get_assembly(time).possible
+        return not self._may_move_constraints and self._get_assembly(time).possible
+
+    @cached_property
+    def _may_move_constraints(self) -> bool:
+        """Whether the manifold may differ between points; else parameters do not matter to where points are."""
+        return bool(self._parameters) and may_move_constraints(self._model, self._parameters)
 
     def solve(
         self, numbers: Sequence[int], seed: ContinuationPoint, request: TrimRequest | None, seed_model: Model
@@ -124,7 +131,7 @@ class BatchRuns:
 
     def _get_assembly(self, time: float) -> AssembledPoints:
         if self._assembly is None or self._assembly.time != time:
-            self._assembly = AssembledPoints(self._model, time, self._grid, self._settings)
+            self._assembly = AssembledPoints(self._model, time, self._grid, self._settings, self._parameters)
         return self._assembly
 
     def _solve_blocks(

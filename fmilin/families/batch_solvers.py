@@ -60,10 +60,16 @@ class BatchSolver(Protocol):
 
 
 class AssembledPoints:
-    """Points that are assembled: each from the model's start, as one alone is."""
+    """Points that are assembled: each from the model's start, as one alone is.
 
-    def __init__(self, model: Model, time: float, grid: Grid, settings: Mapping[str, float]) -> None:
+    ``parameters`` that vary move no constraint.
+    """
+
+    def __init__(
+        self, model: Model, time: float, grid: Grid, settings: Mapping[str, float], parameters: Sequence[str] = ()
+    ) -> None:
         states, inputs = model.states, model.inputs
+        self._parameters = parameters
         self.time, self.block = time, LARGEST_BLOCK
         names = [*settings, *grid.axes]
         self._state_names = [name for name in names if states.has(name)]
@@ -89,7 +95,8 @@ class AssembledPoints:
         states = self._follow(inputs, targets)
         is_found = np.isfinite(states).all(axis=1)
         is_solved = np.asarray(is_found & ~_are_beyond_a_turn(self._model, self._fixed, targets))
-        points = PointBatch(np.full(count, self.time), np.where(is_solved[:, None], states, x), inputs)
+        values = {name: columns[name] for name in self._parameters}
+        points = PointBatch(np.full(count, self.time), np.where(is_solved[:, None], states, x), inputs, values)
         return SolvedBatch(points, None, is_solved, np.ones(count))
 
     def _read_column(self, name: str, columns: Columns) -> FloatArray | float:

@@ -414,6 +414,15 @@ class HasGraph(Protocol, metaclass=_CapabilityType):
 
 
 @runtime_checkable
+class HasVariedGraph(Protocol, metaclass=_CapabilityType):
+    """A model with a graph that has symbols only for parameters that are asked for: others are numbers in it."""
+
+    @abstractmethod
+    def in_varied_graph(self, parameters: Sequence[str]) -> ImplicitSystem | None:
+        """Return the equations as a graph with symbols for these parameters; None where one of them cannot be one."""
+
+
+@runtime_checkable
 class HasInputLimits(Protocol, metaclass=_CapabilityType):
     """A model with inputs that may be at limits, beyond which they move nothing."""
 

@@ -190,6 +190,13 @@ class TangentBatch:
             array[points] = right._arrays[name]
         return replace(self, **arrays)
 
+    def without_points(self, points: NDArray[np.intp]) -> TangentBatch:
+        """Return the same with NaN at some points, where there is no linear model."""
+        arrays: dict[str, Any] = {name: array.copy() for name, array in self._arrays.items()}
+        for array in arrays.values():
+            array[points] = np.nan
+        return replace(self, **arrays)
+
     def with_columns(self, independent: Sequence[int]) -> TangentBatch:
         """Return the same with the kept states in another order."""
         if tuple(independent) == self.independent:

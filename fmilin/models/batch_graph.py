@@ -33,7 +33,7 @@ from fmilin.manifold.frame import kept_states, row_terms
 from fmilin.manifold.operating_points import require_sizes
 from fmilin.manifold.parametrization import LAST_STEP, MAX_NEWTON_ITERATIONS
 from fmilin.manifold.rank import independent_rows, row_sizes
-from fmilin.model.capabilities import has_graph, read_graph, read_sparse_equations
+from fmilin.model.capabilities import HasVariedGraph, has_graph, read_graph, read_sparse_equations
 from fmilin.model.interface import (
     UNCHANGED,
     Changes,
@@ -51,6 +51,8 @@ MAX_DEPENDENT_DERIVATIVE = (
 )
 
 _graphs: WeakKeyDictionary[Model, BatchGraph] = WeakKeyDictionary()  # a second sweep finds the functions compiled
+_varied_graphs: WeakKeyDictionary[Model, dict[tuple[str, ...], BatchGraph | None]] = WeakKeyDictionary()
+"""Graphs with symbols for some parameters, by the names of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +68,35 @@ class BatchArguments:
 
 
 def batch_graph(model: Model, varied: Sequence[str]) -> BatchGraph | None:
-    """Return the functions of a model; None where it has no graph, or its constraints are not in it."""
+    """Return the functions of a model, with ``varied`` parameters; None where it has no graph with its constraints."""
+    used = {name for row in model.constraints.rows for name in row.expression.names}
+    if used.intersection(varied):
+        return None
+    if varied and isinstance(model, HasVariedGraph):
+        return _make_varied_graph(model, tuple(sorted(varied)))
     graph = _graphs.get(model)
     if graph is None:
         system = read_implicit_system(model)
         if system is None:
             return None
         graph = _graphs[model] = BatchGraph(model, system)
-    if not varied:
-        return graph
-    used = {name for row in model.constraints.rows for name in row.expression.names}
-    return None if any(name not in graph.names or name in used for name in varied) else graph
+    return None if any(name not in graph.names for name in varied) else graph
+
+
+def _make_varied_graph(model: Model, varied: tuple[str, ...]) -> BatchGraph | None:
+    graphs = _varied_graphs.setdefault(model, {})
+    if varied not in graphs:
+        system = read_implicit_system(model, varied)
+        graphs[varied] = None if system is None else BatchGraph(model, system)
+    return graphs[varied]
+
+
+def may_move_constraints(model: Model, parameters: Sequence[str]) -> bool:
+    """Whether constraints may depend on these parameters; of models without a graph that is not known."""
+    if not parameters or not len(model.constraints):
+        return False
+    graph = batch_graph(model, tuple(parameters))
+    return graph is None or graph.may_move_constraints(parameters)
 
 
 def is_compiled(model: Model) -> bool:
@@ -85,11 +105,18 @@ def is_compiled(model: Model) -> bool:
     return graph is not None and graph.stacks.kind == "c"
 
 
-def read_implicit_system(model: Model) -> ImplicitSystem | None:
-    """Return the graph of a dense model with its constraints in it and free of inputs; else None."""
+def read_implicit_system(model: Model, varied: Sequence[str] = ()) -> ImplicitSystem | None:
+    """Return the graph of a dense model with its constraints in it and free of inputs; else None.
+
+    Parameters ``varied`` of a model with numbers for them become symbols.
+    """
     if not has_graph(model) or read_sparse_equations(model) is not None:
         return None
-    system, constraints = read_graph(model), model.constraints
+    constraints = model.constraints
+    if varied and isinstance(model, HasVariedGraph):
+        system = model.in_varied_graph(varied)
+    else:
+        system = read_graph(model)
     if system is None or any(name not in system.further for name in constraints.observed):
         return None
     names = {name for row in constraints.rows for name in row.expression.names}
@@ -113,6 +140,7 @@ class BatchGraph:
         s, h = system, build_invariants(model, system)
         self.names = s.parameter_signals.names
         self.values = s.parameter_values
+        self._constraint_parts = h, s.parameters, s.unknowns
         ends = np.cumsum([0, s.derivatives.numel(), s.outputs.numel(), h.numel()]).tolist()
         self.ends = ends[1:-1]
         self.parts = [slice(a, b) for a, b in pairwise(ends)]  # of f, c and h among all quantities
@@ -124,6 +152,12 @@ class BatchGraph:
     def smooth(self) -> bool:
         """Whether no operation of the equations can have a kink."""
         return self.stacks.smooth
+
+    def may_move_constraints(self, parameters: Sequence[str]) -> bool:
+        """Whether constraints depend on parameters, by themselves or by accelerations and multipliers."""
+        h, symbols, unknowns = self._constraint_parts
+        varied = ca.vertcat(ca.SX(0, 1), *(symbols[self.names.index(name)] for name in parameters))
+        return bool(ca.depends_on(h, ca.vertcat(varied, unknowns)))
 
     def parameters(self, count: int, parameter_values: Mapping[str, FloatArray]) -> FloatArray:
         """Return the parameters of every point, shape (count, np), not to be written to."""

@@ -62,7 +62,7 @@ def test_a_sweep_begins_where_the_model_starts() -> None:
 
 
 def test_a_model_that_does_not_differentiate_batches_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it does is the same at every point of a sweep: a mass of a mechanism is in no graph of equations."""
+    """Whether it does is the same at every point of a sweep: geometry of a mechanism is in no graph of equations."""
     answers: list[Any] = []
 
     def remember(*arguments: Any) -> Any:
@@ -70,6 +70,6 @@ def test_a_model_that_does_not_differentiate_batches_is_asked_once(monkeypatch: 
         return answers[-1]
 
     monkeypatch.setattr(reference, "read_tangents", remember)
-    family = fl.sweep(furuta_pendulum(), {"pendulum.mass": np.linspace(0.1, 0.2, 12)}, trim=fl.TrimRequest())
+    family = fl.sweep(furuta_pendulum(), {"pendulum.placement.y": np.linspace(0.1, 0.2, 12)}, trim=fl.TrimRequest())
     assert len(family.models) == 12
     assert answers == [None]

@@ -41,7 +41,7 @@ def list_parameters(description: MechanismDescription) -> dict[str, float]:
     for group, fields in FIELDS.items():
         for part in getattr(description, group):
             for what in fields:
-                values |= _list_numbers(part, what)
+                values |= list_part_numbers(part, what)
     return values
 
 
@@ -69,7 +69,7 @@ def list_parameter_units(description: MechanismDescription) -> dict[str, str]:
     for group, fields in FIELDS.items():
         for part in getattr(description, group):
             for what in fields:
-                units |= dict.fromkeys(_list_numbers(part, what), _find_unit(part, what))
+                units |= dict.fromkeys(list_part_numbers(part, what), _find_unit(part, what))
     return units
 
 
@@ -82,7 +82,7 @@ def _find_unit(part: Any, what: str) -> str:
     return FORCE_UNITS["length"][what] if is_linear else ""
 
 
-def _list_numbers(part: Any, what: str) -> dict[str, float]:
+def list_part_numbers(part: Any, what: str) -> dict[str, float]:
     """Return the numbers of a field of a part by name; none where it has no such number."""
     value, name = getattr(part, what), f"{part.name}.{what}"
     if isinstance(part, Body) and part.mass is None:
@@ -122,7 +122,7 @@ def _change_part(part: Any, fields: tuple[str, ...], values: Mapping[str, float]
         return part
     changes: dict[str, Any] = {}
     for what in fields:
-        if set(current_numbers := _list_numbers(part, what)).intersection(values):
+        if set(current_numbers := list_part_numbers(part, what)).intersection(values):
             old, numbers = (
                 getattr(part, what),
                 tuple(values.get(name, value) for name, value in current_numbers.items()),

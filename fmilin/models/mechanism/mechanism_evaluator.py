@@ -14,8 +14,9 @@ Close to a singular configuration the result of the recursion is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import Any
 
 import casadi as ca
@@ -41,9 +42,12 @@ from fmilin.models.mechanism.recursions import (
     motion,
     velocities,
 )
+from fmilin.models.mechanism.symbolic_parameters import insert_symbols
 from fmilin.models.mechanism.tree import Array, Tree
 from fmilin.models.native_engine import Quantity, Values
-from fmilin.signals import FloatArray, Signals
+from fmilin.signals import FloatArray, Signal, Signals
+
+UNCHANGED_PARAMETERS: Mapping[str, float] = MappingProxyType({})
 
 
 class Closure:
@@ -284,12 +288,20 @@ def in_graph(
     independence: Independence,
     outputs: Sequence[Quantity],
     observed: Sequence[Quantity],
+    parameters: Mapping[str, float] = UNCHANGED_PARAMETERS,
 ) -> ImplicitSystem:
-    """Return the equations as a graph with numbers for parameters; gaps, slips and reactions are named quantities."""
+    """Return the equations as a graph; gaps, slips and reactions are named quantities.
+
+    ``parameters`` are symbols with these values in it, all others are numbers: symbols take the place of values in the
+    system of ``quantities``, which serves nothing else then.
+    """
     system = quantities.system
     states, inputs = state_signals(system), input_signals(system)
     unknowns = _unknowns(system, independence, states)
-    x, u, w = (ca.SX.sym(*of) for of in (("x", len(states)), ("u", len(inputs)), ("w", len(unknowns))))
+    sizes = {"x": len(states), "u": len(inputs), "p": len(parameters), "w": len(unknowns)}
+    x, u, p, w = (ca.SX.sym(name, size) for name, size in sizes.items())
+    if parameters:
+        insert_symbols(system, dict(zip(parameters, scalars(p), strict=True)))
     state = quantities.state(scalars(x), scalars(u))
     solution = _solution(system, independence, state, scalars(w))
     names, quantities_by_name = _further(system, independence), available(system, states, inputs)
@@ -305,7 +317,7 @@ def in_graph(
         time=ca.SX.sym("time"),
         states=x,
         inputs=u,
-        parameters=ca.SX(0, 1),
+        parameters=p,
         unknowns=w,
         unknown_names=tuple(unknowns),
         matrix=to_matrix(matrix),
@@ -317,8 +329,8 @@ def in_graph(
         state_signals=states,
         input_signals=inputs,
         output_signals=Signals(quantity.signal for quantity in outputs),
-        parameter_signals=Signals(()),
-        parameter_values=np.empty(0),
+        parameter_signals=Signals(Signal(name) for name in parameters),
+        parameter_values=np.array(list(parameters.values()), dtype=np.float64),
     )
 
 

@@ -9,9 +9,10 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fmilin.codegen.implicit import ImplicitSystem
 from fmilin.diagnostics import Remark
 from fmilin.errors import ModelError, NumericalError, UsageError
-from fmilin.model.capabilities import HasGivenStates, HasParameterSignals
+from fmilin.model.capabilities import HasGivenStates, HasParameterSignals, HasVariedGraph
 from fmilin.model.interface import UNCHANGED, Changes, Evaluation, ExactSlopes, OperatingPoint, TangentBatch
 from fmilin.models.batch_graph import check_threads, stack_points, states_to_keep
 from fmilin.models.mechanism.changes import list_parameter_units
@@ -28,6 +29,7 @@ from fmilin.models.mechanism.rolling import add_wheels, read_rolling_shape
 from fmilin.models.mechanism.sdf_file import read_sdf_description
 from fmilin.models.mechanism.source_lines import SourceLines
 from fmilin.models.mechanism.start_values import describe_moved_starts
+from fmilin.models.mechanism.symbolic_parameters import find_valid_values
 from fmilin.models.mechanism.toml_file import Parts, build_description, read_parts
 from fmilin.models.mechanism.tree import Array
 from fmilin.models.mechanism.urdf_file import read_urdf_description
@@ -129,7 +131,7 @@ def require_no_delays(description: MechanismDescription) -> None:
         )
 
 
-class Mechanism(NativeModel, HasGivenStates, HasParameterSignals):
+class Mechanism(NativeModel, HasGivenStates, HasParameterSignals, HasVariedGraph):
     """Bodies, joints and loops with the dynamics and the exact linearization of Spencer (thesis), chapter 4.
 
     The states are the positions of all joints of the open tree, in the order in which the joints were given, then
@@ -274,10 +276,29 @@ class Mechanism(NativeModel, HasGivenStates, HasParameterSignals):
         self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes = UNCHANGED
     ) -> TangentBatch | None:
         """Return values and derivatives at many points: by the recursion, by compiled code where that pays."""
-        if parameters or not self._answers_for_many_points:
+        if parameters:
+            return self._differentiate_varied(t, x, u, independent, parameters)
+        if not self._answers_for_many_points:
             return super().tangents(t, x, u, independent, parameters)
         tangents = self._many_points(x, u, self._make_choice(tuple(independent))).with_columns(independent)
         return tangents if self._is_smooth else replace(tangents, smooth=False)
+
+    def _differentiate_varied(
+        self, t: FloatArray, x: FloatArray, u: FloatArray, independent: Sequence[int], parameters: Changes
+    ) -> TangentBatch | None:
+        """Return the same with a value of parameters at each point; NaN where the mechanism rejects the values."""
+        is_valid = find_valid_values(self.description, parameters)
+        if not is_valid.any():
+            return None
+        # The equations of other points are evaluated with values that the model has.
+        values = {name: np.where(is_valid, column, self.parameters[name]) for name, column in parameters.items()}
+        tangents = super().tangents(t, x, u, independent, values)
+        return tangents if tangents is None or is_valid.all() else tangents.without_points(np.flatnonzero(~is_valid))
+
+    def in_varied_graph(self, parameters: Sequence[str]) -> ImplicitSystem | None:
+        """Return the equations as a graph with symbols for these parameters; None where these change constraints."""
+        system = self.engine.in_varied_graph(self._chosen, self._observed, parameters)
+        return None if system is None else system.with_inputs(self._input_indices)
 
     @property
     def _answers_for_many_points(self) -> bool:
