@@ -36,9 +36,11 @@ def can_be_symbols(description: MechanismDescription, names: Collection[str]) ->
     # The weight of compensated bodies is also a constant force.
     compensated = [body for body in description.bodies if body.gravity_compensation and body.mass]
     possible = set() if compensated else {f"gravity.{axis}" for axis in AXES}
-    fields_of: list[tuple[Any, tuple[str, ...]]] = [(body, ("inertia",) if body in compensated else BODY_FIELDS) for body in description.bodies]
-    fields_of += [(joint, tuple(JOINT_FIELDS)) for joint in description.joints]
-    fields_of += [(spring, tuple(SPRING_FIELDS)) for spring in description.springs]
+    fields_of: list[tuple[Any, Collection[str]]] = [
+        *((body, ("inertia",) if body in compensated else BODY_FIELDS) for body in description.bodies),
+        *((joint, JOINT_FIELDS) for joint in description.joints),
+        *((spring, SPRING_FIELDS) for spring in description.springs),
+    ]
     possible |= {name for part, fields in fields_of for field in fields for name in list_part_numbers(part, field)}
     return (possible - _list_ball_stiffnesses(description)).issuperset(names)
 
