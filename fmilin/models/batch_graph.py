@@ -113,10 +113,7 @@ def read_implicit_system(model: Model, varied: Sequence[str] = ()) -> ImplicitSy
     if not has_graph(model) or read_sparse_equations(model) is not None:
         return None
     constraints = model.constraints
-    if varied and isinstance(model, HasVariedGraph):
-        system = model.in_varied_graph(varied)
-    else:
-        system = read_graph(model)
+    system = model.in_varied_graph(varied) if varied and isinstance(model, HasVariedGraph) else read_graph(model)
     if system is None or any(name not in system.further for name in constraints.observed):
         return None
     names = {name for row in constraints.rows for name in row.expression.names}
