@@ -2,6 +2,7 @@ from .engines import RANK as RANK
 from .engines import AdjustableEngine as AdjustableEngine
 from .engines import Contact as Contact
 from .engines import DenseFactors as DenseFactors
+from .engines import DescribesDeclarations as DescribesDeclarations
 from .engines import Engine as Engine
 from .engines import EngineModel as EngineModel
 from .engines import ExactSlopes as ExactSlopes

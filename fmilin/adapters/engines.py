@@ -2,6 +2,7 @@
 
 from fmilin.diagnostics import Remark
 from fmilin.model.capabilities import (
+    DescribesDeclarations,
     HasContacts,
     HasDirectionalDerivatives,
     HasDiscreteStates,
@@ -31,6 +32,7 @@ __all__ = [
     "AdjustableEngine",
     "Contact",
     "DenseFactors",
+    "DescribesDeclarations",
     "Engine",
     "EngineModel",
     "ExactSlopes",

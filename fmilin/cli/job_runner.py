@@ -225,7 +225,7 @@ def _status_and_text(error: BaseException) -> tuple[int, str]:
         case FmilinError():
             from fmilin.cli.translation import in_options
 
-            return error.exit_status, in_options(str(error))
+            return error.exit_status, " ".join([in_options(str(error)), *getattr(error, "__notes__", ())])
         case DeadlinePassed():
             return error.exit_status, str(error)
         case KeyboardInterrupt():

@@ -23,6 +23,7 @@ from fmilin.manifold.differentiation import change_coordinates
 from fmilin.manifold.operating_points import apply_point_parameters, assemble_start
 from fmilin.manifold.selection import Selection
 from fmilin.model.capabilities import HasDelays, HasSamples, delay_wires, model_at_input_limits
+from fmilin.model.declarations import note_declarations
 from fmilin.model.interface import Model, OperatingPoint
 from fmilin.model.locks import one_at_a_time
 from fmilin.model.memory import with_outputs
@@ -130,7 +131,8 @@ def linearize_request(model: Model, point: OperatingPoint, request: Request) -> 
     model = model_at_input_limits(model, point)
     chosen = None if inputs is None else find_inputs(model.inputs, inputs)
     model = model if outputs is None else with_outputs(model, outputs)
-    linear, _ = linearize_by_method(model, point, request)
+    with note_declarations(model):
+        linear, _ = linearize_by_method(model, point, request)
     return linear if chosen is None else with_inputs(linear, chosen)
 
 

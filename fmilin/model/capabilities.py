@@ -468,6 +468,15 @@ class ReportsStart(Protocol, metaclass=_CapabilityType):
 
 
 @runtime_checkable
+class DescribesDeclarations(Protocol, metaclass=_CapabilityType):
+    """A model that knows in which line of which file the variables are declared that an error names."""
+
+    @abstractmethod
+    def describe_declarations(self, message: str) -> str:
+        """Return a sentence with the places of what a message names, empty where it names none."""
+
+
+@runtime_checkable
 class HasGivenStates(Protocol, metaclass=_CapabilityType):
     """A model that says which states keep their start values when others are set."""
 

@@ -11,6 +11,7 @@ from typing import ClassVar, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from fmilin.errors import UsageError
+from fmilin.model.declarations import note_declarations
 from fmilin.model.interface import Model
 from fmilin.support.kinds import require_kinds
 
@@ -70,7 +71,7 @@ def one_at_a_time(function: Callable[P, R]) -> Callable[P, R]:
         if not isinstance(model, Model):
             raise no_model(getattr(function, "__name__", "this"), model)
         require_kinds(function, arguments, options)
-        with held(model):
+        with held(model), note_declarations(model):
             return function(*arguments, **options)
 
     return call_locked

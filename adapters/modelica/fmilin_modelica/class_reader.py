@@ -62,7 +62,7 @@ class Statement:
 
 @dataclass(eq=False)
 class ClassText:
-    """A class as its text declares it."""
+    """A class as its text declares it; ``span`` has the tokens from its first prefix to before its last semicolon."""
 
     name: Name
     kind: str
@@ -70,6 +70,8 @@ class ClassText:
     is_expandable: bool = False
     base: Name = ()
     base_rank: int = 0
+    is_modified: bool = False
+    span: tuple[int, int] = (0, 0)
     components: dict[str, Component] = field(default_factory=dict)
     extends: list[tuple[Name, tuple[int, int] | None]] = field(default_factory=list)
     named_imports: dict[str, Name] = field(default_factory=dict)
@@ -134,6 +136,7 @@ class _Reader:
 
     def read_class(self, parent: ClassText | None, within: Name) -> ClassText:
         """Read from the prefixes of a class to its last semicolon."""
+        begin = self.place
         is_expandable = False
         while self.word() in _CLASS_PREFIXES:
             is_expandable = is_expandable or self.word() == "expandable"
@@ -157,11 +160,14 @@ class _Reader:
                 self.place += 1
             found.base = self.read_name()
             found.base_rank = len(self.read_sizes())
+            found.is_modified = self.word() == "("
             self.place = skip_to(self.tokens, self.place, {";"})
+            found.span = (begin, self.place)
             return found
         if self.word() == "(":
             self.place = find_closing(self.tokens, self.place) + 1
         self.read_body(found)
+        found.span = (begin, self.place)
         return found
 
     def read_sizes(self) -> tuple[tuple[Token, ...], ...]:

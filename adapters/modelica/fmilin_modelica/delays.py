@@ -81,12 +81,12 @@ def delay_model(model: ModelicaModel) -> DelayedModelicaModel:
 
 def _cut_graph(engine: ModelicaEngine, values: Sequence[float]) -> DaeGraph:
     """Return the equations with the delayed signals as their last inputs, of these values at the start."""
-    from fmilin_modelica.model import graph_of
+    from fmilin_modelica.model_graph import build_graph
 
     settled = engine.graph
     equations = engine.equations.cut_delays()
     merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
-    graph = graph_of(equations, merged)
+    graph = build_graph(equations, merged)
     cut_inputs = graph.inputs[len(settled.inputs) :]
     behind = [signal.with_start(value) for signal, value in zip(cut_inputs, values, strict=True)]
     return replace(

@@ -22,12 +22,13 @@ from fmilin_modelica.entries import Entry
 from fmilin_modelica.modes import Mode, constrain_stuck_rows, group_of
 from fmilin_modelica.parameters import KINDS
 from fmilin_modelica.trees import TreeEvaluator
-from fmilin_modelica.values import Value, is_symbolic
+from fmilin_modelica.values import Value, binary, is_symbolic
 from fmilin_modelica.variables import Variable
 from fmilin_modelica.walker import Scope, UnsupportedError, symbol, tagged
 
-__all__ = ["Equations"]
+__all__ = ["HOMOTOPY_PARAMETER", "Equations"]
 
+HOMOTOPY_PARAMETER = "homotopy parameter"
 SHOWN = 6  # names in a message
 _AFTER = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}  # of "time OPERATOR start"
 
@@ -47,6 +48,8 @@ class Equations(DiscreteWalker):
         Modes that a user chooses, by the names of friction elements.
     cuts_delays : bool
         Whether ``delay(x, T)`` is a symbol of its own; x by default, as at an equilibrium.
+    blends_homotopy : bool
+        Whether ``homotopy(a, b)`` is ``s*a + (1 - s)*b`` with a parameter s; a by default.
     """
 
     def __init__(
@@ -57,9 +60,12 @@ class Equations(DiscreteWalker):
         held_modes: Mapping[str, str] | None = None,
         *,
         cuts_delays: bool = False,
+        blends_homotopy: bool = False,
     ) -> None:
         super().__init__(flat, changed, modes, held_modes)
         self._cuts_delays = cuts_delays
+        self.homotopy_part = symbol(HOMOTOPY_PARAMETER) if blends_homotopy else None
+        self.has_homotopy = False  # with a simplified argument that is another one
         self.delays: dict[int, SignalDelay] = {}
         self.time = symbol("time")
         self.unread: list[str] = []  # inputs with a default that is not a number at the start
@@ -278,6 +284,16 @@ class Equations(DiscreteWalker):
                     return _AFTER[content["operator"]] is (side is sides[0])
         return value
 
+    def _builtin(self, number: int, content: Any, scope: Scope | None) -> Value:
+        if content["builtin"] != "homotopy":
+            return super()._builtin(number, content, scope)
+        actual, simplified = self._all(number, scope)
+        self.has_homotopy = self.has_homotopy or actual is not simplified
+        if self.homotopy_part is None:
+            return actual
+        rest = binary("subtract", actual, simplified)
+        return binary("add", simplified, binary("multiply", self.homotopy_part, rest))
+
     # ------------------------------------------------------------------ coordinates
 
     def coordinate(self, kind: str, content: Any) -> Value:
@@ -305,6 +321,10 @@ class Equations(DiscreteWalker):
     def cut_delays(self) -> Equations:
         """Return the same equations with the delayed signals as symbols of their own."""
         return Equations(self.flat, self.changed, self.modes, self.held_modes, cuts_delays=True)
+
+    def blend_homotopy(self) -> Equations:
+        """Return the same equations with both arguments of ``homotopy``."""
+        return Equations(self.flat, self.changed, self.modes, self.held_modes, blends_homotopy=True)
 
     def list_cut_delays(self) -> list[SignalDelay]:
         """Return the delays of which the signals behind them are symbols of their own."""

@@ -44,6 +44,7 @@ from fmilin_modelica.matrix_equations import BALANCE_FAULT, find_column_equation
 from fmilin_modelica.needed_classes import files_of, find_needed_files
 from fmilin_modelica.outer_members import FAULT, list_outer_members, write_outer_members_as_variables
 from fmilin_modelica.outer_types import TYPE_FAULT, write_types_of_inner_components
+from fmilin_modelica.package_aliases import PACKAGE_FAULT, write_names_of_packages
 from fmilin_modelica.places import Texts
 from fmilin_modelica.rewriting import EVALUATE_FAULT, rewrite, write_evaluations_of_parameters
 from fmilin_modelica.sources import Source
@@ -51,7 +52,7 @@ from fmilin_modelica.symmetrical_components import write_symmetrical_components_
 
 __all__ = ["flattened", "fresh"]
 
-FORMAT = 12
+FORMAT = 13
 UNREADABLE = "Failed to load source root"  # what the front end says of a library with a file that is not Modelica
 LIBRARY = "library"  # the folder with the needed files of libraries in that of a run
 FLATTENING_TIME = 600.0  # seconds; large examples of the Modelica Standard Library take less than a minute
@@ -114,6 +115,7 @@ def _compiled(source: Source, text: str, model: str | None) -> tuple[dict[str, A
     flat["places"] = places.list_equations(content["storage"]["continuous_equation_operations"])
     flat["initial_places"] = places.list_equations(content["storage"]["initialization_equation_operations"])
     flat["places_of_expressions"] = places.list_expressions(content["storage"])
+    flat["places_of_variables"] = places.list_variables(answer["flat"]["variables"])
     flat["declarations"] = _without_places(declarations_of(answer["flat"], texts))
     flat["tree_functions"] = _without_places(functions_of(answer["flat"]))
     flat["notes"] = answer["notes"]
@@ -167,6 +169,7 @@ def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping
     answer = ask(_chain(write, rewrite))
     lasting: list[tuple[re.Pattern[str], Callable[[], Callable[[str], str] | None]]] = [
         (re.compile(EVALUATE_FAULT), lambda: write_evaluations_of_parameters),
+        (PACKAGE_FAULT, lambda: write_names_of_packages(files, text, name)),
         (TYPE_FAULT, lambda: write_types_of_inner_components(files, text, name)),
         (MEMBER_FAULT, lambda: write_members_of_expandable_connectors(files, text, name)),
         (SHAPE_FAULT, lambda: write_names_of_local_functions),

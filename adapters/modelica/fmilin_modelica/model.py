@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -11,17 +12,16 @@ import casadi as ca
 import numpy as np
 
 from fmilin import Evaluation, OperatingPoint
-from fmilin.adapters import DaeEngine, ModelInfo, NativeModel, Remark, ReportsStart, StartValue
-from fmilin.errors import ConstraintError, ModelError, NumericalError, UsageError
+from fmilin.adapters import DaeEngine, DescribesDeclarations, ModelInfo, NativeModel, Remark, ReportsStart, StartValue
+from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.models import DaeGraph, DaeModel
 from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import Merged, merge_aliases
-from fmilin_modelica.declarations import LIBRARY_RANK
-from fmilin_modelica.delays import add_sources
-from fmilin_modelica.entries import Entry
 from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed
+from fmilin_modelica.homotopy import follow_homotopy
+from fmilin_modelica.model_graph import build_graph, list_conditions, order_starts, rank_coordinate
 from fmilin_modelica.modes import HeldModeError, Mode, group_of
 from fmilin_modelica.moved import (
     AS_WRITTEN,
@@ -31,6 +31,7 @@ from fmilin_modelica.moved import (
     moved_starts,
     report_start_value,
 )
+from fmilin_modelica.places import describe_declarations
 from fmilin_modelica.sources import Source
 from fmilin_modelica.starting import Point, Starting, chosen_rows
 from fmilin_modelica.walker import UnsupportedError
@@ -42,7 +43,6 @@ __all__ = ["ModelicaModel"]
 
 MODE_ITERATIONS = 50  # of events at the start; each friction element needs three at most
 ROUNDED_MOVE = 1e-10  # of a state with a coordinate. Looser: the rounding of a velocity at rest counts as a motion
-_ADVICE = {"Always": 0, "Prefer": 1, "Default": 2, "Avoid": 3, "Never": 4}
 
 
 class ModelicaEngine(DaeEngine):
@@ -57,7 +57,7 @@ class ModelicaEngine(DaeEngine):
         self.missing = equations.missing_in_order()
         self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
         self.moved: tuple[MovedStart, ...] = ()
-        graph = graph_of(equations, self.merged)
+        graph = build_graph(equations, self.merged)
         if self.missing:  # nothing can be computed before they are set
             super().__init__(graph)
             return
@@ -69,7 +69,7 @@ class ModelicaEngine(DaeEngine):
             graph, starting, point = self._search_start(found)
         states = self.merged.states
         T = starting.motions(point, conditions=False)
-        preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(states[i]))
+        preferred = sorted(range(len(states)), key=lambda i: rank_coordinate(states[i]))
         chosen = chosen_rows(T, preferred)
         sizes = _sizes(graph.states, T, chosen)
         is_complete = len(chosen) == T.shape[1]
@@ -94,15 +94,19 @@ class ModelicaEngine(DaeEngine):
     def _begin(self, graph: DaeGraph, *, is_damped: bool = False) -> tuple[Starting, Point]:
         """Reduce the equations, and search for a consistent start."""
         super().__init__(graph)
-        conditions, names = _conditions(self.equations, self.merged)
+        conditions, names = list_conditions(self.equations, self.merged)
         starting = Starting(self, conditions, names, self.equations.free, is_damped=is_damped)
-        return starting, starting.consistent(_start_order(self.merged.states))
+        return starting, starting.consistent(order_starts(self.merged.states))
 
     def _search_start(self, graph: DaeGraph) -> tuple[DaeGraph, Starting, Point]:
         """Return a consistent start, from other start values where the given ones lead to none."""
         try:
             return graph, *self._begin(graph)
         except (NumericalError, ConstraintError, ValueError):  # scipy rejects values that are not numbers
+            begin = follow_homotopy(self.equations, graph)
+            if begin is not None:
+                with contextlib.suppress(NumericalError, ConstraintError, ValueError):
+                    return begin, *self._begin(begin)
             graph = self._guessed(graph)
         try:
             return graph, *self._begin(graph)
@@ -129,7 +133,7 @@ class ModelicaEngine(DaeEngine):
             equations = Equations(self.equations.flat, self.equations.changed, modes, self.equations.held_modes)
             self.equations = equations
             self.merged = merge_aliases(equations.residuals, equations.states, equations.algebraic, equations.inputs)
-            graph, starting, point = self._search_start(graph_of(equations, self.merged))
+            graph, starting, point = self._search_start(build_graph(equations, self.merged))
         if self.equations.mode_note:
             graph = replace(graph, notes=self.equations.notes())
             self._take(graph)
@@ -140,7 +144,7 @@ class ModelicaEngine(DaeEngine):
         """Return sizes of states, by the nominal values of the coordinates, and of unknowns that follow from them."""
         T = starting.motions(point, conditions=False)
         states = self.graph.states
-        preferred = sorted(range(len(states)), key=lambda i: _advice_on_coordinate(self.merged.states[i]))
+        preferred = sorted(range(len(states)), key=lambda i: rank_coordinate(self.merged.states[i]))
         least = _sizes_from_coordinates(states, T, chosen_rows(T, preferred))
         sizes = np.array([max(s.nominal or 0.0, v) or 1.0 for s, v in zip(states, least, strict=True)])
         return sizes, starting.sizes_of_unknowns(point, sizes)
@@ -157,8 +161,8 @@ class ModelicaEngine(DaeEngine):
     def _guessed(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
         entries = [*self.merged.states, *self.equations.algebraic]
-        order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *_advice_on_coordinate(entries[i])))
-        return guessed(graph, order, _conditions(self.equations, self.merged)[0], self.equations.free)
+        order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *rank_coordinate(entries[i])))
+        return guessed(graph, order, list_conditions(self.equations, self.merged)[0], self.equations.free)
 
     def _take(self, graph: DaeGraph) -> None:
         super()._take(graph)
@@ -173,7 +177,7 @@ class ModelicaEngine(DaeEngine):
         start is searched for again.
         """
         quick = self.graph.parameters.positions.keys() - self.equations.frozen
-        has_conditions = bool(_conditions(self.equations, self.merged)[1])
+        has_conditions = bool(list_conditions(self.equations, self.merged)[1])
         is_settled = not (self.missing or has_conditions or self.equations.mode_note)
         if values.keys() <= quick and all(values.values()) and is_settled:
             signals = Signals(replace(s, start=values.get(s.name, s.start)) for s in self.graph.parameters)
@@ -185,7 +189,7 @@ class ModelicaEngine(DaeEngine):
         return type(self)(self.source, opened(self.source, {**self.equations.changed, **changed, **values}))
 
 
-class ModelicaModel(DaeModel, ReportsStart):
+class ModelicaModel(DaeModel, ReportsStart, DescribesDeclarations):
     """A model in Modelica, flattened and walked into CasADi."""
 
     engine: ModelicaEngine
@@ -246,6 +250,10 @@ class ModelicaModel(DaeModel, ReportsStart):
                 rows.append(StartValue(entry.name, unit, None, reached, FOLLOWS))
         return tuple(rows)
 
+    def describe_declarations(self, message: str) -> str:
+        """Return where the first variables that a message names are declared."""
+        return describe_declarations(message, self.engine.equations.flat["places_of_variables"])
+
     def list_point_remarks(self, point: OperatingPoint) -> tuple[Remark, ...]:
         """Return, at the start itself, which start values that the model writes had to move."""
         moved, x = self.engine.moved, point.states
@@ -260,13 +268,23 @@ class ModelicaModel(DaeModel, ReportsStart):
     def opened(cls, source: Source) -> Self:
         """Return the model of a source."""
         model = cls.__new__(cls)
+        equations = opened(source)
         try:
-            NativeModel.__init__(model, ModelicaEngine(source, opened(source)))
+            NativeModel.__init__(model, ModelicaEngine(source, equations))
         except HeldModeError:
             raise
         except UsageError as error:  # of equations that were typed; here the file is wrong, not the command
-            raise ModelError(str(error)) from None
+            raise _note_places(ModelError(str(error)), equations) from None
+        except FmilinError as error:
+            raise _note_places(error, equations)  # noqa: B904 - the same error
         return model
+
+
+def _note_places(error: FmilinError, equations: Equations) -> FmilinError:
+    """Return an error with a note on the places of what it names."""
+    if note := describe_declarations(str(error), equations.flat["places_of_variables"]):
+        error.add_note(note)
+    return error
 
 
 def opened(source: Source, changed: Mapping[str, float] | None = None) -> Equations:
@@ -312,88 +330,3 @@ def _sizes_from_coordinates(states: Signals, T: FloatArray, chosen: Sequence[int
     moves = np.where(moves > ROUNDED_MOVE, moves, 0.0)
     least: list[float] = (moves * [states[i].nominal or 1.0 for i in chosen]).max(axis=1).tolist()
     return least
-
-
-def _conditions(equations: Equations, merged: Merged) -> tuple[Any, list[str]]:
-    """Return what holds at the start: initial equations, and algebraic variables with a fixed start value."""
-    fixed = [entry for entry in equations.algebraic if entry.fixed and entry.name not in merged.settled]
-    residuals = [*equations.initial_residuals, *(entry.symbol - entry.start for entry in fixed)]
-    names = equations.initial_names
-    return _column(residuals), [*names, *(f"{entry.name} = {entry.start:g}" for entry in fixed)]
-
-
-def graph_of(equations: Equations, merged: Merged) -> DaeGraph:
-    """Return what the engine takes."""
-    states, algebraic, inputs = merged.states, equations.algebraic, merged.inputs
-    parameters = list(equations.parameters.values())
-    graph = DaeGraph(
-        name=equations.flat["name"],
-        residuals=_column(equations.residuals),
-        x=_column([e.symbol for e in states]),
-        dx=_column(equations.derivative_symbols()),
-        z=_column([e.symbol for e in algebraic]),
-        u=_column([*(e.symbol for e in inputs), *(delay.delayed for delay in equations.list_cut_delays())]),
-        p=_column([p.symbol for p in parameters]),
-        states=_signals(states),
-        algebraic=_signals(algebraic),
-        inputs=Signals([*_signals(inputs), *(Signal(delay.delayed.name()) for delay in equations.list_cut_delays())]),
-        parameters=Signals(
-            Signal(p.name, p.variable.unit, start=p.value, description=p.variable.description) for p in parameters
-        ),
-        time=equations.time,
-        outputs={name: value for name, _, value in equations.outputs},
-        output_signals=Signals(
-            Signal(name, variable.unit, description=variable.description) for name, variable, _ in equations.outputs
-        ),
-        equations=equations.names,
-        fixed=tuple(e.name for e in states if e.fixed),
-        notes=equations.notes(),
-        ranges=tuple(equations.table_ranges.values()),
-    )
-    return add_sources(graph, list(equations.delays.values()))
-
-
-def _column(items: Sequence[Any]) -> Any:
-    return ca.vertcat(ca.SX(0, 1), *items)
-
-
-def _signals(entries: Sequence[Entry]) -> Signals:
-    return Signals(
-        Signal(e.name, e.variable.unit, e.nominal, e.start, e.variable.description, e.aliases) for e in entries
-    )
-
-
-def _start_order(states: Sequence[Entry]) -> list[list[int]]:
-    """Return the states in groups; the first one has those with start values that are kept first.
-
-    Fixed ones; those with start values in the model itself, from outside inwards; those of joints, or all where
-    the model prefers none; what a library fills in.
-    """
-
-    def importance(i: int) -> tuple[Any, ...]:
-        entry = states[i]
-        rank = LIBRARY_RANK if entry.rank is None else entry.rank
-        return (not entry.fixed, rank, entry.start == 0.0, *_advice_on_coordinate(entry))
-
-    joints = [_advice_on_coordinate(entry)[0] <= _ADVICE["Prefer"] for entry in states]
-    order = sorted(range(len(states)), key=importance)
-    fixed = [i for i in order if states[i].fixed]
-    written = [i for i in order if i not in fixed and _is_written(states[i])]
-    weaker = [i for i in order if i not in fixed and i not in written]
-    inner = [i for i in weaker if joints[i] or states[i].start or not any(joints)]
-    return [fixed, written, inner, [i for i in weaker if i not in inner]]
-
-
-def _is_written(entry: Entry) -> bool:
-    return entry.rank is not None and entry.rank < LIBRARY_RANK
-
-
-def _advice_on_coordinate(entry: Entry) -> tuple[Any, ...]:
-    """Return how much a state is wished as a coordinate: what the model says, joints before bodies, fixed starts."""
-    return (
-        _ADVICE.get(entry.variable.attributes["state_select"], 2),
-        "_rel" in entry.name,
-        not entry.fixed,
-        len(entry.variable.shape),
-        entry.name.count("."),
-    )

@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Texts"]
+__all__ = ["Texts", "describe_declarations", "strip_subscripts"]
 
 SHOWN_CHARACTERS = 60  # of an equation
+SHOWN_NAMES = 2  # of variables with the places of their declarations
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\[[^\[\]]*\])?(?:\.[A-Za-z_]\w*(?:\[[^\[\]]*\])?)*")
+_SUBSCRIPTS = re.compile(r"\[[^\[\]]*\]")
+
+
+def strip_subscripts(name: str) -> str:
+    """Return "body.r" of "body.r[2]"."""
+    return _SUBSCRIPTS.sub("", name)
+
+
+def describe_declarations(message: str, places: Mapping[str, str]) -> str:
+    """Return "'body.m' is declared at crane.mo:3." of the first variables that a message names; "" of none.
+
+    Names of one part that are words of the language of messages as well, such as ``time``, count in quotation marks.
+    """
+    names = [
+        name[0]
+        for name in _NAME.finditer(message)
+        if "." in name[0] or message[: name.start()].endswith(("'", "der("))
+    ]
+    found = {name: places[strip_subscripts(name)] for name in names if strip_subscripts(name) in places}
+    shown = [f"'{name}' is declared at {place}" for name, place in list(found.items())[:SHOWN_NAMES]]
+    return f"{', '.join(shown)}." if shown else ""
 
 
 class Texts:
@@ -45,6 +69,11 @@ class Texts:
             words = " ".join(raw[begin:end].decode("utf-8", "replace").split())
             places.append(f"{self.name(span)}:{self.line(span)}: {words[:SHOWN_CHARACTERS]}")
         return places
+
+    def list_variables(self, variables: Mapping[str, Any]) -> dict[str, str]:
+        """Return "crane.mo:3" of the declaration of each variable, without subscripts in its name."""
+        spans = {strip_subscripts(name): variable["source_span"] for name, variable in variables.items()}
+        return {name: f"{self.name(span)}:{line}" for name, span in spans.items() if (line := self.line(span))}
 
     def list_expressions(self, storage: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Return names of files, and for each node of an expression the number of its file there and the line."""

@@ -81,7 +81,8 @@ class Starting:
         self._is_damped = is_damped
         system, graph = engine.reduced, engine.graph
         self._engine, self.count = engine, len(graph.states)
-        self._p, places = graph.values, [graph.parameters.positions[name] for name in free]
+        self._p = graph.values.copy()
+        places = [graph.parameters.positions[name] for name in free]
         self._free = np.array(places, dtype=int)
         own = [*system.solved, *system.invariants]
         written = engine.express(list(conditions.elements())) if conditions.numel() else []
@@ -98,6 +99,10 @@ class Starting:
         start = np.abs(self._p[self._free])
         of_parameters = np.where(start > 0.0, start, 1.0)
         self._sizes = np.concatenate((sizes, system.sizes * CHEAP, of_parameters * CHEAP))
+
+    def set_parameter(self, name: str, value: float) -> None:
+        """Change a parameter of the equations that they do not determine."""
+        self._p[self._engine.graph.parameters.positions[name]] = value
 
     def first(self) -> Point:
         """Return where the search begins."""
@@ -257,7 +262,7 @@ class Starting:
         rounding = ROUNDED * (np.abs(others[solved:]) + np.abs(J[solved:, unknowns] / sizes) @ np.abs(followed))
         return np.where(np.abs(reduced) > rounding, reduced, 0.0)
 
-    def consistent(self, order: Sequence[Sequence[int]]) -> Point:
+    def consistent(self, order: Sequence[Sequence[int]], begin: Point | None = None) -> Point:
         """Return the start: fixed states held, then as many others as possible.
 
         Parameters
@@ -266,13 +271,15 @@ class Starting:
             States in groups, those with the most important start values first; the first group is fixed. The nearest
             point is searched for with the groups held that say something, and the states of the last one, bodies
             where there are joints, follow.
+        begin : Point, optional
+            A point near it, with the start values that can be kept; by default that of the model.
 
         Raises
         ------
         ConstraintError
             When there is none; the message names the equation that is farthest from being satisfied.
         """
-        first = self.first()
+        first = self.first() if begin is None else begin
         point = self.solved(first, range(self.count))
         fixed, written, inner, _ = order
         if point.worst <= CONSISTENT:

@@ -15,6 +15,7 @@ import casadi as ca
 from fmilin_modelica.tables import interpolated
 
 import fmilin as fl
+from fmilin.errors import ConstraintError
 
 FILE = Path(__file__).parent / "models" / "language.mo"
 X = 1.3
@@ -151,6 +152,27 @@ def test_homotopy_is_its_actual_expression(tmp_path):
         "model M\n  Real x(start = 2);\nequation\n  der(x) = homotopy(actual = -x^2, simplified = -x);\nend M;\n"
     )
     np.testing.assert_allclose(fl.linearize(fl.load(str(path))).A, [[-4]])
+
+
+def test_a_start_without_a_path_from_the_actual_equations_comes_from_the_simplified_ones(tmp_path):
+    """u^3 - 2u + 2 = 0 for u = x - b: from u = 1 Newton's steps alternate between 0 and 1, damped ones end at sqrt(2/3).
+
+    A minimum without a zero is there. With der(x) = 0 the parameter is b = 1/(1 + x), and der(x) has the slope -b.
+    """
+    path = tmp_path / "model.mo"
+    path.write_text(
+        "model M\n  parameter Real b(fixed = false);\n  Real x(start = 1);\ninitial equation\n  der(x) = 0;\n"
+        "  homotopy(actual = (x - b)^3 - 2*(x - b) + 2, simplified = x - b + 2) = 0;\n"
+        "equation\n  der(x) = 1 - x*b - b;\nend M;\n"
+    )
+    model = fl.load(str(path))
+    [u] = [root.real for root in np.roots([1, 0, -2, 2]) if abs(root.imag) < 1e-9]
+    x = max(np.roots([1, 1 - u, -u - 1]), key=lambda root: root)
+    np.testing.assert_allclose([model.start.states[0], model.parameters["b"]], [x, x - u], rtol=1e-9)
+    np.testing.assert_allclose(fl.linearize(model).A, [[u - x]], rtol=1e-9)
+    path.write_text(path.read_text().replace("simplified = x - b + 2", "simplified = (x - b)^3 - 2*(x - b) + 2"))
+    with pytest.raises(ConstraintError, match=r"model\.mo:6: homotopy"):
+        fl.load(str(path))
 
 
 OUTER = """package P

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from fmilin_modelica.error_messages import describe_crash, describe_error
 from fmilin_modelica.local_functions import write_names_of_local_functions
 from fmilin_modelica.loops import write_loops_as_expressions
+from fmilin_modelica.places import describe_declarations
 from fmilin_modelica.sources import Source
 
 import fmilin as fl
+from fmilin.cli.main import main
+from fmilin.errors import KinkError
 
 LIBRARY = """package Lib "with a function f"
   function f
@@ -128,3 +132,42 @@ def test_functions_of_models_have_names_of_their_own():
         "end position_of_Two;",
     ]
     assert write_names_of_local_functions(LOCAL.replace("Real u[2] =", "Real position; Real u[2] =")).count("_Two") == 0
+
+
+STOP = """package P
+  model Stop
+    parameter Real c = 10;
+    Real s[2](each start = 0, each fixed = true);
+  equation
+    der(s) = {if s[1] > 0 then -c*s[1] else -s[1], 0};
+  end Stop;
+  model Contact
+    Stop stop;
+  end Contact;
+end P;
+"""
+
+
+def test_an_error_at_the_point_says_where_the_variables_are_declared(tmp_path, capsys):
+    path = tmp_path / "stop.mo"
+    path.write_text(STOP)
+    model = fl.load(f"{path}:P.Contact")
+    with pytest.raises(KinkError, match=r"d der\(stop\.s\[1\]\) / d stop\.s\[1\]") as raised:
+        fl.linearize(model)
+    assert raised.value.__notes__ == ["'stop.s[1]' is declared at stop.mo:4."]
+    assert main(["linearize", f"{path}:P.Contact"]) != 0
+    assert capsys.readouterr().err.endswith(" 'stop.s[1]' is declared at stop.mo:4.\n")
+    np.testing.assert_allclose(fl.linearize(model, one_sided="right").A, [[-10, 0], [0, 0]], rtol=1e-6)
+    with pytest.raises(fl.UsageError) as wrong:
+        fl.linearize(model, independent=["stop.s[1]"])
+    assert not hasattr(wrong.value, "__notes__")
+
+
+def test_words_of_a_message_are_not_taken_for_variables():
+    places = {"time": "a.mo:1", "s": "a.mo:2", "body.s": "b.mo:3"}
+    assert describe_declarations("At a time of 3 s der(body.s) has no value.", places) == (
+        "'body.s' is declared at b.mo:3."
+    )
+    assert describe_declarations("'s' and 'body.s' have no start.", places) == (
+        "'s' is declared at a.mo:2, 'body.s' is declared at b.mo:3."
+    )

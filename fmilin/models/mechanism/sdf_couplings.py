@@ -103,5 +103,5 @@ def _fix_joint(joint: Joint, q: float) -> Joint:
     try:
         return Joint(joint.name, "fixed", joint.parent, joint.child, placement, joint.child_placement)
     except ModelError as error:
-        error.add_note(f"while '{joint.name}' was fixed")
+        error.add_note(f"This is about the joint '{joint.name}', which is fixed.")
         raise
