@@ -37,6 +37,7 @@ from fmilin_modelica.error_messages import (
     find_syntax_error,
 )
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
+from fmilin_modelica.initial_algorithms import INITIAL_FAULT, write_initial_algorithms_as_equations
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.local_functions import SHAPE_FAULT, write_names_of_local_functions
 from fmilin_modelica.loops import write_loops_as_expressions
@@ -62,6 +63,10 @@ end Interfaces; end Blocks; end Modelica;
 """  # what models of signals use of the library, which then need not be there
 _MISSING_CLASS = re.compile(r"unresolved (?!Flat)|not found|resolve/parse failed|[Uu]nable to infer model")
 _DROPPED = {"provenance", "declaration", "value_type_provenance", "begin_provenance", "finish_provenance"}
+
+
+Mends = list[tuple[re.Pattern[str], Callable[[], Callable[[str], str] | None]]]
+"""Errors of the front end, each with what finds the mend for the texts of a model."""
 
 
 def flattened(source: Source, changed: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -158,7 +163,7 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
 def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping[str, str]) -> dict[str, Any]:
     """Return what the front end answers to rewritten texts: after errors that it has a mend for, to further ones.
 
-    Each mend costs another run. One that stays in the chain is needed whatever comes next; others are tried once.
+    Each mend costs another run. One after which the error is another one stays; what comes next may need it.
     """
     name = model or source.model
     write = _chain_first(write_complex_as_real(files, text, name))
@@ -167,26 +172,47 @@ def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping
         return _answer(source, text, model, files, change)
 
     answer = ask(_chain(write, rewrite))
-    lasting: list[tuple[re.Pattern[str], Callable[[], Callable[[str], str] | None]]] = [
+    mends: Mends = [
         (re.compile(EVALUATE_FAULT), lambda: write_evaluations_of_parameters),
         (PACKAGE_FAULT, lambda: write_names_of_packages(files, text, name)),
         (TYPE_FAULT, lambda: write_types_of_inner_components(files, text, name)),
         (MEMBER_FAULT, lambda: write_members_of_expandable_connectors(files, text, name)),
         (SHAPE_FAULT, lambda: write_names_of_local_functions),
         (BALANCE_FAULT, lambda: find_column_equations(files, text)),
+        (INITIAL_FAULT, lambda: write_initial_algorithms_as_equations),
+        (FAULT, lambda: _find_outer_members(files, text)),
     ]
-    for fault, find_mend in lasting:
-        if fault.search(answer.get("error", "")) and (mend := find_mend()) is not None:
-            write = _chain(write, mend)
-            answer = ask(_chain(write, rewrite))
+    while (mend := _take_mend(mends, answer)) is not None:
+        changed = _chain(write, mend)
+        other = ask(_chain(changed, rewrite))
+        if _has_advanced(answer, other):
+            write, answer = changed, other
     if NO_STATE in answer.get("crash", ""):
         other = ask(lambda code: rewrite(write(code), splits_sums=False))
         answer = other if "dae" in other else answer
-    if FAULT.search(answer.get("error", "")):
-        members = list_outer_members([text, *files.values()])
-        other = ask(lambda code: _rewrite_members(members, write(code)))
-        answer = other if "dae" in other else answer
     return answer
+
+
+def _take_mend(mends: Mends, answer: Mapping[str, Any]) -> Callable[[str], str] | None:
+    """Return the first mend for an error, and take it from the list; None without any."""
+    for entry in [entry for entry in mends if entry[0].search(answer.get("error", ""))]:
+        mends.remove(entry)
+        if (mend := entry[1]()) is not None:
+            return mend
+    return None
+
+
+def _has_advanced(answer: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether another answer is the model, or an error that is not the same one."""
+    if "crash" in other:
+        return NO_STATE in other["crash"]
+    return "dae" in other or other["error"] != answer["error"]
+
+
+def _find_outer_members(files: Mapping[str, str], text: str) -> Callable[[str], str] | None:
+    """Return the function that lets classes read members of outer components from variables."""
+    members = list_outer_members([text, *files.values()])
+    return (lambda code: write_outer_members_as_variables(code, members)) if members else None
 
 
 def _list_broken_files(files: Mapping[str, str], needed: Set[str]) -> list[str]:
@@ -201,6 +227,8 @@ def _chain_first(write_complex: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _chain(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
+    """Return both in turn; what the first one returns is kept, since further mends follow it."""
+    first = cache(first)
     return lambda code: second(first(code))
 
 
@@ -268,11 +296,6 @@ def _answer(
 def _version() -> str:
     """Return the version of the front end from its metadata: its import takes longer than to read a flattened model."""
     return metadata.version("rumoca")
-
-
-def _rewrite_members(members: Mapping[str, Mapping[str, str]], text: str) -> str:
-    """Return a text for the front end in which classes read arrays of outer components from variables."""
-    return write_outer_members_as_variables(rewrite(text), members)
 
 
 def _read_files(library: Mapping[str, Path], converter: Converter) -> dict[str, str]:

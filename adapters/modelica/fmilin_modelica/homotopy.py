@@ -12,7 +12,7 @@ from fmilin.signals import Signals
 from fmilin_modelica.aliases import merge_aliases
 from fmilin_modelica.equations import HOMOTOPY_PARAMETER, Equations
 from fmilin_modelica.model_graph import build_graph, list_conditions, order_starts
-from fmilin_modelica.starting import CONSISTENT, Point, Starting
+from fmilin_modelica.starting import Point, Starting
 
 __all__ = ["follow_homotopy"]
 

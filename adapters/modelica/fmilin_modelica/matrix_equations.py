@@ -14,6 +14,7 @@ __all__ = ["BALANCE_FAULT", "find_column_equations"]
 
 BALANCE_FAULT = re.compile(r"unbalanced model")
 _BEGIN = re.compile(r"(?:;|\b(?:equation|then|else|loop))\s*(?=\[)")
+_EQUALS = re.compile(r"\s*=(?!=)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -32,7 +33,7 @@ def _list_edits(text: str) -> list[tuple[int, int, str]]:
     edits: list[tuple[int, int, str]] = []
     for beginning in _BEGIN.finditer(code):
         first = _find_closing(code, beginning.end())
-        if not re.match(r"\s*=(?!=)", code[first + 1 :]) or _split_column(code, beginning.end(), first) is None:
+        if not _EQUALS.match(code, first + 1) or _split_column(code, beginning.end(), first) is None:
             continue
         edits.extend(_list_edits_of_equation(code, beginning.end()))
     return edits

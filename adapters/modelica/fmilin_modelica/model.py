@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
-import casadi as ca
 import numpy as np
 
 from fmilin import Evaluation, OperatingPoint
@@ -16,7 +15,7 @@ from fmilin.adapters import DaeEngine, DescribesDeclarations, ModelInfo, NativeM
 from fmilin.errors import ConstraintError, FmilinError, ModelError, NumericalError, UsageError
 from fmilin.models import DaeGraph, DaeModel
 from fmilin.signals import FloatArray, Signal, Signals
-from fmilin_modelica.aliases import Merged, merge_aliases
+from fmilin_modelica.aliases import merge_aliases
 from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
 from fmilin_modelica.guessing import guessed

@@ -34,6 +34,7 @@ def build_graph(equations: Equations, merged: Merged) -> DaeGraph:
     states, algebraic, inputs = merged.states, equations.algebraic, merged.inputs
     parameters = list(equations.parameters.values())
     parts = [] if equations.homotopy_part is None else [equations.homotopy_part]
+    signals = [Signal(p.name, p.variable.unit, start=p.value, description=p.variable.description) for p in parameters]
     graph = DaeGraph(
         name=equations.flat["name"],
         residuals=_column(equations.residuals),
@@ -45,12 +46,7 @@ def build_graph(equations: Equations, merged: Merged) -> DaeGraph:
         states=_signals(states),
         algebraic=_signals(algebraic),
         inputs=Signals([*_signals(inputs), *(Signal(delay.delayed.name()) for delay in equations.list_cut_delays())]),
-        parameters=Signals(
-            [
-                *(Signal(p.name, p.variable.unit, start=p.value, description=p.variable.description) for p in parameters),
-                *(Signal(part.name(), start=GENERIC_PART) for part in parts),
-            ]
-        ),
+        parameters=Signals([*signals, *(Signal(part.name(), start=GENERIC_PART) for part in parts)]),
         time=equations.time,
         outputs={name: value for name, _, value in equations.outputs},
         output_signals=Signals(

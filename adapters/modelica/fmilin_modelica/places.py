@@ -28,9 +28,7 @@ def describe_declarations(message: str, places: Mapping[str, str]) -> str:
     Names of one part that are words of the language of messages as well, such as ``time``, count in quotation marks.
     """
     names = [
-        name[0]
-        for name in _NAME.finditer(message)
-        if "." in name[0] or message[: name.start()].endswith(("'", "der("))
+        name[0] for name in _NAME.finditer(message) if "." in name[0] or message[: name.start()].endswith(("'", "der("))
     ]
     found = {name: places[strip_subscripts(name)] for name in names if strip_subscripts(name) in places}
     shown = [f"'{name}' is declared at {place}" for name, place in list(found.items())[:SHOWN_NAMES]]

@@ -7,6 +7,7 @@ Each one is a function from text to text that keeps every line where it stands, 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from fmilin_modelica.class_reader import read_classes
 from fmilin_modelica.libraries import SKIPPED
@@ -71,6 +72,8 @@ def write_pade_delay_as_equations(text: str) -> str:
     The front end rejects the function that computes them, with a condition in a loop. They are those of the textbook,
     alpha_k = (n + m - k)! n! T^k / ((n + m)! k! (n - k)!). States are not scaled, with ``balance=true`` neither.
     """
+    if "padeCoefficients2" not in text:
+        return text
     code = mask_comments_and_strings(text)
     function = _PADE_FUNCTION.search(code)
     call = None if function is None else _PADE_CALL.search(code, function.end())
@@ -116,6 +119,8 @@ def unwrap_local_bases(text: str) -> str:
 
     The front end looks a name that such a class inherits up in the class around it, and rejects it there.
     """
+    if "encapsulated" not in text:
+        return text
     code = mask_comments_and_strings(text)
     edits: list[tuple[int, int, str]] = []
     for base in _LOCAL_BASE.finditer(code):
@@ -158,6 +163,8 @@ def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> st
     before the equations or the declaration with ``der``. Without ``splits_sums`` so does a sum, since it may contain
     parameters that are declared in other classes, ``der(x - body.L)``: the front end does not differentiate those.
     """
+    if _DERIVATIVE.search(text) is None:
+        return text
     code = mask_comments_and_strings(text)
     edits: list[tuple[int, int, str]] = []
     count = 0
@@ -245,16 +252,24 @@ def _closing_parenthesis(code: str, begin: int) -> int:
     return -1
 
 
+@lru_cache(maxsize=4)  # several transformations of one text, one after the other
 def mask_comments_and_strings(text: str) -> str:
     """Return a text of the same length with blanks for comments and strings; the ends of lines stay."""
-    return SKIPPED.sub(lambda skipped: re.sub(r"[^\n]", " ", skipped[0]), text)
+    return SKIPPED.sub(_blank_line_by_line, text)
+
+
+def _blank_line_by_line(skipped: re.Match[str]) -> str:
+    return "\n".join(" " * len(line) for line in skipped[0].split("\n"))
 
 
 def edit_text(text: str, edits: list[tuple[int, int, str]]) -> str:
     """Return a text with other words at some places, given by begin and end."""
+    parts = []
+    place = len(text)
     for begin, end, words in sorted(edits, reverse=True):
-        text = text[:begin] + words + text[end:]
-    return text
+        parts += [text[end:place], words]
+        place = begin
+    return "".join([text[:place], *reversed(parts)])
 
 
 def write_evaluations_of_parameters(text: str) -> str:

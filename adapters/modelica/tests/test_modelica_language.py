@@ -12,6 +12,7 @@ from scipy.interpolate import Akima1DInterpolator
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 import casadi as ca
+from fmilin_modelica.initial_algorithms import write_initial_algorithms_as_equations
 from fmilin_modelica.tables import interpolated
 
 import fmilin as fl
@@ -155,7 +156,7 @@ def test_homotopy_is_its_actual_expression(tmp_path):
 
 
 def test_a_start_without_a_path_from_the_actual_equations_comes_from_the_simplified_ones(tmp_path):
-    """u^3 - 2u + 2 = 0 for u = x - b: from u = 1 Newton's steps alternate between 0 and 1, damped ones end at sqrt(2/3).
+    """u^3 - 2u + 2 = 0 for u = x - b: from u = 1 Newton's steps alternate between 0 and 1, damped ones end near 0.8.
 
     A minimum without a zero is there. With der(x) = 0 the parameter is b = 1/(1 + x), and der(x) has the slope -b.
     """
@@ -173,6 +174,45 @@ def test_a_start_without_a_path_from_the_actual_equations_comes_from_the_simplif
     path.write_text(path.read_text().replace("simplified = x - b + 2", "simplified = (x - b)^3 - 2*(x - b) + 2"))
     with pytest.raises(ConstraintError, match=r"model\.mo:6: homotopy"):
         fl.load(str(path))
+
+
+INITIAL = """package P
+  model World
+    parameter Real c = 2;
+    Real phi = 3*time + c;
+  end World;
+  model Body
+    outer World world;
+    parameter Real p0(fixed = false);
+    Real v[2](each start = 0);
+  initial algorithm
+    p0 := world.c + 1;
+    v := {p0, 2*p0};
+  equation
+    der(v) = -p0*v + {world.phi, 1};
+  end Body;
+  model M
+    inner World world;
+    Body body;
+  end M;
+end P;
+"""
+
+
+def test_an_initial_algorithm_is_read_together_with_scalars_of_an_outer_component_in_arrays(tmp_path):
+    path = tmp_path / "model.mo"
+    path.write_text(INITIAL)
+    model = fl.load(f"{path}:P.M")
+    start = model.start
+    np.testing.assert_allclose(start.states, [3, 6])
+    rates = model.evaluate(start.time, start.states, start.inputs).derivatives
+    np.testing.assert_allclose(rates, [-9 + 2, -18 + 1])
+
+
+def test_initial_algorithms_with_conditions_or_two_values_of_a_variable_stay_algorithms():
+    for body in ("if a then b := 1; end if;", "b := 1; b := b + 1;"):
+        text = f"model M initial algorithm {body} equation end M;"
+        assert write_initial_algorithms_as_equations(text) == text
 
 
 OUTER = """package P

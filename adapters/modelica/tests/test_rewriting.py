@@ -154,9 +154,9 @@ end P;
 
 
 def test_classes_read_arrays_and_records_of_outer_components_from_variables_of_their_own():
-    """Parameters are found by the front end, as are scalars and entries."""
+    """Parameters are found by the front end, as are entries, and scalars that are not in an array constructor."""
     members = list_outer_members([OUTER])
-    assert members == {"world": {"R": "Frame {}", "g": "Real {}[2]"}}
+    assert members == {"world": {"R": "Frame {}", "g": "Real {}[2]", "h": "Real {}"}}
     lines = write_outer_members_as_variables(OUTER, members).splitlines()
     assert [line.strip() for line in lines[12:17]] == [
         "Shape shape(r = turn(world_R_of_Body, {1, 0}));",
