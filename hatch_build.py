@@ -121,7 +121,8 @@ class HostBuildHook(BuildHookInterface):
         if "ziglang" not in compiler or target != "x86_64-linux":
             return []
         programs = []
-        for architecture, system, name in (("x86_64", "windows", "windows"), ("x86", "linux", "linux32")):
+        machines = (("x86_64", "windows", "windows"), ("x86", "windows", "windows32"), ("x86", "linux", "linux32"))
+        for architecture, system, name in machines:
             program = Path(self.folder) / self.recipe.program_name(name)
             command = [*compiler[:-1], self.compilers.zig_target(architecture, system)]
             self.compile(self.recipe.compilation(command, name, program))

@@ -11,8 +11,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from fmilin.fmi.client.wine import WINDOWS, find_wine
-from fmilin.fmi.host.build import MINGW
+from fmilin.fmi.client.wine import WINDOWS, WINDOWS32, find_wine
+from fmilin.fmi.host.build import MINGW, MINGW32
+from fmilin.fmi.platforms import Machine
 from tests.fmus import make
 from tests.shared import shared
 
@@ -20,9 +21,16 @@ needs_wine = pytest.mark.skipif(
     find_wine() is None or shutil.which(MINGW) is None,
     reason="FMUs for Windows are made by MinGW-w64 and run by wine: apt install wine64 gcc-mingw-w64-x86-64-win32",
 )
+needs_wine_for_32_bits = pytest.mark.skipif(
+    find_wine(WINDOWS32) is None or shutil.which(MINGW32) is None,
+    reason="FMUs for Windows of 32 bits are made by MinGW-w64 and run by wine: dpkg --add-architecture i386; "
+    "apt install wine32 gcc-mingw-w64-i686-win32",
+)
 
 
-def compile_for_windows(source: Path, flags: Sequence[str] = (), includes: Sequence[Path] = ()) -> Path:
+def compile_for_windows(
+    source: Path, flags: Sequence[str] = (), includes: Sequence[Path] = (), compiler: str = MINGW
+) -> Path:
     """Compile a C file, once in a run of the tests, and return the library for Windows."""
     package = find_spec("fmpy")
     assert package is not None
@@ -31,21 +39,23 @@ def compile_for_windows(source: Path, flags: Sequence[str] = (), includes: Seque
     folders = [f"-I{folder}" for folder in (headers, make.HERE, source.parent, *includes)]
 
     def compile_to(path: Path) -> None:
-        subprocess.run([MINGW, "-shared", "-O1", "-w", *folders, "-o", path, source, *flags, "-static"], check=True)
+        subprocess.run([compiler, "-shared", "-O1", "-w", *folders, "-o", path, source, *flags, "-static"], check=True)
 
-    return shared(f"{source.stem}{len(flags)}.dll", compile_to)
+    return shared(f"{source.stem}{len(flags)}-{compiler.partition('-')[0]}.dll", compile_to)
 
 
-def build_for_windows(name: str, folder: Path) -> Path:
+def build_for_windows(name: str, folder: Path, machine: Machine = WINDOWS) -> Path:
     """Build the FMU of a file of tests/fmus for Windows alone."""
-    return with_library(name, make.description_of(name), compile_for_windows(make.HERE / f"{name}.c"), folder)
+    compiler = MINGW32 if machine == WINDOWS32 else MINGW
+    library = compile_for_windows(make.HERE / f"{name}.c", compiler=compiler)
+    return with_library(name, make.description_of(name), library, folder, machine)
 
 
-def with_library(name: str, description: str, library: Path, folder: Path) -> Path:
+def with_library(name: str, description: str, library: Path, folder: Path, machine: Machine = WINDOWS) -> Path:
     """Pack an FMU whose only binary is a library for Windows."""
     version = int(description.partition('fmiVersion="')[2][0])
-    member = f"binaries/{WINDOWS.folders(version)[0]}/{name}.dll"
-    target = folder / f"{name}_for_windows.fmu"
+    member = f"binaries/{machine.folders(version)[0]}/{name}.dll"
+    target = folder / f"{name}_for_{machine.fmi2_folder}.fmu"
     return make.pack(target, {"modelDescription.xml": description, member: library.read_bytes()})
 
 

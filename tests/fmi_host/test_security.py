@@ -28,6 +28,7 @@ PROOFS: dict[str, Sequence[str]] = {
     "Wine runs them in this sandbox, and only": (f"{WINE}::test_without_a_root_of_its_own_wine_is_not_run",),
     "Wine needs processes and sockets": (f"{WINE}::test_code_for_windows_reaches_neither_files_nor_the_network",),
     # 32 bits
+    "They are rejected unless all is": (f"{WINE}::test_an_fmu_for_windows_of_32_bits_is_rejected_in_the_sandbox",),
     "The host for 32 bits is in the same": (
         "tests/fmi/read/test_linux32.py::test_code_for_32_bits_does_not_leave_the_sandbox",
     ),

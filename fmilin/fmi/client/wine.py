@@ -24,16 +24,24 @@ from fmilin.support.dataclass import dataclass
 SANDBOX_MISSING_STATUS = 126
 """Exit status of ``host --run`` where a required protection is missing."""
 
-PACKAGE = "wine64"
-"""Of Debian and Ubuntu."""
-
 WINDOWS = Machine("x86_64", "windows")
 """The machine that wine stands for."""
 
 WINDOWS32 = Machine("x86", "windows")
-"""Its libraries are not run: the sandbox does not allow the system calls that wine makes for them."""
+"""Its libraries run without the sandbox only. Wine for 32 bits makes its sockets by ``socketcall``, with arguments
+behind a pointer: a filter of system calls cannot tell local ones from those to a hypervisor (AF_VSOCK)."""
 
-_LOADERS = ("wine64", "/usr/lib/wine/wine64", "wine")
+PACKAGES = {WINDOWS: "wine64", WINDOWS32: "wine32"}
+"""Of Debian and Ubuntu."""
+
+_LOADERS = {
+    WINDOWS: ("wine64", "/usr/lib/wine/wine64", "wine"),
+    WINDOWS32: ("/usr/lib/wine/wine", "wine"),
+}
+_LIBRARIES = {WINDOWS: "x86_64", WINDOWS32: "i386"}
+_ARCHITECTURES = {WINDOWS: "win64", WINDOWS32: "win32"}
+_PROGRAM_HEADERS = {WINDOWS: b"\x7fELF\x02", WINDOWS32: b"\x7fELF\x01"}
+"""The first bytes of a program of Linux, of which the last counts the bits."""
 _ADDRESS_SPACE_BYTES = 2 << 30
 """Of addresses that each process of wine reserves, not of memory: 1.5 GiB with wine 8."""
 
@@ -44,6 +52,8 @@ _SCRATCH = "/tmp"  # noqa: S108 - of the sandbox's own root, where wineserver ha
 _DISABLED_PROGRAMS = ("wineboot.exe", "services.exe", "explorer.exe", "winemenubuilder.exe", "winedbg.exe")
 _MAKE_PREFIX = """
 set -e
+WINEPREFIX=$(mktemp -d "$TMPDIR/wine-XXXXXX")
+export WINEPREFIX
 mkdir -p "$WINEPREFIX/dosdevices" "$WINEPREFIX/drive_c/windows" "$WINEPREFIX/drive_c/temp"
 ln -s ../drive_c "$WINEPREFIX/dosdevices/c:"
 ln -s / "$WINEPREFIX/dosdevices/z:"
@@ -57,7 +67,7 @@ exec "$@" stdin stdout "$arena" "$size"
 _REGISTRY = r"""WINE REGISTRY Version 2
 ;; All keys relative to \\Machine
 
-#arch=win64
+#arch={architecture}
 
 [Software\\Microsoft\\Windows NT\\CurrentVersion]
 "CurrentBuild"="19043"
@@ -75,6 +85,7 @@ class Wine:
 
     loader: Path
     libraries: Path  #: the folder with the libraries of Windows
+    machine: Machine = WINDOWS
 
     @property
     def readable(self) -> list[str]:
@@ -101,7 +112,7 @@ class Wine:
             _MAKE_PREFIX,
             "fmilin",
             str(self.libraries),
-            _REGISTRY,
+            _REGISTRY.format(architecture=_ARCHITECTURES[self.machine]),
             str(arena.descriptor),
             str(arena.size),
         ]
@@ -117,8 +128,7 @@ class Wine:
             "TMPDIR": scratch,
             "TEMP": r"C:\temp",
             "TMP": r"C:\temp",
-            "WINEPREFIX": f"{scratch}/wine",
-            "WINEARCH": "win64",
+            "WINEARCH": _ARCHITECTURES[self.machine],
             "WINEPATH": r"C:\windows\system32",
             "WINEDEBUG": "-all",
             "WINEDLLOVERRIDES": f"{','.join(_DISABLED_PROGRAMS)}=d",
@@ -126,45 +136,52 @@ class Wine:
 
 
 @cache
-def find_wine() -> Wine | None:
-    """Return the wine that runs programs of 64 bits; None where none is installed."""
-    for name in _LOADERS:
+def find_wine(machine: Machine = WINDOWS) -> Wine | None:
+    """Return the wine that runs programs for a machine; None where none is installed."""
+    for name in _LOADERS[machine]:
         loader = shutil.which(name)
         if loader is None:
             continue
         path = Path(loader).resolve()
-        folder = _find_libraries(path)
-        if folder is not None:
-            return Wine(path, folder)
+        folder = _find_libraries(path, _LIBRARIES[machine])
+        if folder is not None and _starts_with(path, _PROGRAM_HEADERS[machine]):
+            return Wine(path, folder, machine)
     return None
 
 
-def require_wine(source: str) -> Wine:
+def require_wine(source: str, machine: Machine, *, is_restricted: bool) -> Wine:
     """Return the wine for the binaries of an FMU.
 
     Raises
     ------
     ModelError
-        Where it is not installed.
+        Where it is not installed, or the sandbox does not allow it.
     """
-    wine = find_wine()
+    wine = find_wine(machine)
     if wine is None:
-        raise missing_wine(source)
+        raise missing_wine(source, machine)
+    if machine == WINDOWS32 and is_restricted:
+        raise ModelError(
+            f"'{source}' has binaries for Windows of 32 bits only ({machine.fmi2_folder}). Wine runs those outside of "
+            "the sandbox alone, since the sandbox cannot tell which sockets they open. Request an export for 64 bits, "
+            "or, if you trust the file, allow it everything: fl.Limits(unrestricted=True)."
+        )
     return wine
 
 
-def missing_wine(source: str) -> ModelError:
+def missing_wine(source: str, machine: Machine) -> ModelError:
     """Return the error for a system without wine."""
+    architecture = "dpkg --add-architecture i386; " if machine == WINDOWS32 else ""
     return ModelError(
-        f"'{source}' has binaries for Windows only ({WINDOWS.fmi2_folder}), which run here through wine, and wine "
-        f"is not installed. Install it (Debian, Ubuntu: apt install {PACKAGE}), or request an export for this "
-        "platform."
+        f"'{source}' has binaries for Windows only ({machine.fmi2_folder}), which run here through wine, and wine "
+        f"is not installed. Install it (Debian, Ubuntu: {architecture}apt install {PACKAGES[machine]}), or request an "
+        "export for this platform."
     )
 
 
-def describe_wine() -> str:
+def describe_wine(machine: Machine) -> str:
     """Return the note about an FMU that runs through wine."""
-    return f"The FMU has binaries for Windows only: the one for {WINDOWS.fmi2_folder} runs through wine."
+    return f"The FMU has binaries for Windows only: the one for {machine.fmi2_folder} runs through wine."
 
 
 def without_sandbox(source: str) -> ModelError:
@@ -187,14 +204,20 @@ def to_windows_path(path: Path) -> str:
     return str(PureWindowsPath(f"Z:{path}"))
 
 
-def _find_libraries(loader: Path) -> Path | None:
-    """Return the folder of an installation that holds the libraries of Windows."""
+def _find_libraries(loader: Path, architecture: str) -> Path | None:
+    """Return the folder of an installation that holds the libraries of Windows, beside those that run them on Linux."""
     for root in loader.parents:
-        for pattern in ("lib/*/wine/x86_64-windows", "lib*/wine/x86_64-windows"):
+        for pattern in (f"lib/*/wine/{architecture}-windows", f"lib*/wine/{architecture}-windows"):
             for folder in sorted(root.glob(pattern)) if len(root.parts) > 1 else ():
-                if (folder / "kernel32.dll").is_file():
+                unix_library = folder.with_name(f"{architecture}-unix") / "ntdll.so"
+                if (folder / "kernel32.dll").is_file() and unix_library.is_file():
                     return folder
     return None
+
+
+def _starts_with(path: Path, header: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(header)) == header
 
 
 def _last_text(options: Sequence[str], name: str) -> str:

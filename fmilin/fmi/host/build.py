@@ -16,6 +16,9 @@ from fmilin.fmi.host import recipe
 MINGW = "x86_64-w64-mingw32-gcc"
 """The compiler for Windows of a distribution of Linux."""
 
+MINGW32 = "i686-w64-mingw32-gcc"
+"""The same for 32 bits."""
+
 
 def host_program() -> Path:
     """Return the program.
@@ -34,7 +37,7 @@ def host_program() -> Path:
     return packaged if packaged.is_file() else _compile_program(platforms.host().system, _choose_compiler())
 
 
-def windows_host_program() -> Path:
+def windows_host_program(architecture: str = "x86_64") -> Path:
     """Return the program for Windows, which runs under wine: that of the wheel, or one compiled from the sources.
 
     Raises
@@ -42,8 +45,9 @@ def windows_host_program() -> Path:
     ModelError
         Where it has to be compiled and cannot be.
     """
-    packaged = recipe.FOLDER / recipe.program_name("windows")
-    return packaged if packaged.is_file() else _compile_program("windows", _choose_windows_compiler())
+    system = "windows32" if architecture == "x86" else "windows"
+    packaged = recipe.FOLDER / recipe.program_name(system)
+    return packaged if packaged.is_file() else _compile_program(system, _choose_windows_compiler(architecture))
 
 
 def linux32_host_program() -> Path:
@@ -71,7 +75,7 @@ def find_program(machine: platforms.Machine) -> Path:
     """
     if machine == platforms.host():
         return host_program()
-    return windows_host_program() if machine.system == "windows" else linux32_host_program()
+    return windows_host_program(machine.architecture) if machine.system == "windows" else linux32_host_program()
 
 
 def describe_host() -> str:
@@ -100,16 +104,17 @@ def _compile_program(system: str, compiler: tuple[str, ...]) -> Path:
     return build_program(compiler, sources, units, recipe.FLAGS, options, name)
 
 
-def _choose_windows_compiler() -> tuple[str, ...]:
+def _choose_windows_compiler(architecture: str) -> tuple[str, ...]:
     """Return MinGW-w64, else zig, which first compiles the C library of Windows: that takes a minute or two."""
-    if shutil.which(MINGW):
-        return (MINGW, "-static-libgcc")
-    zig = zig_command("x86_64", "windows")
+    compiler, package = (MINGW32, "i686") if architecture == "x86" else (MINGW, "x86-64")
+    if shutil.which(compiler):
+        return (compiler, "-static-libgcc")
+    zig = zig_command(architecture, "windows")
     if zig is None:
         raise ModelError(
             "The program that loads FMUs for Windows has to be compiled, and there is no compiler for it. Install the "
             "package ziglang (pip install 'fmilin[cross]') or MinGW-w64 (Debian, Ubuntu: apt install "
-            "gcc-mingw-w64-x86-64)."
+            f"gcc-mingw-w64-{package})."
         )
     return zig
 

@@ -14,8 +14,9 @@ BUILD_NOTE = "fmilin-host.txt"
 
 
 def program_name(system: str) -> str:
-    """Return the name of the program on ``linux``, ``windows`` or ``darwin``, or for 32 bits on ``linux32``."""
-    return {"windows": "fmilin-host.exe", "linux32": "fmilin-host-32"}.get(system, "fmilin-host")
+    """Return the name on ``linux``, ``windows`` or ``darwin``; that for 32 bits on ``linux32`` or ``windows32``."""
+    names = {"windows": "fmilin-host.exe", "windows32": "fmilin-host-32.exe", "linux32": "fmilin-host-32"}
+    return names.get(system, "fmilin-host")
 
 
 def link_options(system: str) -> tuple[str, ...]:
@@ -24,7 +25,9 @@ def link_options(system: str) -> tuple[str, ...]:
     Mathematical functions and threads are there for FMUs that use them without saying so, as in a Python process.
     """
     of_linux = ("-s", "-ldl", "-lpthread", "-lm")
-    return {"linux": of_linux, "linux32": of_linux, "windows": ("-s",), "darwin": ()}[system]
+    of_windows = ("-s",)
+    options = {"linux": of_linux, "linux32": of_linux, "windows": of_windows, "windows32": of_windows, "darwin": ()}
+    return options[system]
 
 
 def source_files() -> list[Path]:

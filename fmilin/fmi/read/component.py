@@ -105,8 +105,10 @@ class LoadedCode:
         self._path, self._standard, self._sink, self._folder = path, standard, sink, folder
         self._machine = machine
         self._is_foreign = machine != this_machine()
-        self._wine = require_wine(sink.source) if self._is_foreign and machine.system == "windows" else None
         self._restrictions = current_restrictions()
+        is_restricted = not self._restrictions.unrestricted
+        runs_in_wine = self._is_foreign and machine.system == "windows"
+        self._wine = require_wine(sink.source, machine, is_restricted=is_restricted) if runs_in_wine else None
         self._scratch = folder / ".scratch"
         self._host: HostProcess | None = None
         self._recorded_calls: list[Instruction] | None = None  # instead of making them

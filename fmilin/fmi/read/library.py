@@ -96,7 +96,7 @@ def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) ->
     if runnable:
         return runnable[0], False
     if foreign and not can_compile:
-        raise missing_libraries(fmu.name) if foreign[0] == LINUX32 else missing_wine(fmu.name)
+        raise missing_libraries(fmu.name) if foreign[0] == LINUX32 else missing_wine(fmu.name, foreign[0])
     folders = this.folders(version)
     library = description.model_identifier + this.suffix
     inside = ", ".join(fmu.platforms) or "none at all"
@@ -105,18 +105,16 @@ def choose_machine(fmu: FmuFile, description: ModelDescription, version: int) ->
         advice = "Compile its sources with this machine's compiler: fmu=FmuOptions(compile_sources=True)."
     elif any(folder in fmu.platforms for folder in folders):
         advice = f"The folder exists, but lacks '{library}', the name in the model description."
-    elif any(folder in fmu.platforms for folder in WINDOWS32.folders(version)):
-        advice = "Request an export for 64 bits: wine runs none of 32 bits in the sandbox."
     raise ModelError(f"'{fmu.name}' has no library for this platform ({folders[0]}); inside are: {inside}. {advice}")
 
 
 def _foreign_machines() -> tuple[Machine, ...]:
     """Return other machines of which libraries run here in a host of their own, the first choice first."""
-    return (LINUX32, WINDOWS) if this_machine() == Machine("x86_64", "linux") else ()
+    return (LINUX32, WINDOWS, WINDOWS32) if this_machine() == Machine("x86_64", "linux") else ()
 
 
 def _can_run(machine: Machine) -> bool:
-    return can_run_32_bits() if machine == LINUX32 else find_wine() is not None
+    return can_run_32_bits() if machine == LINUX32 else find_wine(machine) is not None
 
 
 MAX_COMPILE_SECONDS = 600.0  # seconds that the compiler may take

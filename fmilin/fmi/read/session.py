@@ -97,7 +97,7 @@ class Session:
             if compiles:
                 self.notes.append(compile_sources(self._folder, description, machine.folders(kind.version)[0]))
             if machine != this_machine():
-                self.notes.append(describe_wine() if machine.system == "windows" else describe_32_bits())
+                self.notes.append(describe_wine(machine) if machine.system == "windows" else describe_32_bits())
             sink = LogSink(fmu.name, description.float_names)
             instance = kind(self._folder, description, len(self.layout.states), sink, self.arena, machine)
             self._instance = instance

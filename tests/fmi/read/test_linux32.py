@@ -104,10 +104,3 @@ def test_without_a_c_library_for_32_bits_the_error_names_the_package(
     members = {"modelDescription.xml": make.description_of("crashes"), "binaries/linux32/crashes.so": ""}
     with pytest.raises(ModelError, match=r"only \(linux32\).*no C library for those.*apt install libc6-i386\)"):
         fl.load(make.pack(tmp_path / "m.fmu", members))
-
-
-@is_for_64_bits
-def test_an_fmu_for_windows_of_32_bits_is_rejected_with_the_reason(tmp_path: Path) -> None:
-    members = {"modelDescription.xml": make.description_of("crashes"), "binaries/win32/crashes.dll": ""}
-    with pytest.raises(ModelError, match=r"inside are: win32\. .*for 64 bits: wine runs none of 32 bits"):
-        fl.load(make.pack(tmp_path / "m.fmu", members))

@@ -12,11 +12,19 @@ import fmilin as fl
 from fmilin.errors import FmilinError, ModelCrashError, ModelError
 from fmilin.fmi.client import wine
 from fmilin.fmi.host import build as host_build
+from fmilin.fmi.read import library
 from fmilin.fmi.write import build_fmu
 from tests.command_line import main
 from tests.fmus import make
 from tests.fmus.stepped import make as stepped_make
-from tests.windows_twins import build_for_windows, compile_for_windows, keep_binaries, needs_wine, with_library
+from tests.windows_twins import (
+    build_for_windows,
+    compile_for_windows,
+    keep_binaries,
+    needs_wine,
+    needs_wine_for_32_bits,
+    with_library,
+)
 
 TOLERANCE = 1e-12
 NOTE = "The FMU has binaries for Windows only: the one for win64 runs through wine."
@@ -90,9 +98,9 @@ def test_fmus_of_openmodelica_for_windows_give_what_those_for_linux_give(name: s
 def test_communication_steps_of_an_fmu_for_windows_are_those_of_linux(tmp_path: Path) -> None:
     kind = stepped_make.Kind()
     twin = stepped_make.build("motor", tmp_path, kind)
-    library = compile_for_windows(Path(stepped_make.__file__).with_name("motor.c"))
+    motor = compile_for_windows(Path(stepped_make.__file__).with_name("motor.c"))
     xml = stepped_make.description("motor", stepped_make.PLANTS["motor"], kind)
-    fmu = with_library("motor", xml, library, tmp_path)
+    fmu = with_library("motor", xml, motor, tmp_path)
     responses = []
     for path in (twin, fmu):
         with fl.load(path) as model:
@@ -142,19 +150,58 @@ def test_code_for_windows_reaches_neither_files_nor_the_network(tmp_path: Path) 
         port = server.getsockname()[1]
         source = tmp_path / "spies.c"
         source.write_text(SPY.replace('FILE"', f'{secret}"').replace("PORT", str(port)))
-        library = compile_for_windows(source, ("-lws2_32",))
+        spy_library = compile_for_windows(source, ("-lws2_32",))
         description = make.description_of("crashes").replace("crashes", "spies")
-        fmu = with_library("spies", description, library, tmp_path)
+        fmu = with_library("spies", description, spy_library, tmp_path)
         (inside,) = linearize(fmu).g0
         (unrestricted,) = linearize(fmu, limits=fl.Limits(unrestricted=True)).g0
     assert inside == pytest.approx(3.0 + 100.0)
     assert unrestricted == pytest.approx(3.0 + 100.0 + 4.0)  # the attempts succeed where they are allowed
 
 
-def test_without_wine_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wine, "find_wine", lambda: None)
-    members = {"modelDescription.xml": make.description_of("crashes"), "binaries/win64/crashes.dll": ""}
-    with pytest.raises(ModelError, match=r"only \(win64\).*wine is not installed.*apt install wine64\)"):
+@pytest.mark.parametrize("system", ["win64", "win32"])
+def test_without_wine_the_error_names_the_package(system: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (wine, library):
+        monkeypatch.setattr(module, "find_wine", lambda _: None)
+    members = {"modelDescription.xml": make.description_of("crashes"), f"binaries/{system}/crashes.dll": ""}
+    package = f"apt install {system.replace('win', 'wine')}"
+    with pytest.raises(ModelError, match=rf"only \({system}\).*wine is not installed.*{package}\)"):
+        fl.load(make.pack(tmp_path / "m.fmu", members))
+
+
+@needs_wine
+def test_outside_of_the_sandbox_an_fmu_for_windows_runs_in_one_process_after_another(tmp_path: Path) -> None:
+    fmu = build_for_windows("only_once", tmp_path)
+    unrestricted = linearize(fmu, limits=fl.Limits(unrestricted=True))
+    assert difference(unrestricted, linearize(make.build("only_once", tmp_path))) <= TOLERANCE
+
+
+@needs_wine_for_32_bits
+@pytest.mark.parametrize("name", ["arrays3", "bounces"])  # FMI 3.0 and 2.0
+def test_an_fmu_for_windows_of_32_bits_gives_what_its_twin_gives_outside_of_the_sandbox(
+    name: str, tmp_path: Path
+) -> None:
+    narrow = linearize(build_for_windows(name, tmp_path, wine.WINDOWS32), limits=fl.Limits(unrestricted=True))
+    assert any("the one for win32 runs through wine" in str(warning) for warning in narrow.warnings)
+    assert difference(narrow, linearize(make.build(name, tmp_path))) <= TOLERANCE
+
+
+@needs_wine_for_32_bits
+@pytest.mark.parametrize("name", ["crashes", "overflows_the_stack", "aborts"])
+def test_an_fmu_for_windows_of_32_bits_that_breaks_ends_in_an_error(name: str, tmp_path: Path) -> None:
+    fmu = build_for_windows(name, tmp_path, wine.WINDOWS32)
+    with pytest.raises(FmilinError, match=ENDINGS[name]):
+        linearize(fmu, limits=fl.Limits(unrestricted=True))
+
+
+def test_an_fmu_for_windows_of_32_bits_is_rejected_in_the_sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = wine.Wine(Path("/usr/lib/wine/wine"), tmp_path, wine.WINDOWS32)
+    for module in (wine, library):
+        monkeypatch.setattr(module, "find_wine", lambda _: installed)
+    members = {"modelDescription.xml": make.description_of("crashes"), "binaries/win32/crashes.dll": ""}
+    with pytest.raises(ModelError, match=r"of 32 bits only \(win32\).*outside of the sandbox alone"):
         fl.load(make.pack(tmp_path / "m.fmu", members))
 
 
