@@ -1,6 +1,7 @@
 """The common parts of all commands: separate files, and options under headings, frequent ones first."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path
@@ -24,6 +25,8 @@ from fmilin.options.groups import (
     POINT,
     PROCESSES,
 )
+
+_WITH_DRIVES = re.compile(r"(?:\b[A-Za-z]:)?[^:]+")
 
 EVERY_DAY = {
     "mcp": "--folder --allow-python",
@@ -156,8 +159,14 @@ class Command(click.Command):
 
 
 def list_model_files(model: str, *, constraints: bool = True) -> Iterable[Path]:
-    """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, maybe with constraints."""
-    for part in dict.fromkeys((model, *model.split(":"))):
+    """Return the files that MODEL may name, in ``file.py:name`` and ``ADAPTER:FILE``, too, maybe with constraints.
+
+    Parts are separated by colons. A single letter may be a part, or a drive of Windows that belongs to the next one.
+
+    >>> print(*(path for path in list_model_files("mujoco:C:/scene.xml", constraints=False)))
+    mujoco:C:/scene.xml mujoco C /scene.xml C:/scene.xml
+    """
+    for part in dict.fromkeys((model, *model.split(":"), *_WITH_DRIVES.findall(model))):
         path = Path(part)
         yield path
         if path.name and constraints:

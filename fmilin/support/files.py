@@ -290,10 +290,18 @@ def replace_when_complete(path: str | Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def _follow_links(path: Path) -> Path:
+    """Return where a path leads. Some drives of Windows do not tell, nor does wine for more than 260 characters."""
+    try:
+        return path.resolve()
+    except OSError:
+        return path.absolute()
+
+
 def _target(path: str | Path) -> Path:
     """Follow links, so that the file is replaced and not the link to it."""
     try:
-        target = Path(path).resolve()
+        target = _follow_links(Path(path))
         folder = target.parent
         if not folder.is_dir():
             raise UsageError(

@@ -280,7 +280,8 @@ OTHER_PROGRAMS = {
         "--no-restrictions",
     ],
     "fmilin/fmi/read/component.py": ["--read", "--scratch"],
-    "fmilin/fmi/client/wine.py": [  # of the host, and of the host's sandbox around wine
+    "fmilin/fmi/client/wine.py": [  # of dpkg, of the host, and of the host's sandbox around wine
+        "--add-architecture",
         *("--run", "--processes", "--memory", "--scratch", "--local-sockets", "--require", "--read"),
         "--keep-descriptor",
     ],
