@@ -205,7 +205,7 @@ def to_windows_path(path: Path) -> str:
 
 
 def _find_libraries(loader: Path, architecture: str) -> Path | None:
-    """Return the folder of an installation that holds the libraries of Windows, next to those that run them on Linux."""
+    """Return the folder of the libraries of Windows, next to which are those that run them on Linux."""
     for root in loader.parents:
         for pattern in (f"lib/*/wine/{architecture}-windows", f"lib*/wine/{architecture}-windows"):
             for folder in sorted(root.glob(pattern)) if len(root.parts) > 1 else ():
