@@ -1,4 +1,4 @@
-"""A wheel loader with any load in any posture: the worst of many samples under one regulator, found and verified.
+"""A wheel loader with any load in any configuration: the worst of many samples under one regulator, found and verified.
 
 ``python run.py`` writes worst_case.png into the current folder, or into ``--output FOLDER``. ``--samples 10000000``
 takes about ten minutes.
@@ -27,7 +27,7 @@ arguments.output.mkdir(parents=True, exist_ok=True)
 
 CYLINDERS = ["lift.q", "tilt.q", "lift.v", "tilt.v"]
 ANGLES = ("boom.q", "bucket.q")
-POSTURES = np.meshgrid(np.linspace(-0.6, 0.5, 25), np.linspace(-0.6, 0.8, 25), indexing="ij")  # rad
+CONFIGURATIONS = np.meshgrid(np.linspace(-0.6, 0.5, 25), np.linspace(-0.6, 0.8, 25), indexing="ij")  # rad
 # Uncertain values, lowest and highest: the bucket with its load, the oil's friction, the lag of the valves.
 RANGES = {
     "bucket.mass": (1350.0, 4850.0),  # kg
@@ -42,11 +42,11 @@ ROUNDS, AROUND = 8, 500  # of samples around the worst one so far
 
 model = loader()
 linearize = fl.batch(model, fl.operating_point(model, {"boom.q": 0.0}), vary=PLANT, independent=CYLINDERS)
-postures = linearize.at({name: angles.ravel() for name, angles in zip(ANGLES, POSTURES, strict=True)})
+configurations = linearize.at({name: angles.ravel() for name, angles in zip(ANGLES, CONFIGURATIONS, strict=True)})
 
 
 def find_plants(states: FloatArray, samples: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return A (k, 4, 4), B (k, 4, 2) and forces (k, 2) of loaders that their cylinders hold in postures (k, 16)."""
+    """Return A (k, 4, 4), B (k, 4, 2) and forces (k, 2) of loaders that their cylinders hold in configurations (k, 16)."""
     parameters = dict(zip(PLANT, samples.T, strict=False))
     free = linearize(states, parameters=parameters)
     # Accelerations are linear in the forces.
@@ -73,18 +73,18 @@ def make_gain(rate: float) -> FloatArray:
 
 
 def draw(count: int) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return numbers of postures (k,) and samples (k, 4) of what is uncertain."""
-    return generator.integers(len(postures.x0), size=count), generator.uniform(LOW, HIGH, (count, len(LOW)))
+    """Return numbers of configurations (k,) and samples (k, 4) of what is uncertain."""
+    return generator.integers(len(configurations.x0), size=count), generator.uniform(LOW, HIGH, (count, len(LOW)))
 
 
 middle = (LOW + HIGH)[None] / 2
-A, B, _ = find_plants(postures.x0[[len(postures.x0) // 2]], middle)
+A, B, _ = find_plants(configurations.x0[[len(configurations.x0) // 2]], middle)
 nominal = A[0], B[0]
 generator = np.random.default_rng(53)
 
 # How fast may the regulator be? A slow one lets heavy loads fall, a fast one does not bear the lag of the valves.
 which, samples = draw(2000)
-A, B, _ = find_plants(postures.x0[which], samples)
+A, B, _ = find_plants(configurations.x0[which], samples)
 rates = np.linspace(4.0, 30.0, 27)
 growths = np.array([find_eigenvalues(A, B, make_gain(rate), samples[:, 3]).real.max(axis=1) for rate in rates])
 best = int(growths.max(axis=1).argmin())
@@ -93,24 +93,24 @@ for number in (0, best, -1):
     print(f"rate {rates[number]:.0f} 1/s: {(growths[number] > 0).sum()} of 2000 samples unstable")
 
 # All samples under the best regulator.
-worst_in_posture = np.full(len(postures.x0), -np.inf)
+worst_in_place = np.full(len(configurations.x0), -np.inf)
 largest, worst = -np.inf, np.concatenate(([0.0, 0.0], middle[0]))  # angles, then what is uncertain
 cloud = np.empty((0, 6), dtype=complex)
 for first in range(0, arguments.samples, BLOCK):
     which, samples = draw(min(BLOCK, arguments.samples - first))
-    A, B, _ = find_plants(postures.x0[which], samples)
+    A, B, _ = find_plants(configurations.x0[which], samples)
     eigenvalues = find_eigenvalues(A, B, K, samples[:, 3])
     growth = eigenvalues.real.max(axis=1)
-    np.maximum.at(worst_in_posture, which, growth)
+    np.maximum.at(worst_in_place, which, growth)
     k = int(growth.argmax())
     if growth[k] > largest:
-        angles = [postures.x0[which[k], model.states.names.index(name)] for name in ANGLES]
+        angles = [configurations.x0[which[k], model.states.names.index(name)] for name in ANGLES]
         largest, worst = growth[k], np.concatenate((angles, samples[k]))
     cloud = cloud if len(cloud) else eigenvalues[:3000]
 print(f"worst of {arguments.samples} samples: growth rate {largest:.3f} 1/s")
 
 # Around the worst one: each round in half the box of the last.
-low, high = (np.concatenate(([grid.flat[i] for grid in POSTURES], end)) for i, end in ((0, LOW), (-1, HIGH)))
+low, high = (np.concatenate(([grid.flat[i] for grid in CONFIGURATIONS], end)) for i, end in ((0, LOW), (-1, HIGH)))
 for round_number in range(ROUNDS):
     box = (high - low) / 2 ** (round_number + 2)
     near = np.clip(worst + generator.uniform(-box, box, (AROUND, len(box))), low, high)
@@ -140,10 +140,10 @@ speed.axhline(0.0, color="0.6", linewidth=0.8)
 speed.plot(rates[best], growths[best].max(), "o", color="C3", label="chosen")
 speed.set(title="How fast the regulator may be", xlabel="rate of the regulator / (1/s)", ylabel="growth rate / (1/s)")
 speed.legend()
-shape = POSTURES[0].shape
-mesh = workspace.pcolormesh(*POSTURES, worst_in_posture.reshape(shape), cmap="viridis", shading="nearest")
+shape = CONFIGURATIONS[0].shape
+mesh = workspace.pcolormesh(*CONFIGURATIONS, worst_in_place.reshape(shape), cmap="viridis", shading="nearest")
 workspace.plot(*worst[:2], "x", color="C3", markersize=10, markeredgewidth=2, label="worst case")
-workspace.set(title="Worst growth rate in each posture", xlabel="boom.q / rad", ylabel="bucket.q / rad")
+workspace.set(title="Worst growth rate in each configuration", xlabel="boom.q / rad", ylabel="bucket.q / rad")
 workspace.legend(loc="upper left")
 figure.colorbar(mesh, ax=workspace, label="growth rate / (1/s)")
 plane.plot(cloud.real.ravel(), cloud.imag.ravel(), ".", color="0.6", markersize=1, label="samples")
