@@ -46,7 +46,7 @@ configurations = linearize.at({name: angles.ravel() for name, angles in zip(ANGL
 
 
 def find_plants(states: FloatArray, samples: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return A (k, 4, 4), B (k, 4, 2) and forces (k, 2) of loaders that their cylinders hold in configurations (k, 16)."""
+    """Return A (k, 4, 4), B (k, 4, 2) and forces (k, 2) of loaders that are held in configurations (k, 16)."""
     parameters = dict(zip(PLANT, samples.T, strict=False))
     free = linearize(states, parameters=parameters)
     # Accelerations are linear in the forces.
