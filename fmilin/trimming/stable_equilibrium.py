@@ -70,6 +70,7 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
 
     Where several solutions meet A vanishes at the solution alone; near it rounding of the point has a sign.
     """
+    # Measured derivatives change by their own errors over such a distance.
     if not solution.is_exact:
         return []
     if not MIN_SOLUTION_DISTANCE < _relative_distance(equations, solution) < np.inf:
@@ -186,6 +187,7 @@ def _approach_equilibrium(
             return None
         growth, _ = motion.growth(slow)
         before, size = size, float(np.max(np.abs(motion.f), initial=0.0))
+        # It has come to an unstable equilibrium: of four pendulums that stand each has to be pushed.
         if size <= ARRIVAL_RATE_TOLERANCE and growth:
             z = _push(equations, z, keep, exact=exact)
             continue
@@ -216,6 +218,7 @@ def _step_ahead(
     while h >= MIN_STEP_SECONDS:
         dx = keep * motion.step(h)
         length = float(np.max(np.abs(dx)))
+        # Where rates are constant no error limits a step, and it would leap over an equilibrium.
         if length > MAX_STEP_SIZE:
             h *= max(0.1, 0.9 * MAX_STEP_SIZE / length)
             continue
@@ -278,6 +281,7 @@ def _mark_positions(equations: Equations, z: FloatArray) -> FloatArray:
     except REFUSALS:
         return np.ones(len(unknowns.states))
     moves = np.abs(rates[remaining]) > ARRIVAL_RATE_TOLERANCE * equations.state_scales[remaining]
-    if moves.any() or not np.isfinite(rates).all():
+    # Velocities stand for themselves where no state is left that they move: the speed of a car has a rest of its own.
+    if not len(remaining) or moves.any() or not np.isfinite(rates).all():
         return np.ones(len(unknowns.states))
     return np.where(np.isin(unknowns.states, velocities), 0.0, 1.0)

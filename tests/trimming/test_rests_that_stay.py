@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from math import pi, sqrt
+from math import log, pi, sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import fmilin as fl
-from fmilin.models import OdeModel
+from fmilin.models import Labels, OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar, loader
 from tests.cli.conftest import shell
 
@@ -51,6 +51,27 @@ def test_a_saddle_is_counted() -> None:
 def test_a_well_of_first_order(start: float, end: float) -> None:
     point = fl.trim(OdeModel("well", {"x": "x - x^3"}, start={"x": start}), stable=True)
     assert point.states[0] == pytest.approx(end, rel=1e-12)
+
+
+def test_four_wells_from_the_tops_between_them() -> None:
+    """Every push away from an unstable equilibrium leads along one of four directions, and the others stay on top."""
+    model = OdeModel("wells", {f"x{k}": f"x{k} - x{k}^3" for k in range(4)})
+    assert np.abs(fl.trim(model, stable=True).states) == pytest.approx(np.ones(4))
+
+
+def test_a_rest_in_a_ditch_is_not_leapt_over_from_a_slope_without_curvature() -> None:
+    """x' = -1 up to a ditch of width 0.3 around -2, in which x' = 0 at 0.3 sqrt(log 2) from its middle."""
+    model = OdeModel("ditch", {"x": "-1 + 2*exp(-((x + 2)/0.3)^2)"}, start={"x": 1.0})
+    assert fl.trim(model, stable=True).states + 2 == pytest.approx([0.3 * sqrt(log(2))])
+
+
+@pytest.mark.parametrize("further", [{}, {"s": "v - s"}])
+def test_a_speed_that_no_position_follows_has_a_rest_of_its_own(further: dict[str, str]) -> None:
+    """A state in m/s that is the rate of no other one is not set to zero on the way."""
+    labels = Labels(units={"v": "m/s"})
+    start = {"v": 0.3, **dict.fromkeys(further, 1.0)}
+    model = OdeModel("cruise", {"v": "v*(10 - v)/10", **further}, start=start, labels=labels)
+    assert fl.trim(model, stable=True)["v"] == pytest.approx(10)
 
 
 def test_a_loop_falls_into_its_well() -> None:
