@@ -123,6 +123,7 @@ def is_kept_at_point(parametrization: PointParametrization, facts: VerifiedFacts
     invariants, x = parametrization.invariants, parametrization.x0
     if facts.rank is None or facts.rates is None or facts.rank != len(parametrization.rows):
         return False
+    # Motions that inputs prescribe are verified at moved inputs, and measured gradients by their noise.
     if invariants.prescribing or not parametrization.gradient.is_exact:
         return False
     here = _sample(parametrization, x, invariants.inputs)
@@ -138,6 +139,7 @@ def drift(
 
     ``usual`` (..., N) is the usual size of f, ``terms`` (..., m) that of the terms of H in ``sizes`` (..., N).
     """
+    # Rates that happen to be small at a point are compared with a thousandth of what they are elsewhere.
     size = (np.abs(H) @ np.maximum(np.abs(f), 1e-3 * usual)[..., None])[..., 0] + np.abs(h_t)
     fastest = (usual / sizes).max(axis=-1, initial=0.0, keepdims=True)
     # A row that cancelled to rounding proves nothing.
@@ -179,6 +181,7 @@ def conserved_quantities(parametrization: PointParametrization) -> list[str]:
     bend = invariants.values(t, x + step) + invariants.values(t, x - step) - 2 * invariants.values(t, x)
     size = np.abs(parametrization.gradient.H) @ invariants.scales + np.abs(invariants.values(t, x + step))
     declared = [i for i in parametrization.rows if i < invariants.declared]
+    # Second differences over a tenth of the sizes: rounding is 1e-14 of the terms, a square of speeds 1e-2.
     return [invariants.names[i] for i in declared if abs(bend[i]) > 1e-6 * max(size[i], 1e-300)]
 
 

@@ -316,6 +316,7 @@ def consistent_states(
             away = f"The nearest point is {distance:.3g} sizes of the states away."
             residual = {model.constraints.names[i]: float(gaps[i])}
             raise projection.not_on_manifold(residual, otherwise=WRONG, advice=f"{away} {_advice(model)}")
+        # Rounding: the states of the user are kept bit by bit.
         if distance <= 1e-14:
             return x
     return sparse.projected(t, x, u, pinned)

@@ -126,6 +126,7 @@ def _descended(
         # Steps at the rounding of x, or steps near it that no longer shrink: noise of the constraints keeps them there.
         if size <= limit or (size >= 0.5 * previous and size <= 1e3 * limit):
             break
+        # A step a thousand times shorter than the one before is one of squares, and no lucky short one.
         converges = gradient.is_exact and size <= QUADRATIC_STEP_SIZE and size <= 1e-3 * previous
         if converges and (np.abs(h) <= PROJECTION_TOLERANCE**2 * sizes).all():
             return x, h, np.abs(h) / sizes  # each step squares the last one: the next would be rounding

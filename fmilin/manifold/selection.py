@@ -255,6 +255,7 @@ def _dependent_columns(manifold: Manifold) -> list[int]:
         reduced[:, dependent] = 0.0
     if not len(remaining):
         return sorted(dependent)
+    # States that enter linearly become dependent first, others where these do not suffice.
     preferred = np.where(manifold.linear(), 1.0, 1e-6)
     preferred[[i for i in manifold.pairs if i not in dependent]] *= 1e-6  # a position is not a speed
     preferred[partners] *= 10.0

@@ -191,6 +191,7 @@ def _without_constraints(start: TotalsSearch, L: FloatArray) -> FloatArray:
     orthonormal = np.linalg.qr(L.T)[0].T
     outside = orthonormal - (orthonormal @ Q) @ Q.T
     U, sigma, _ = np.linalg.svd(outside)
+    # Both spans are orthonormal: what the constraints do not hold is of size one, and 1e-6 the error of samples.
     independent: FloatArray = U[:, : int(np.count_nonzero(sigma > 1e-6))].T @ orthonormal
     return independent
 

@@ -202,4 +202,5 @@ def _match_modes(before: ComplexArray, shapes: ComplexArray, result: Floquet) ->
     lengths = np.linalg.norm(shapes, axis=0)[:, None] * np.linalg.norm(new, axis=0)
     angle = 1 - np.abs(np.nan_to_num(shapes).conj().T @ new) / np.maximum(np.nan_to_num(lengths), 1e-300)
     apart = np.abs(gaps) / turn + 0.3 * np.abs(frequencies.real[:, None] - result.frequencies) / turn
+    # A value without a number is far from each; shapes decide between values that are as near.
     return np.asarray(linear_sum_assignment(np.nan_to_num(apart, nan=1e3, posinf=1e3) + 0.2 * angle)[1])

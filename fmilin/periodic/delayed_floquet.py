@@ -149,6 +149,7 @@ def delayed_floquet(
         )
         remarks.append(Remark("accuracy", text))
     difference = float(min(abs(second - v) for v in (values[0], values[0].conjugate())))
+    # 1e-6: multipliers that coincide react to errors by their root.
     if difference > SECOND_WAY_FACTOR * second_error + float(errors[0]) + 1e-6 * largest:
         text = (
             f"Semi-discretization gives {second:.6g} for the largest multiplier {complex(values[0]):.6g}: trust "

@@ -64,6 +64,7 @@ class Periodic:
         if self.transitions is not None:
             return self.transitions
         samples = self.A
+        # Coordinates that come back to within rounding: the samples are those of a periodic matrix.
         if np.allclose(self.jump, np.eye(len(self.jump)), rtol=0, atol=1e-12):
             return factors(Interpolant(samples), self.period, len(samples))
         # Over two periods a reflection has come back to itself; only the first one counts.
@@ -156,6 +157,7 @@ def floquet(periodic: Periodic, states: Signals, remarks: tuple[Remark, ...] = (
         multiplier_errors = np.maximum(multiplier_errors, judged.error)
         judged = doubt_neutrality(judged)
     error, relative = max(error, judged.error), max(relative, judged.error_of_logarithms)
+    # Of a negative multiplier +pi, on whichever side of the cut rounding has put it.
     imaginary = np.where(logarithms.imag <= -np.pi + 1e-12, logarithms.imag + 2 * np.pi, logarithms.imag)
     exponents = (logarithms.real + 1j * imaginary) / periodic.period
     modes, unit = D[:, None] * _modes(periodic, steps, exponents), {text: ranks[k] for text, k in unit.items()}
@@ -269,6 +271,7 @@ def _errors(periodic: Periodic, logarithms: ComplexArray, steps: FloatArray) -> 
     """Return by what multipliers and their logarithms may be off: upper harmonics, and errors of the entries of A."""
     error, relative = 0.0, 0.0
     for samples in _mistaken(periodic):
+        # Without upper harmonics nothing is mistaken, and the logarithms are the same.
         if np.array_equal(samples, periodic.A):
             continue
         other = _logarithms(periodic, periodic.perturb_factors(steps, samples - periodic.A))[0]
@@ -277,6 +280,7 @@ def _errors(periodic: Periodic, logarithms: ComplexArray, steps: FloatArray) -> 
         gaps = np.abs(a[:, None] - b) / size[:, None]
         rows, columns = linear_sum_assignment(np.where(np.isfinite(gaps), gaps, 1e300))
         error = max(error, float(gaps[rows, columns].max(initial=0.0)))
+        # A multiplier that is rounding of the largest ones has no logarithm to compare.
         visible = np.abs(a[rows]) > 1e3 * EPS
         if visible.any():
             relative = max(relative, float(np.max((gaps[rows, columns] * size[rows] / np.abs(a[rows]))[visible])))
@@ -304,6 +308,7 @@ def _modes(periodic: Periodic, steps: FloatArray, exponents: ComplexArray) -> Co
 
 def _propagate_vector(parts: FloatArray, periodic: Periodic, vector: ComplexArray, exponent: complex) -> ComplexArray:
     decay = np.exp(-exponent * periodic.period / len(parts))
+    # Forwards, the rounding of a mode that decays fast would grow beyond it.
     if exponent.real * periodic.period > -np.log(FAST_DECAY_RATIO):
         columns = [vector]
         for part in parts[:-1]:

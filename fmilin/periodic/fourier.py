@@ -56,6 +56,7 @@ def derivative(samples: FloatArray, period: float) -> FloatArray:
     """Return the rates of change at the samples, shape (m, ...)."""
     m = len(samples)
     orders = harmonics(m).astype(np.float64)
+    # An even number of samples shows the cosine of the highest harmonic alone, which has no slope there.
     if m % 2 == 0:
         orders[m // 2] = 0.0
     shape = (m, *([1] * (samples.ndim - 1)))

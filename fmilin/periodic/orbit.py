@@ -138,6 +138,7 @@ def sample_orbit_times(
 ) -> tuple[tuple[OperatingPoint, ...], tuple[EventRecord, ...]]:
     """Return the motion at rising times of a period, as :func:`sample_orbit`."""
     begins = np.array([node.time for node in nodes])
+    # 1e-12: a time at a node, up to the rounding of sums of times, belongs to the piece that begins there.
     number = np.clip(np.searchsorted(begins, times + 1e-12 * period, side="right") - 1, 0, len(begins) - 1)
     samples: list[OperatingPoint] = []
     events: list[EventRecord] = []

@@ -58,6 +58,7 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
     x, model, first = orbit.states(), orbit.model, orbit.points[0]
     scales, m = model.states.scales(x[0]), len(x) - 1
     extent = float(np.max(np.ptp(x, axis=0) / scales))
+    # A rest comes back after any time; a turn, a driven motion and a model that steps by itself are not examined.
     if (
         extent <= STANDSTILL_RATE_TOLERANCE
         or orbit.shift.any()
@@ -74,6 +75,7 @@ def _remark_on_multiple_period(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
         true = orbit.period / part
         end = simulate_motion(model, first, first.time + np.array([0.0, true]), orbit.run).point()
         now, later = (model.evaluate(t, first.states, first.inputs).derivatives for t in (first.time, end.time))
+        # Orbits are closed to better than 1e-6, and rates of a model that repeats itself to rounding.
         returned = np.max(np.abs(end.states - first.states) / scales) <= 1e-6 * extent
         if returned and np.abs(now - later).max() <= 1e-9 * (1 + np.abs(now).max()):
             text = f"The motion repeats itself {part} times within {orbit.period:.9g} s: the period is a multiple of "

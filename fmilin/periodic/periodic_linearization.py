@@ -294,6 +294,7 @@ def _halve_steps(
         if not 0 < len(starts) <= STEPS:
             break
     finished = sorted([*finished, *zip(starts.tolist(), coarse, strict=True)], key=lambda step: step[0])
+    # 1e-9: a step that begins at a sample, up to rounding, belongs to what follows it.
     numbers = np.floor(np.array([start for start, _ in finished]) * m + 1e-9)
     factors = np.array([factor for _, factor in finished])
     return np.array([product(factors[numbers == k]) for k in range(m)]), float(change.sum()) / orbit.period

@@ -216,6 +216,7 @@ class PeriodicModel(TableRepr):
                 f"measured step by step, or changes too fast for {len(self.A)} phases (points=). Use floquet(), or "
                 "transitions for the deviations along the period."
             )
+        # Reflected coordinates have a jump of size one: anything between that and rounding tells them.
         if not np.allclose(self.jump, np.eye(len(self.jump)), atol=1e-9):
             raise UsageError(
                 f"{what} needs coordinates that come back to themselves after a period, and these are reflected. Name "

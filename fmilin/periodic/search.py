@@ -180,6 +180,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
             problem = replace(problem, gain=sign * abs(problem.gain))
             return problem, _in_phase(problem, Shot(problem.model, (start,), float(length * k / SAMPLES), drift))
         # How long the motion takes to cross its own extent, on the average: relaxation oscillations leap in between.
+        # A state that moves by rounding crosses its extent at every sample.
         extent = np.maximum(np.ptp(motion.states, axis=0), 1e-12 * scales)
         crossing = length / float(np.max(np.abs(np.diff(motion.states, axis=0)).sum(axis=0) / extent))
         length *= 2
@@ -304,6 +305,7 @@ def _has_come_to_rest(problem: OrbitProblem, shot: Shot) -> bool:
     # 0.37: at a half or a third of the period an excitation may be what it was.
     later = np.abs(moves(first.time + 0.37 * shot.period, first.states) - moves(first.time, first.states))
     unforced = problem.request.run.inputs is None and later.max(initial=0.0) <= STANDSTILL_RATE_TOLERANCE * begins
+    # 1e-6: what closes to the tolerance of the search may still creep towards the equilibrium.
     return bool(begins > STANDSTILL_RATE_TOLERANCE and rests <= 1e-6 * begins and unforced)
 
 
@@ -313,9 +315,11 @@ def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
     ways: list[Callable[[], Shot]] = [partial(_cut, problem, first, 1)]
     if segments != 1 and not isinstance(problem.model, Stepped):
         many: list[Callable[[], Shot]] = [partial(_cut, problem, first, segments or SHOOTING_SEGMENT_COUNT)]
+        # Only a period that is known places the nodes, and a turn needs the motion between them.
         if not problem.finds_period and problem.turn is None:
             many.insert(0, partial(_spread, first, segments or SHOOTING_SEGMENT_COUNT))
         ways = [*many, *ways] if segments else [*ways, *many]
+    # A motion that settles leaves the states that are fixed.
     if not problem.fixed_states:
         ways += [partial(_settle_shot, problem, first, periods) for periods in SETTLING_PERIODS]
     return ways

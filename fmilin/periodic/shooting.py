@@ -377,6 +377,7 @@ def _find_free_directions(
     F = np.zeros((len(fixed), len(sizes)))
     F[:, :order] = first.T[0][fixed] * sizes[:order] / equations.scales[fixed, None]
     values, V = np.linalg.svd(F * weights)[1:]
+    # Of fixed states that depend on each other one says what the others do: rounding is left of these.
     return np.asarray(V[int(np.count_nonzero(values > 1e-9 * values.max(initial=1.0))) :].T)
 
 

@@ -137,6 +137,7 @@ def _groups(sizes: FloatArray, W: FloatArray) -> Iterator[slice]:
     """Yield groups of columns: cut where the sizes (logarithms) fall by :data:`GAP`, and the basis has come to rest."""
     start = 0
     for k in range(1, len(sizes) + 1):
+        # 1e-8: the squares of what is left below the diagonal, which the groups leave out, are rounding.
         apart = k == len(sizes) or (
             sizes[start:k].min() - sizes[k:].max() > np.log(GAP) and np.abs(W[k:, :k]).max(initial=0.0) < 1e-8
         )

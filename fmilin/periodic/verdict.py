@@ -60,6 +60,7 @@ def judge_multipliers(
     if path.stable is not True or not path.neutral:
         return FloquetVerdict(path.stable, _text(path, len(M) - len(directions)), path.stable, *size, path)
     full_verdict = judge_stability(M, error, sampled=True, structured=False)
+    # A motion of a family has neighbours of other periods: the phase drifts, although the path stays.
     if directions and full_verdict.defective:
         text = (
             f"{full_verdict.text.replace('the number of steps', 'time')}; the path itself is neutral, neighbouring "

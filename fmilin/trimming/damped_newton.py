@@ -53,6 +53,7 @@ def wake_inputs(equations: Equations, z0: FloatArray) -> FloatArray | None:
     for j in equations.unknowns.input_columns:
         ways = np.outer([*DEAD_BAND_SIZES, *(-s for s in DEAD_BAND_SIZES)], np.eye(len(z0))[j])
         here = [equations.values(z0 + s * np.eye(len(z0))[j]) for s in (-DEAD_BAND_STEP_SIZE, 0.0, DEAD_BAND_STEP_SIZE)]
+        # It acts at the guess: this is no dead zone.
         if not np.array_equal(here[0], here[1]) or not np.array_equal(here[1], here[2]):
             continue
         costs = [float(np.linalg.norm(equations.values(z0 + way))) for way in ways]
@@ -271,6 +272,7 @@ def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> Float
     start = equilibrate_jacobian(J)
     rows = find_independent_rows(equations.kinds("constraint"), start)
     start_residual = np.where(equations.kinds("constraint"), 0.0, start.rows * r)[rows]
+    # Nothing holds the guess, or the constraints alone: there is nothing to take away.
     if not len(rows) or not start_residual.any():
         return None
     path = _Path(equations, rows, start, start_residual, exact)
@@ -306,11 +308,13 @@ def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | N
         tangent = _compute_tangent(slope, towards)
         if tangent is None:
             return None
+        # The step reaches lambda = 1: Newton's method corrects the end on the tangent, which lies near the path.
         if w[-1] + length * tangent[-1] >= 1.0:
             w_end = w + (1.0 - w[-1]) / tangent[-1] * tangent
             return w_end if np.isfinite(path.value(w_end)).all() else None
         corrected_point = _correct_to_path(path, w + length * tangent)
         remaining_jacobians -= MAX_CORRECTIONS if corrected_point is None else corrected_point[2]
+        # A correction that takes back half of the step may have led to another branch of the path.
         if corrected_point is None or (corrected_point[0] - w) @ tangent < 0.5 * length:
             length /= 2
             continue
@@ -327,6 +331,7 @@ def _compute_tangent(slope: FloatArray, towards: FloatArray) -> FloatArray | Non
     V = V[int(np.count_nonzero(sigma > RANK * sigma[0])) :]
     along: FloatArray = V.T @ (V @ towards)
     size = float(np.linalg.norm(along))
+    # Shorter than this it is rounding: the path goes on at right angles to where it came from.
     return along / size if size > 1e-8 else None
 
 

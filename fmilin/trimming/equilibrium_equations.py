@@ -310,6 +310,7 @@ class Equations:
             return np.empty(0)
         H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
         size = np.linalg.norm(np.nan_to_num(H), axis=1)
+        # A row that is rounding beside the others keeps its unit: it must not be enlarged to their length.
         return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
 
     def exact_jacobian(self, z: FloatArray, slopes: Evaluation | None = None) -> FloatArray | None:
@@ -366,12 +367,14 @@ class Equations:
         if answer is None:
             return None
         invariants = self._invariants(candidate)
+        # A model differentiates its declared constraints alone, and leaves NaN where it does not.
         if not invariants.hidden and np.isfinite(answer.residuals).all():
             return answer.residuals, answer.derivatives, answer.outputs
         h = np.full((len(invariants), dx.shape[1]), np.nan)
         gradient = invariants.gradient(t, x, u)
         is_more_than_rounding = np.any(gradient.scaled != 0, axis=1, keepdims=True)
         h[:, :n] = np.where(is_more_than_rounding, gradient.H, 0.0)
+        # Elsewhere NaN has these columns measured.
         if not invariants_see_inputs(invariants):
             h[:, n:] = 0.0
         return h, answer.derivatives, answer.outputs
@@ -380,6 +383,7 @@ class Equations:
         """Return derivatives of d/dt f = f_t + f_x f along columns; that of f_x is a difference of exact ones."""
         t, x, u, n = candidate.time, candidate.states, candidate.inputs, len(candidate.states)
         f = self._rates(candidate, 0.0, x)
+        # Of motions slower than 1e-3 sizes a second the step is limited: it is one of time, too.
         s = COMPARISON_STEP_SIZE / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
         ahead = candidate.evaluator.products(t + s, x + s * f, u, dx, du)
         behind = candidate.evaluator.products(t - s, x - s * f, u, dx, du)

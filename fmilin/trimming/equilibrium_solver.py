@@ -204,9 +204,11 @@ def _search_nearby(
         start = np.clip(displaced, unknowns.low, unknowns.high)
         count += 1
         reached = assess_point(equations, (yield NewtonStart(equations, start, exact)), exact=exact)
+        # Newton's method stops in a valley of the residual, along which least squares go on.
         if not reached.is_balanced:
             end = yield from _repeat_least_squares(equations, reached.z, weights, exact=exact)
             reached = assess_point(equations, end, exact=exact)
+        # Least squares end with some digits of the smallest residual: 1e-3 takes two such ends for one.
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
         best = _choose_better(best, reached)
         # A bound may have stopped the search: there may be a solution at another one.
@@ -227,6 +229,7 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     exact, measured = equations.jacobian(z)[0], equations.jacobian(z, exact=False, quick=True)[0]
     size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
     # Rows that are rounding relative to the others disagree with any measurement.
+    # 1e-4 is far above the error of differences over such short steps, and far below that of a wrong derivative.
     floor = max(1e-12, ROW_ROUNDING_TOLERANCE * float(np.max(size, initial=0.0)))
     return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 
@@ -292,6 +295,7 @@ def _remove_rounding(equations: Equations, solution: Solution) -> Solution:
     """Return the solution with 0 for what is only rounding, if it is still one."""
     z = np.where(np.abs(solution.z) < ROUNDED_UNKNOWN_SIZE, 0.0, solution.z)
     z = np.clip(z, equations.unknowns.low, equations.unknowns.high)
+    # A model with noise would give another residual at the same point.
     if np.array_equal(z, solution.z):
         return solution
     residual = equations.values(z)
@@ -305,6 +309,7 @@ def _compute_row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
     for amount in (0.0, 0.1, -0.2):
         J = equations.jacobian(z0 + amount * wave, quick=True)[0]
         size = np.maximum(size, np.linalg.norm(np.nan_to_num(J), axis=1))
+    # A row that is rounding, or that nothing changes, would have a weight without bounds.
     return 1.0 / np.maximum(size, 1e-14 * max(float(np.max(size, initial=0.0)), 1e-14))
 
 
@@ -324,6 +329,7 @@ def _solve_least_squares(equations: Equations, z0: FloatArray, weights: FloatArr
 
     from scipy.optimize import least_squares
 
+    # 1e-12: as many digits as a Jacobian gives; a valley costs ITERATIONS at most.
     bounds, stop = (unknowns.low, unknowns.high), 1e-12
     result = least_squares(
         weigh_residual,

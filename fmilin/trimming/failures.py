@@ -176,6 +176,7 @@ def _residual_slopes(equations: Equations, candidate: Candidate, name: str) -> F
         column = (ahead - equations.compute_values(_displace(candidate, name, -step))) / 2
         if not np.isfinite(column).all():
             return None
+        # A smaller change may be rounding of the residuals.
         if np.max(np.abs(column), initial=0.0) > 1e-6:
             return column
         step *= 1e3

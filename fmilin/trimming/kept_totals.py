@@ -26,6 +26,7 @@ def describe_change(totals: Totals, states: FloatArray) -> Remark | None:
     """Return what the states have instead; None where they have the values of the start."""
     reached = totals.coefficients @ states
     terms = np.abs(totals.coefficients) @ np.abs(states) + np.abs(totals.values)
+    # 1e-6 is far above the error of the coefficients, which come from samples of the motion.
     changed = np.flatnonzero(np.abs(reached - totals.values) > 1e-6 * np.maximum(terms, 1e-300))
     if not len(changed):
         return None
@@ -44,6 +45,7 @@ def keep_totals(equations: Equations, solution: Solution) -> tuple[Equations, So
     fuller = equations.with_totals(totals.coefficients, totals.values, totals.names)
     exact = solution.is_exact
     reached = assess_point(fuller, newton_correct(fuller, solution.z, exact=exact), exact=exact)
+    # The solution without totals may be too far along its family for Newton's method: the guess has the totals.
     if not reached.is_zero:
         reached = solve(fuller, equations.unknowns.z0)
     if reached.is_zero:

@@ -263,6 +263,7 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     if is_near and np.allclose(one.inputs, other.inputs):
         return True
     a, b = one.report, other.report
+    # Isolated equilibria stay apart, although those of two equal wells have the same eigenvalues.
     if not (a.free_directions or a.multiple) or a.eigenvalues is None or b.eigenvalues is None:
         return False
     if len(a.eigenvalues) != len(b.eigenvalues):  # one of them is a singular configuration

@@ -69,6 +69,7 @@ def _find_best_point(
     failure: NumericalError | None = None
     try:
         z = _minimize(problem, z0)
+        # SLSQP ended outside of the bounds: it starts again from a point that is inside of them.
         if any(abs(b) > BINDING_DISTANCE for b in problem.beyond(z)):
             inside = Problem(equations, prefer_interior(problem.limits), (), exact=problem.exact)
             z = _minimize(problem, _minimize(inside, z0))
@@ -194,6 +195,7 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
     form = equilibrate_jacobian(J)
     rows = find_independent_rows(equations.kinds("constraint")[: problem.m], form)
     weights = form.rows[rows]
+    # A preference that is zero at the start, with its gradient, is left in its unit times 1e12 at most.
     scale = max(abs(problem.value(z0)), float(np.linalg.norm(problem.gradient(z0))), 1e-12)
     constraints: list[Any] = [
         {
@@ -332,6 +334,6 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
             last = step
             break
         z, previous, last = newton_correct(final, z + step, exact=exact).z, length, step
-        if length < 1e-14:
+        if length < 1e-14:  # rounding of z
             break
     return z, last, unresolved

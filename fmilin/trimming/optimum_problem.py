@@ -79,6 +79,7 @@ class Problem:
 
     def rows(self, z: FloatArray) -> FloatArray:
         """Return the residuals of the equations, then what is read, in sizes."""
+        # SLSQP knows no NaN: a large residual turns it back.
         return np.nan_to_num(self.equations.values(z), nan=1e10)
 
     def slopes(self, z: FloatArray) -> FloatArray:

@@ -230,6 +230,7 @@ class _Branch:
             r_p = self.along(name, r)
         r_p = r_p * self.step(name) / STEP
         J = balance.jacobian(unknowns.z0)[0]
+        # Smaller singular values than 1e-11 are rounding, along a family: nothing moves there.
         dz = np.linalg.lstsq(J, -r_p, rcond=1e-11)[0]
         remaining_norm = float(np.linalg.norm(J @ dz + r_p))
         if (
@@ -360,6 +361,7 @@ class _Branch:
     ) -> None:
         """Reject where the two sides differ by as much at half the step."""
         full_step_kink, half_step_kink = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
+        # A bend below a thousandth of the change itself is no kink that matters.
         size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
         doubtful = (full_step_kink > np.maximum(size, 8 * rounding * self.step(name))) & (
             full_step_kink > ONE_SIDED_DIFFERENCE_RATIO * half_step_kink

@@ -64,6 +64,7 @@ def free_directions(
     for k in np.argsort(leaders):
         leader = int(leaders[k])
         direction = basis[:, k] * scales / scales[leader]
+        # Smaller parts are rounding of the null space.
         followers = [i for i in range(len(inside)) if i != leader and abs(basis[i, k]) > 1e-6]
         along = {unknowns.names[inside[i]]: float(direction[i]) for i in followers}
         directions.append(FreeDirection(unknowns.names[inside[leader]], along))
@@ -117,11 +118,13 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
         for part in STEP_FRACTIONS:
             ahead = newton_correct(equations, z + part * away, exact=exact)
             is_shorter = distance(ahead.z) < (1.0 - MIN_SHORTENING_FRACTION) * distance(z)
+            # Up to 1e-8 Newton's method is on the family; the end is assessed as strictly as any solution.
             if is_shorter and (np.abs(ahead.r) <= np.maximum(solution.allowed, 1e-8)).all():
                 z = ahead.z
                 break
         else:
             break
+    # A solution that stays keeps its certificate, and what the search has seen on the way.
     if not np.array_equal(z, solution.z):
         moved = assess_point(equations, z, exact=exact)
         if moved.is_zero:
@@ -190,6 +193,7 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
     new = solution.z.copy()
     new[columns] = z
     residual = equations.values(new)
+    # Inputs that are much larger than before bring the rounding of larger terms.
     allowed = np.maximum(solution.allowed, 1e-13 * (np.abs(solution.J) @ np.abs(new)))
     inside = ((new >= unknowns.low) & (new <= unknowns.high)).all()
     if not inside or not (np.abs(residual) <= allowed).all():

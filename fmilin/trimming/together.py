@@ -156,11 +156,9 @@ def _measure_columns(
 def _differentiate(problems: Sequence[TrimEquations], z: FloatArray) -> list[Evaluation | None]:
     """Return derivatives along all states and inputs at each z (k, n), where compiled code gives them for batches."""
     slopes: list[Evaluation | None] = [None] * len(z)
-    if len(z) == 1:
-        return slopes
     candidates = [problem.unknowns.at(row) for problem, row in zip(problems, z, strict=True)]
     for numbers in _list_batches(candidates):
-        if len(numbers) == 1:
+        if len(numbers) == 1:  # differentiated as in a search alone, when its Jacobian is computed
             continue
         batch = [candidates[k] for k in numbers]
         times = np.array([candidate.time for candidate in batch])

@@ -76,6 +76,7 @@ def list_remarks(
 def _rates_later(equations: Equations, candidate: Candidate) -> float | None:
     """Return the largest rate at the same states a little later; None where the model cannot be asked."""
     try:
+        # 10 ms: an excitation of a few hertz has changed by then, and most models are still defined.
         f = candidate.evaluator.evaluate(candidate.time + 1e-2, candidate.states, candidate.inputs).derivatives
     except REFUSALS:
         return None

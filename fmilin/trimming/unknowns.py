@@ -163,7 +163,7 @@ def list_motion_points(candidate: Candidate, f: FloatArray, scales: FloatArray) 
     The line leaves the manifold by O(s^2), equally on both sides: a central difference does not see it.
     """
     size = float(np.max(np.abs(f) / scales, initial=0.0))
-    step = STEP / max(size, 1e-3)
+    step = STEP / max(size, 1e-3)  # of slower motions at most 1000 STEP seconds
     s = step * np.array([1.0, -1.0, 2.0, -2.0])
     return PointsAlong(step, candidate.time + s, candidate.states + s[:, None] * f)
 

@@ -114,3 +114,14 @@ def test_the_multiplier_of_a_gain_that_is_pulsed(pulse: str, area: float) -> Non
     floquet = fl.linearize_periodic(model, orbit).floquet()
     assert floquet.multipliers.real == pytest.approx([np.exp(area - 6.0)], rel=1e-7)
     assert abs(floquet.multipliers[0] - np.exp(area - 6.0)) <= 3 * floquet.accuracy["multipliers"]
+
+
+def test_the_phase_of_a_stable_path_drifts_where_its_neighbours_have_other_periods() -> None:
+    """The deviations (phase, amplitude) of a pendulum without damping: the multiplier 1, twice, in one Jordan block."""
+    phase = np.array([1.0, 0.0])
+    M, logarithms = np.array([[1.0, -0.3], [0.0, 1.0]]), np.zeros(2, dtype=np.complex128)
+    drifting = judge_multipliers(M, np.zeros((2, 2)), [phase], logarithms)
+    assert (drifting.stable, drifting.orbitally_stable) == (False, True)
+    assert "the path itself is neutral, neighbouring motions have other periods" in drifting.text
+    isochronous = judge_multipliers(np.eye(2), np.zeros((2, 2)), [phase], logarithms)
+    assert isochronous.stable is True

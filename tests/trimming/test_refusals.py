@@ -35,6 +35,13 @@ def test_a_rate_that_only_a_fixed_input_affects_names_the_input(effect: str) -> 
         trim(OdeModel("pushed", {"v": f"1 + {effect}"}, inputs=["u"]))
 
 
+@pytest.mark.parametrize(("effect", "is_dead"), [("u^2", False), ("max(u - 0.01, 0)^2", True)])
+def test_only_inputs_in_a_dead_zone_are_taken_out_of_it(effect: str, is_dead: bool) -> None:
+    with pytest.raises(TrimError) as failure:
+        trim(OdeModel("none", {"x": f"1 + x^2 + {effect}"}, inputs=["u"], start={"u": 0.005}), free=["u"])
+    assert ("the free inputs outside their dead zones" in str(failure.value)) is is_dead
+
+
 def test_a_point_that_no_configuration_has_leaves_the_constraint() -> None:
     with pytest.raises(TrimError, match=r"the constraint 'rod length' at 0\.625 instead of 0") as failure:
         trim(cartesian_pendulum(), fixed={"x": 1.5})

@@ -114,6 +114,14 @@ def test_bodies_without_ground_that_drift_keep_their_momentum() -> None:
     assert "v1 + 3*v2 = 7" in messages(point)
 
 
+def test_an_equilibrium_with_the_total_of_the_start_is_found_behind_a_dead_end() -> None:
+    """a + b = 0 at the start. a^3 - 2 a + 2 has a dead end at sqrt(2/3), beside the start; the zero is at -1.77."""
+    cubic = "b - (a^3 - 3*a + 2)"
+    point = fl.trim(OdeModel("reaction", {"a": cubic, "b": f"-({cubic})"}, start={"a": 0.8, "b": -0.8}))
+    root = min(np.roots([1.0, 0.0, -2.0, 2.0]).real)
+    np.testing.assert_allclose(point.states, [root, -root], rtol=1e-10)
+
+
 def test_totals_that_share_states_are_separated() -> None:
     rows = _reduce_rows(np.array([[1.0, 1.0, 0.0, 2.0], [1.0, 0.0, 1.0, 1.0]]))
     assert [np.count_nonzero(rows[:, column]) for column in np.argmax(np.abs(rows), axis=1)] == [1, 1]

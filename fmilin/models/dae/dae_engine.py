@@ -122,6 +122,7 @@ class DaeEngine(SymbolicEngine):
         if not len(different):
             return True
         form = self.reduced.form
+        # A coefficient q + 1/p becomes infinite, and not zero, where p does.
         if any((before[i] == 0) != (after[i] == 0) for i in form.divisors):
             return False
         if form.watched is not None and form.watched.zeros(before) != form.watched.zeros(after):

@@ -224,6 +224,7 @@ class Rows:
     def solve_from_both_sides(self, equations: Sequence[str]) -> FloatArray | None:
         """Return :meth:`solved` from both sides of a guess where derivatives vanish, as those of q |q| do at q = 0."""
         J, sizes, solutions = self.matrix(self.x, self.w), self.sizes[1], list[FloatArray]()
+        # No derivatives vanish without a number, as those of sqrt at 0: the error of the first search says more.
         if not (isinstance(J, np.ndarray) and J.size and np.isfinite(J).all()):
             return None
         missing = linalg.null_space(J * sizes, rcond=DEPENDENT_ROW_TOLERANCE).sum(axis=1)

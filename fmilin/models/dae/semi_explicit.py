@@ -173,7 +173,7 @@ class _Peeling:
 
     def _solve(self, i: int, j: int) -> None:
         """Solve equation i for the unknown j; it does not change after that."""
-        if j in self.solutions:
+        if j in self.solutions:  # as an alias, before it was put in its place
             return
         self.definitions[j] = i
         slope = ca.jacobian(self.F[i], self._v[j])

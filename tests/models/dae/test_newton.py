@@ -138,3 +138,8 @@ def test_two_flows_that_start_between_them_are_asked_for() -> None:
     with pytest.raises(fl.NumericalError, match=r"two solutions near .* give start values nearer"):
         fl.linearize(tank("p = q^2"))
     np.testing.assert_allclose(fl.linearize(tank("p = q^2", q=-1.0)).A, [[0.25]], rtol=1e-9)
+
+
+def test_equations_without_a_solution_and_without_slopes_at_the_guess_are_named() -> None:
+    with pytest.raises(fl.NumericalError, match="No values of the algebraic variables of 'm' were found"):
+        fl.linearize(DaeModel("m", ["der(x) = -z", "sqrt(z) + z^2 + 1 = x^2/100"], start={"x": 1.0}))

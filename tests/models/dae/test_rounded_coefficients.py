@@ -78,6 +78,14 @@ def test_a_parameter_that_becomes_zero_or_stops_being_zero_changes_index_and_ord
     assert np.abs(lin.D - truth.D).max() < 1e-14
 
 
+def test_a_parameter_that_makes_a_coefficient_infinite_is_refused() -> None:
+    """x' = u - x/(q + 1/p) has no limit that its coefficient could be divided by at p = 0."""
+    model = DaeModel("m", ["der(x) + z = u", "z*(q + 1/p) = x"], inputs=["u"], parameters={"p": 2.0, "q": 1.0})
+    assert fl.linearize(model).A[0, 0] == pytest.approx(-2 / 3)
+    with pytest.raises(fl.NumericalError, match=r"derivative of 'z\*\(q \+ 1/p\) = x' by 'z' .* is infinite"):
+        model.with_parameters({"p": 0.0})
+
+
 def test_parameters_that_make_a_matrix_singular_without_a_zero_reduce_again() -> None:
     """[[a, 1], [1, 0.5]] is singular at a = 2 alone; there y + x is prescribed, and x' + 0.5 y' remains."""
     equations = ["a*der(x) + der(y) = u - y - 3*x", "der(x) + 0.5*der(y) = x - y"]
