@@ -140,7 +140,7 @@ class _Batch:
             return None
         H = here[1][0] * model.states.scales(start)
         norms = np.linalg.norm(H, axis=1, keepdims=True)
-        # A row that is rounding beside the others stays zero: divided by its length it would be a constraint.
+        # A row that is rounding relative to the others stays zero: divided by its length it would be a constraint.
         Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
         unchanged = select_kept_states(model, Hs, pinned)
         if let_go(model, pinned, unchanged):

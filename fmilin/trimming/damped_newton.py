@@ -53,7 +53,7 @@ def wake_inputs(equations: Equations, z0: FloatArray) -> FloatArray | None:
     for j in equations.unknowns.input_columns:
         ways = np.outer([*DEAD_BAND_SIZES, *(-s for s in DEAD_BAND_SIZES)], np.eye(len(z0))[j])
         here = [equations.values(z0 + s * np.eye(len(z0))[j]) for s in (-DEAD_BAND_STEP_SIZE, 0.0, DEAD_BAND_STEP_SIZE)]
-        # It acts at the guess: this is no dead zone.
+        # It acts at the guess, which is not in a dead zone.
         if not np.array_equal(here[0], here[1]) or not np.array_equal(here[1], here[2]):
             continue
         costs = [float(np.linalg.norm(equations.values(z0 + way))) for way in ways]

@@ -310,7 +310,7 @@ class Equations:
             return np.empty(0)
         H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
         size = np.linalg.norm(np.nan_to_num(H), axis=1)
-        # A row that is rounding beside the others keeps its unit: it must not be enlarged to their length.
+        # A row that is rounding relative to the others keeps its unit: it must not be enlarged to their length.
         return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
 
     def exact_jacobian(self, z: FloatArray, slopes: Evaluation | None = None) -> FloatArray | None:

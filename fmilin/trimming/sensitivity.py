@@ -152,6 +152,7 @@ class _Branch:
         """Return the model and its inputs with another value of a parameter."""
         if name in self.model.parameters:
             if (name, value) not in self._changed:
+                # Models at values of one parameter are kept, and not of all: each may be a loaded FMU.
                 if next(iter(self._changed), (name,))[0] != name:
                     self._changed.clear()
                 self._changed[name, value] = self.model.with_parameters({name: value})
@@ -361,7 +362,7 @@ class _Branch:
     ) -> None:
         """Reject where the two sides differ by as much at half the step."""
         full_step_kink, half_step_kink = np.abs(at[1] + at[-1] - 2 * base), np.abs(at[2] + at[-2] - 2 * base) / 2
-        # A bend below a thousandth of the change itself is no kink that matters.
+        # A curvature below a thousandth of the change itself does not matter as a kink.
         size = 1e-3 * self.step(name) * np.abs(slope).max(initial=0.0)
         doubtful = (full_step_kink > np.maximum(size, 8 * rounding * self.step(name))) & (
             full_step_kink > ONE_SIDED_DIFFERENCE_RATIO * half_step_kink

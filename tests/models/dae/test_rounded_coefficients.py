@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -99,12 +102,24 @@ def test_parameters_that_make_a_matrix_singular_without_a_zero_reduce_again() ->
             assert np.abs(lin.eigenvalues() + 8.0 / 7.0).max() < 1e-12
 
 
-def test_a_variable_that_decides_on_a_branch_is_not_dropped_for_its_slope_of_zero() -> None:
+@pytest.mark.parametrize(
+    "double",
+    [
+        lambda h, p: ca.if_else(h > 1, 2 * p, 0),
+        lambda h, p: ca.if_else(ca.fmax(h - 1, 0), 2 * p, 0),
+        lambda h, p: (1 + ca.sign(h - 1)) * p,
+        lambda h, p: 2 * ca.fmin(ca.floor(h), 1) * p,
+    ],
+    ids=["comparison", "number as a condition", "sign", "floor"],
+)
+def test_a_variable_that_decides_on_a_branch_is_not_dropped_for_its_slope_of_zero(
+    double: Callable[[Any, Any], Any],
+) -> None:
     """q = 2 p where h > 1, with p = 3 h: h' = -6 h at h = 2, 0 at h = 0.5."""
     h, rate, q, p = (ca.SX.sym(name) for name in ("h", "der(h)", "q", "p"))
     graph = fl.models.DaeGraph(
         name="branch",
-        residuals=ca.vertcat(rate + q, q - ca.if_else(h > 1, 2 * p, 0), p - 3 * h),
+        residuals=ca.vertcat(rate + q, q - double(h, p), p - 3 * h),
         x=h,
         dx=rate,
         z=ca.vertcat(q, p),
