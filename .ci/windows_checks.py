@@ -38,6 +38,16 @@ GREEDY_SOURCE = """
 #define ON_GET_DERIVATIVES for (int k = 0; k < 64; k++) memset(malloc(1 << 24), 1, 1 << 24);
 #include "spring.h"
 """
+STARTS = "starts_a_program"
+STARTS_SOURCE = """
+#include <stdlib.h>
+#ifdef _WIN32
+#include <process.h>
+#define ON_GET_DERIVATIVES if (_spawnlp(_P_WAIT, "cmd.exe", "cmd.exe", "/c", "exit", NULL) != -1) abort();
+#endif
+#include "spring.h"
+"""
+SOURCES = {GREEDY: GREEDY_SOURCE, STARTS: STARTS_SOURCE}
 
 
 def jacobians(linear: fl.LinearModel) -> dict[str, list[list[float]]]:
@@ -94,12 +104,12 @@ def compile_fmus(folder: Path) -> None:
     from tests.fmus import make
 
     headers = Path(fmpy.__file__).parent / "c-code"
-    greedy = folder / f"{GREEDY}.c"
-    greedy.write_text(GREEDY_SOURCE)
-    for name in ("pendulum", "prints", HANGS_WHEN_LOADED, *BROKEN, GREEDY):
-        source = greedy if name == GREEDY else make.HERE / f"{name}.c"
+    for name, text in SOURCES.items():
+        (folder / f"{name}.c").write_text(text)
+    for name in ("pendulum", "prints", HANGS_WHEN_LOADED, *BROKEN, *SOURCES):
+        source = (folder if name in SOURCES else make.HERE) / f"{name}.c"
         description = (
-            make.description_of("crashes").replace("crashes", name) if name == GREEDY else make.description_of(name)
+            make.description_of("crashes").replace("crashes", name) if name in SOURCES else make.description_of(name)
         )
         members: dict[str, bytes | str] = {"modelDescription.xml": description}
         for platform, compiler, suffix in (("linux64", ["cc", "-fPIC"], "so"), ("win64", windows_compiler(), "dll")):
@@ -220,6 +230,13 @@ def load_from_elsewhere(folder: Path) -> str:
     return "; ".join(filter(None, [compare("A", model["A"], expected["A"]) for model in models]))
 
 
+def start_program(folder: Path) -> str:
+    """Return what is wrong where an FMU tries to start a program, which fails under its limit of processes."""
+    with fl.load(folder / f"{STARTS}.fmu") as model:
+        fl.linearize(model)
+    return ""
+
+
 HANGING_CLIENT = """
 import sys
 from pathlib import Path
@@ -272,6 +289,10 @@ def check(folder: Path) -> None:
         print("NOT RUN the limit of memory: wine 8 does not apply that of a job object, which Windows does:", problem)
     else:
         report("a limit of memory ends in an error", "")
+    try:
+        report("an FMU starts no program", start_program(folder))
+    except fl.errors.ModelCrashError as error:
+        print("NOT RUN the limit of processes: wine 8 does not apply that of a job object, which Windows does:", error)
     sys.exit(1 if failures else 0)
 
 

@@ -10,11 +10,29 @@ from pathlib import Path
 import pytest
 
 import fmilin as fl
+from fmilin.cli.command import list_model_files
 from fmilin.fmi.write import build_fmu
 from fmilin.support.encodings import replace_unencodable
+from fmilin.support.files import write_atomically
 
 MISSING_ON_WINDOWS_AND_MACOS = ("memfd_create",)
 MISSING_ON_WINDOWS = (*MISSING_ON_WINDOWS_AND_MACOS, "pread", "pwrite", "preadv", "pwritev", "getuid", "geteuid")
+MECHANISM = """\
+name = "pendulum"
+gravity = [0, -9.81, 0]
+
+[[body]]
+name = "rod"
+mass = 2.0
+center = [0, -0.5, 0]
+inertia = [0.1667, 0, 0.1667]
+
+[[joint]]
+name = "swing"
+type = "revolute"
+parent = "ground"
+child = "rod"
+"""
 RESULTS = """
 point = fl.operating_point(fl.systems.four_bar())
 lin = fl.linearize(fl.systems.four_bar())
@@ -71,6 +89,44 @@ def test_a_table_of_the_command_line_has_lines_in_the_encoding_of_its_stream(enc
     printed = done.stdout.decode(encoding)
     assert "-----" in printed
     assert "?" not in printed
+
+
+def test_files_are_written_where_the_system_does_not_tell_where_a_path_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, strict: bool = False) -> Path:
+        raise OSError(234, "More data available", str(path))
+
+    monkeypatch.setattr(Path, "resolve", fail)
+    target = tmp_path / "linear.json"
+    for content in (b"old", b"new"):
+        write_atomically(target, content)
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(
+    ("model", "file"),
+    [
+        (r"C:\models\plant.py:make", r"C:\models\plant.py"),
+        (r"mujoco:D:/scenes/arm.xml", r"D:/scenes/arm.xml"),
+        ("plant.py:make", "plant.py"),
+        ("a:make", "a"),  # a single letter is a drive, or the name of a file
+    ],
+)
+def test_the_file_of_a_model_is_found_on_drives_of_windows(model: str, file: str) -> None:
+    assert Path(file) in list_model_files(model, constraints=False)
+
+
+def test_a_mechanism_with_line_ends_of_windows_is_that_with_line_ends_of_unix(tmp_path: Path) -> None:
+    matrices = []
+    for name, ends in (("unix", "\n"), ("windows", "\r\n")):
+        file = tmp_path / f"{name}.toml"
+        file.write_bytes(MECHANISM.replace("\n", ends).encode())
+        with fl.load(file) as model:
+            matrices.append(fl.linearize(model, fl.operating_point(model)).A)
+    assert abs(matrices[1] - matrices[0]).max() == 0.0
+    assert abs(matrices[0]).max() > 1.0
 
 
 def test_characters_without_a_lookalike_become_question_marks() -> None:
