@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 
 from fmilin_modelica.tokens import Token, find_closing, read_tokens, skip_to, split_list
@@ -317,6 +318,7 @@ def _find_end_of_head(tokens: list[Token], begin: int, word: str) -> int:
     return len(tokens)
 
 
+@cache  # until the front end has answered: several tables of classes read the same files
 def read_classes(text: str) -> tuple[list[Token], list[ClassText]]:
     """Return the tokens of a file and the classes in it."""
     tokens = read_tokens(text)

@@ -23,6 +23,7 @@ from typing import Any
 from fmilin.adapters import cache_folder, cache_library, read_cached_library
 from fmilin.errors import ModelError
 from fmilin_modelica import compiler_process
+from fmilin_modelica.class_reader import read_classes
 from fmilin_modelica.compiler_cache import private_cache
 from fmilin_modelica.complex_numbers import write_complex_as_real
 from fmilin_modelica.conversions import Converter, find_conversions
@@ -161,6 +162,18 @@ def _ask(source: Source, text: str, model: str | None) -> tuple[dict[str, Any], 
 
 
 def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the front end answers to rewritten texts, from a folder of its own."""
+    cache_of_classes = cache_folder().parent / f"modelica-{_version()}-classes"
+    try:
+        with private_cache(cache_of_classes) as folder:
+            return _ask_in_folder(source, text, model, files, folder)
+    finally:
+        read_classes.cache_clear()  # tokens of large libraries take much more memory than their texts
+
+
+def _ask_in_folder(
+    source: Source, text: str, model: str | None, files: Mapping[str, str], folder: Path
+) -> dict[str, Any]:
     """Return what the front end answers to rewritten texts: after errors that it has a mend for, to further ones.
 
     Each mend costs another run. One after which the error is another one stays; what comes next may need it.
@@ -169,7 +182,7 @@ def _ask_with_mends(source: Source, text: str, model: str | None, files: Mapping
     write = _chain_first(write_complex_as_real(files, text, name))
 
     def ask(change: Callable[[str], str]) -> dict[str, Any]:
-        return _answer(source, text, model, files, change)
+        return _answer(source, text, model, files, change, folder)
 
     answer = ask(_chain(write, rewrite))
     mends: Mends = [
@@ -249,6 +262,7 @@ def _answer(
     model: str | None,
     files: Mapping[str, str],
     change: Callable[[str], str],
+    folder: Path,
 ) -> dict[str, Any]:
     """Return what the front end answers, from a process of its own that reads the files of libraries, changed."""
     names = [library_name(Path(root)) for root in source.roots]
@@ -261,35 +275,33 @@ def _answer(
     }
     script = [sys.executable, "-P", compiler_process.__file__, "request.json", "answer.json"]
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    cache = cache_folder().parent / f"modelica-{_version()}-classes"
-    with private_cache(cache) as folder:
-        _write_files(files, folder / LIBRARY, change)
-        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
-        environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
-        errors = folder / "errors.txt"
-        with errors.open("wb") as written:
-            try:
-                done = subprocess.run(  # noqa: S603 - this Python and its own script
-                    script,
-                    cwd=folder,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=written,
-                    check=False,
-                    timeout=FLATTENING_TIME,
-                )
-            except subprocess.TimeoutExpired:
-                raise ModelError(
-                    f"The Modelica front end (rumoca) did not finish with '{source.shown}' within {FLATTENING_TIME:g} "
-                    "s and was ended. Load a smaller part of the model."
-                ) from None
-        if done.returncode:
-            words = errors.read_text("utf-8", "replace").strip().splitlines()
-            return {"crash": words[-1] if words else f"it ended with the status {done.returncode}"}
-        answer: dict[str, Any] = json.loads((folder / "answer.json").read_bytes())
-        return answer
+    _write_files(files, folder / LIBRARY, change)
+    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder), "PYTHONPATH": path}
+    environment.pop("MODELICAPATH", None)  # where the front end would find the whole libraries once more
+    errors = folder / "errors.txt"
+    with errors.open("wb") as written:
+        try:
+            done = subprocess.run(  # noqa: S603 - this Python and its own script
+                script,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=written,
+                check=False,
+                timeout=FLATTENING_TIME,
+            )
+        except subprocess.TimeoutExpired:
+            raise ModelError(
+                f"The Modelica front end (rumoca) did not finish with '{source.shown}' within {FLATTENING_TIME:g} s "
+                "and was ended. Load a smaller part of the model."
+            ) from None
+    if done.returncode:
+        words = errors.read_text("utf-8", "replace").strip().splitlines()
+        return {"crash": words[-1] if words else f"it ended with the status {done.returncode}"}
+    answer: dict[str, Any] = json.loads((folder / "answer.json").read_bytes())
+    return answer
 
 
 @cache
@@ -310,11 +322,15 @@ def _read_files(library: Mapping[str, Path], converter: Converter) -> dict[str, 
 def _write_files(files: Mapping[str, str], folder: Path, change: Callable[[str], str]) -> None:
     """Write the needed files of libraries into a folder, changed where the front end needs that.
 
-    It reads no others, such as data of tables. They have no byte order marks: the front end rejects those.
+    It reads no others, such as data of tables. They have no byte order marks: the front end rejects those. Files that
+    an earlier run wrote with the same content stay.
     """
     for place, text in files.items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_bytes(change(text).encode())
+        file, content = folder / place, change(text).encode()
+        if file.is_file() and file.read_bytes() == content:
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
 
 
 def _list_folders(files: Mapping[str, str]) -> list[str]:

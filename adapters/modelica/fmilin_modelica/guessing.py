@@ -7,7 +7,7 @@ constants determine is computed first; then one variable after the other takes i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ STEPS = 30  # of Newton's iteration for one unknown in one equation
 REACHED = 1e-12
 
 
-def guessed(graph: DaeGraph, order: Sequence[int], conditions: Any, free: Sequence[str]) -> DaeGraph:
+def guessed(graph: DaeGraph, order: Sequence[int], fixed: Set[int], conditions: Any, free: Sequence[str]) -> DaeGraph:
     """Return the graph with start values that satisfy its equations as far as one unknown at a time can.
 
     Parameters
@@ -31,6 +31,8 @@ def guessed(graph: DaeGraph, order: Sequence[int], conditions: Any, free: Sequen
     graph : DaeGraph
     order : sequence of int
         Which of (x, z) take their start values, the first ones first.
+    fixed : set of int
+        Those of them that are fixed: zeros are start values of these, and stand for missing ones elsewhere.
     conditions : SX, shape (m, 1)
         Initial equations.
     free : sequence of str
@@ -39,9 +41,12 @@ def guessed(graph: DaeGraph, order: Sequence[int], conditions: Any, free: Sequen
     spread = _Spread(graph, conditions, [graph.parameters.positions[name] for name in free])
     spread.spread()
     for j in order:
-        if spread.y[j] != 0.0 and j not in spread.determined:
+        if spread.y[j] != 0.0 or j in fixed:
             spread.take(j)
     n = len(graph.states)
+    if not spread.is_finite():  # friction divides by a slip that follows from velocities at rest
+        for j in (*range(n), *range(n + len(graph.algebraic), 2 * n + len(graph.algebraic))):
+            spread.take(j)
     x, z = spread.y[:n], spread.y[n : n + len(graph.algebraic)]
     return replace(
         graph,
@@ -86,8 +91,15 @@ class _Spread:
         values[self._free] = self.y[self._count :]
         return values
 
+    def is_finite(self) -> bool:
+        """Whether all equations have a value at the start values found so far."""
+        residuals, _ = self._function(0.0, self._graph.inputs.starts, self.parameters, self.y[: self._count])
+        return bool(np.isfinite(residuals.full()).all())
+
     def take(self, j: int) -> None:
         """Let a variable have its value, and what follows from it."""
+        if j in self.determined:
+            return
         self._close(j)
         self.spread()
 

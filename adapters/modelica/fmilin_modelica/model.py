@@ -161,7 +161,8 @@ class ModelicaEngine(DaeEngine):
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
         entries = [*self.merged.states, *self.equations.algebraic]
         order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *rank_coordinate(entries[i])))
-        return guessed(graph, order, list_conditions(self.equations, self.merged)[0], self.equations.free)
+        fixed = {i for i, entry in enumerate(entries) if entry.fixed}
+        return guessed(graph, order, fixed, list_conditions(self.equations, self.merged)[0], self.equations.free)
 
     def _take(self, graph: DaeGraph) -> None:
         super()._take(graph)

@@ -33,6 +33,7 @@ _SECTION = re.compile(r"\b(?:public|protected)\b")
 _DERIVATIVE = re.compile(r"(?<![\w.])der\s*\(")
 _REFERENCE = re.compile(r"\s*\.?[A-Za-z_]\w*(?:\s*\[[^\[\]]*\])?(?:\s*\.\s*[A-Za-z_]\w*(?:\s*\[[^\[\]]*\])?)*\s*")
 _SUM = re.compile(rf"\s*[+-]?{_REFERENCE.pattern}(?:[+-]{_REFERENCE.pattern})*")
+_ARRAY = re.compile(rf"{{({_REFERENCE.pattern}(?:,{_REFERENCE.pattern})*)}}")
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\b")
 _SECTION_OR_CLASS = re.compile(
     r"\b(?:initial\s+)?equation\b|\b(?:public|protected)\b|\b(?:model|block|class)\s+\w+"
@@ -158,10 +159,11 @@ def _remove_annotation(code: str, begin: int, end: int) -> list[tuple[int, int, 
 def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> str:
     """Return a text in which ``der`` has variables as arguments, no expressions: the front end takes nothing else.
 
-    ``der(a - b)`` becomes ``(der(a) - der(b))``, which holds for arrays as well; parameters and constants of the class
-    are left out. Another expression, ``der(m*v)``, has to be a scalar: it becomes a variable of its own, declared
-    before the equations or the declaration with ``der``. Without ``splits_sums`` so does a sum, since it may contain
-    parameters that are declared in other classes, ``der(x - body.L)``: the front end does not differentiate those.
+    ``der({a, b})`` becomes ``{der(a), der(b)}``, and ``der(a - b)`` ``(der(a) - der(b))``, which holds for arrays as
+    well; parameters and constants of the class are left out. Another expression, ``der(m*v)``, has to be a scalar: it
+    becomes a variable of its own, declared before the equations or the declaration with ``der``. Without
+    ``splits_sums`` so does a sum, since it may contain parameters that are declared in other classes, ``der(x -
+    body.L)``: the front end does not differentiate those.
     """
     if _DERIVATIVE.search(text) is None:
         return text
@@ -176,6 +178,11 @@ def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> st
         if _SUM.fullmatch(argument) and splits_sums:
             edits.append((derivative.start(), end + 1, _differentiate_sum(argument, code, derivative.start())))
             continue
+        entries = _ARRAY.fullmatch(argument)
+        if entries is not None:
+            differentiated = ", ".join(f"der({entry.strip()})" for entry in _split_entries(entries[1]))
+            edits.append((derivative.start(), end + 1, f"{{{differentiated}}}"))
+            continue
         place, opening = _place_of_declaration(code, derivative.start())
         loops = _LOOP.findall(code, place, derivative.start())
         if "der" in argument or any(re.search(rf"\b{index}\b", argument) for index in loops):
@@ -185,6 +192,11 @@ def write_derivatives_of_variables(text: str, *, splits_sums: bool = True) -> st
         edits.append((place, place, f"{opening}Real {name} = {' '.join(argument.split())}; "))
         edits.append((derivative.start(), end + 1, f"der({name})"))
     return edit_text(text, edits)
+
+
+def _split_entries(entries: str) -> list[str]:
+    """Return what stands between commas outside of subscripts."""
+    return re.split(r",(?![^\[\]]*\])", entries)
 
 
 def _differentiate_sum(argument: str, code: str, place: int) -> str:

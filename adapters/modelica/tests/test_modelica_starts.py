@@ -236,3 +236,24 @@ def test_starts_far_from_start_values_in_tanks_and_of_held_variables(tmp_path):
     np.testing.assert_allclose(linear.f0, [503, 300, -0.9, -158.4], rtol=1e-9)
     expected = [[0, -1, 0, 0], [1, 0, 0, 0], [0, 0, -0.5, 0], [0, 0, 0, -0.5]]
     np.testing.assert_allclose(linear.A, expected, atol=1e-9)
+
+
+WHEEL = """model Wheel
+  Real phi(start = 0, fixed = true), w(start = 0, fixed = true);
+  Real x, v, slip, f;
+equation
+  der(phi) = w;
+  x = phi;
+  {v} = der({x});
+  slip^2 + slip = v^2 + 0.11;
+  f + f^3 = 2*v/slip;
+  der(w) = -f;
+end Wheel;
+"""
+
+
+def test_a_start_without_values_of_the_equations_is_guessed_from_velocities_at_rest(tmp_path):
+    """At f = slip = 0 the friction is 0/0; at rest slip is 0.1, and der(w) = -20w."""
+    path = tmp_path / "wheel.mo"
+    path.write_text(WHEEL)
+    np.testing.assert_allclose(sorted(fl.linearize(fl.load(str(path))).eigenvalues().real), [-20, 0], atol=1e-6)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from fmilin_modelica.outer_members import list_outer_members, write_outer_members_as_variables
-from fmilin_modelica.rewriting import rewrite, unwrap_local_bases, write_evaluations_of_parameters
+from fmilin_modelica.rewriting import (
+    rewrite,
+    unwrap_local_bases,
+    write_derivatives_of_variables,
+    write_evaluations_of_parameters,
+)
 
 TABLES = """model Clutch
   parameter Real mu_pos[:, 2] = [0, 0.5]; // parameter Real no = getTable1DValue(id, 1, 0);
@@ -165,6 +170,12 @@ def test_classes_read_arrays_and_records_of_outer_components_from_variables_of_t
         "equation",
         "der(v) = world_g_of_Body + world.g[1]*world.h;",
     ]
+
+
+def test_the_derivative_of_an_array_of_variables_is_an_array_of_derivatives():
+    text = "model M\n  Real a, b[2], v[2];\nequation\n  v = der({a, frame.b[1]}); u = der({b[i, j], a});\nend M;\n"
+    written = write_derivatives_of_variables(text)
+    assert written.splitlines()[3] == "  v = {der(a), der(frame.b[1])}; u = {der(b[i, j]), der(a)};"
 
 
 EVALUATED = """model M
