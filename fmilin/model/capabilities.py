@@ -418,6 +418,10 @@ class HasVariedGraph(Protocol, metaclass=_CapabilityType):
     """A model with a graph that has symbols only for parameters that are asked for: others are numbers in it."""
 
     @abstractmethod
+    def list_symbolic_parameters(self) -> Collection[str]:
+        """Return the parameters that can be symbols."""
+
+    @abstractmethod
     def in_varied_graph(self, parameters: Sequence[str]) -> ImplicitSystem | None:
         """Return the equations as a graph with symbols for these parameters; None where one of them cannot be one."""
 

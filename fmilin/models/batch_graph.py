@@ -438,19 +438,26 @@ def check_threads(threads: int) -> int:
     return threads
 
 
-_made: WeakKeyDictionary[Model, dict[tuple[str, ...], GraphDerivatives | None]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Model, dict[tuple[tuple[str, ...], ...], GraphDerivatives | None]] = WeakKeyDictionary()
 
 
-def graph_derivatives(model: Model, outputs: Sequence[str]) -> GraphDerivatives | None:
-    """Return the functions of a model with these outputs; None where it has no graph with parameters."""
+def graph_derivatives(model: Model, outputs: Sequence[str], parameters: Sequence[str]) -> GraphDerivatives | None:
+    """Return the functions of a model with these outputs; None where it has no graph with parameters.
+
+    Where only parameters that are asked for are in a graph, those of ``parameters`` that can be are in this one.
+    """
     made = _made.setdefault(model, {})
-    if tuple(outputs) not in made:
-        made[tuple(outputs)] = _of(model.with_interface(None, outputs))
-    return made[tuple(outputs)]
+    key = tuple(outputs), tuple(parameters) if isinstance(model, HasVariedGraph) else ()
+    if key not in made:
+        made[key] = _make_graph_derivatives(model.with_interface(None, outputs), key[1])
+    return made[key]
 
 
-def _of(model: Model) -> GraphDerivatives | None:
-    system = read_implicit_system(model)
+def _make_graph_derivatives(model: Model, parameters: Sequence[str]) -> GraphDerivatives | None:
+    if isinstance(model, HasVariedGraph):
+        possible = model.list_symbolic_parameters()
+        parameters = [name for name in parameters if name in possible]
+    system = read_implicit_system(model, parameters)
     if system is None or not len(system.parameter_signals):
         return None
     functions = GraphDerivatives(model, system)

@@ -68,8 +68,9 @@ def add_parameter_derivatives(
             "the model as coordinates. Name states of the model with independent=[...]."
         )
     # The graph has one of the branches of a kink at the point, and not always that of the side which is asked for.
-    graph = None if _is_one_sided(request) else graph_derivatives(model, linear.outputs.names)
-    model_with_outputs = apply_point_parameters(model, point).with_interface(None, linear.outputs.names)
+    changed_model = apply_point_parameters(model, point)
+    graph = None if _is_one_sided(request) else _make_graph(model, changed_model, point, linear, names)
+    model_with_outputs = changed_model.with_interface(None, linear.outputs.names)
     of = _Branch.of(model_with_outputs, point, linear, request, graph)
     derivatives = {name: of.derivative(name) for name in names}
     _, defective = eigenvalue_derivatives(linear.A, [d.A for d in derivatives.values()])
@@ -82,6 +83,19 @@ def add_parameter_derivatives(
         )
         remarks = (*remarks, Remark("multiple-eigenvalues", text))
     return replace(linear, derivatives=derivatives, warnings=remarks)
+
+
+def _make_graph(
+    model: Model, changed_model: Model, point: OperatingPoint, linear: LinearModel, names: Sequence[str]
+) -> GraphDerivatives | None:
+    """Return the functions of a model with parameters as at a point; None where not all that move are in its graph."""
+    solved_for = point.request.free if isinstance(point, TrimmedPoint) and point.request is not None else ()
+    moving = [*names, *(name for name in solved_for if name in model.parameters and name not in names)]
+    graph = graph_derivatives(model, linear.outputs.names, moving)
+    if graph is not None and not set(point.parameters) <= set(graph.names):
+        graph = graph_derivatives(changed_model, linear.outputs.names, moving)  # others are numbers in it
+    has_all = graph is not None and {name for name in moving if name not in names} <= set(graph.names)
+    return graph if has_all else None
 
 
 def make_parameters_adjustable(

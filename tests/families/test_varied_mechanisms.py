@@ -165,3 +165,37 @@ def test_equilibria_over_masses_are_those_of_single_trims() -> None:
         heavy = model.with_parameters({"load.mass": float(masses[number])})
         single = fl.linearize(heavy, fl.trim(heavy), independent=list(family.states.names))
         np.testing.assert_allclose(family.A[number], single.A, rtol=1e-7, atol=1e-8)
+
+
+def test_derivatives_by_masses_are_exact_also_where_no_difference_has_two_sides() -> None:
+    """The bucket is flat, for which its largest moment is the sum of the others: none may be larger."""
+    model = loader(at_rest=True)
+    names = ["bucket.mass", "bucket.inertia.zz", "gravity.y"]
+    derivatives = fl.linearize(model, parameters=names).derivatives
+    for name in names[:1] + names[2:]:
+        value = model.parameters[name]
+        step = 1e-3 * abs(value)
+        independent = list(model.independent)
+        sides = [
+            fl.linearize(model.with_parameters({name: value + sign * step}), independent=independent).A
+            for sign in (1.0, -1.0)
+        ]
+        difference = (sides[0] - sides[1]) / (2 * step)
+        np.testing.assert_allclose(derivatives[name].A, difference, rtol=1e-5, atol=1e-7 * np.abs(difference).max())
+        assert derivatives[name].errors.A.max() <= 1e-11 * np.abs(difference).max()
+    # From below there are values.
+    smaller = model.with_parameters({"bucket.inertia.zz": 419.0})
+    slope = fl.linearize(model).A - fl.linearize(smaller).A
+    np.testing.assert_allclose(derivatives["bucket.inertia.zz"].A, slope, rtol=1e-2, atol=1e-3 * np.abs(slope).max())
+
+
+def test_a_frequency_and_its_derivatives_by_mass_and_stiffness_have_closed_forms() -> None:
+    description = MechanismDescription(
+        "mass",
+        bodies=[Body("block", 2.0)],
+        joints=[Joint("rail", "prismatic", "ground", "block", axis=(1, 0, 0), stiffness=18.0, damping=0.0)],
+    )
+    linear = fl.linearize(Mechanism(description), parameters=["block.mass", "rail.stiffness"])
+    frequency = 3.0
+    slopes = np.abs(linear.eigenvalue_derivatives().imag)
+    np.testing.assert_allclose(slopes, [[frequency / 4, frequency / 36]] * 2, rtol=1e-12)

@@ -29,7 +29,7 @@ from fmilin.models.mechanism.mechanism_evaluator import MechanismQuantities, bui
 from fmilin.models.mechanism.multibody_system import System
 from fmilin.models.mechanism.outputs import CONTACT_INDICES_AND_SIGNS, locate_multiplier
 from fmilin.models.mechanism.quantities import available, input_signals, state_signals
-from fmilin.models.mechanism.symbolic_parameters import can_be_symbols
+from fmilin.models.mechanism.symbolic_parameters import list_symbolic_parameters
 from fmilin.models.native_engine import AdjustableEngine, NativeEngine, Quantity, Values
 from fmilin.signals import FloatArray
 
@@ -213,11 +213,16 @@ class MechanismEngine(NativeEngine[MechanismQuantities], AdjustableEngine):
         """Return the equations as a graph, written down by the recursion."""
         return in_graph(self.select(outputs, observed), self.independence, outputs, observed)
 
+    @cached_property
+    def symbolic_parameters(self) -> set[str]:
+        """Those that :meth:`in_varied_graph` takes."""
+        return list_symbolic_parameters(self.description)
+
     def in_varied_graph(
         self, outputs: Sequence[Quantity], observed: Sequence[Quantity], parameters: Sequence[str]
     ) -> ImplicitSystem | None:
         """Return the same with symbols for parameters; None where these change constraints, say."""
-        if not can_be_symbols(self.description, parameters):
+        if not self.symbolic_parameters.issuperset(parameters):
             return None
         values = {name: self.parameters[name] for name in parameters}
         return in_graph(self.select(outputs, observed), self.independence, outputs, observed, values)

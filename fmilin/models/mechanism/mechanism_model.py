@@ -295,6 +295,10 @@ class Mechanism(NativeModel, HasGivenStates, HasParameterSignals, HasVariedGraph
         tangents = super().tangents(t, x, u, independent, values)
         return tangents if tangents is None or is_valid.all() else tangents.without_points(np.flatnonzero(~is_valid))
 
+    def list_symbolic_parameters(self) -> Collection[str]:
+        """Return masses, springs, dampers and gravity: parameters that move no constraint."""
+        return self.engine.symbolic_parameters
+
     def in_varied_graph(self, parameters: Sequence[str]) -> ImplicitSystem | None:
         """Return the equations as a graph with symbols for these parameters; None where these change constraints."""
         system = self.engine.in_varied_graph(self._chosen, self._observed, parameters)

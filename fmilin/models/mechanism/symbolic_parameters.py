@@ -29,10 +29,8 @@ Symbols = Mapping[str, Any]
 """Symbols by the names of parameters."""
 
 
-def can_be_symbols(description: MechanismDescription, names: Collection[str]) -> bool:
-    """Whether the equations can have symbols for these parameters: no constraint depends on them."""
-    if is_geometric(description, names):
-        return False
+def list_symbolic_parameters(description: MechanismDescription) -> set[str]:
+    """Return the parameters for which the equations can have symbols: no constraint depends on them."""
     # The weight of compensated bodies is also a constant force.
     compensated = [body for body in description.bodies if body.gravity_compensation and body.mass]
     possible = set() if compensated else {f"gravity.{axis}" for axis in AXES}
@@ -42,7 +40,7 @@ def can_be_symbols(description: MechanismDescription, names: Collection[str]) ->
         *((spring, SPRING_FIELDS) for spring in description.springs),
     ]
     possible |= {name for part, fields in fields_of for field in fields for name in list_part_numbers(part, field)}
-    return (possible - _list_ball_stiffnesses(description)).issuperset(names)
+    return {name for name in possible - _list_ball_stiffnesses(description) if not is_geometric(description, [name])}
 
 
 def _list_ball_stiffnesses(description: MechanismDescription) -> set[str]:
