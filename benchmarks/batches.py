@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -29,6 +30,7 @@ def main() -> None:
     cores = count_cores()
     models = [four_bar(), Mechanism(chain_of(6)), loader(), Mechanism(chain_of(30))]
     rows = [measure(model, cores) for model in models]
+    rows.append(measure(loader(), cores, ["bucket.mass", "lift.damping"]))
     columns = ["model", "states", "derivatives alone", "fl.batch", "single call", "ratio", f"{cores} threads"]
     show(
         "Arrays of points (fl.batch)",
@@ -39,19 +41,21 @@ def main() -> None:
     )
 
 
-def measure(model: fl.Model, cores: int) -> list[str]:
-    """Return a row of the table."""
-    alone = fl.batch(model, threads=1)
-    shared = fl.batch(model, threads=cores)
+def measure(model: fl.Model, cores: int, varied: Sequence[str] = ()) -> list[str]:
+    """Return a row of the table, with parameters that are other ones at each point."""
+    alone = fl.batch(model, vary=varied, threads=1)
+    shared = fl.batch(model, vary=varied, threads=cores)
     x, u = make_points(alone, model)
-    graph = batch_graph(model, ())
+    generator = np.random.default_rng(53)
+    columns = {name: generator.uniform(1500.0, 2500.0, len(x)) for name in varied}
+    graph = batch_graph(model, varied)
     if graph is None:
         raise RuntimeError(f"'{model.info.name}' has no graph.")
-    compute = partial(graph, 0.0, x[:1000], u[:1000], graph.parameters(1000, {}))
+    some = graph.parameters(1000, {name: column[:1000] for name, column in columns.items()})
     seconds = measure_in_turns(
         {
-            "derivatives": compute,
-            "batch": partial(alone, x, u),
+            "derivatives": partial(graph, 0.0, x[:1000], u[:1000], some),
+            "batch": partial(alone, x, u, parameters=columns),
             "single": partial(fl.linearize, model, fl.OperatingPoint(0.0, x[1], u[1])),
         },
         rounds=ROUNDS,
@@ -59,13 +63,13 @@ def measure(model: fl.Model, cores: int) -> list[str]:
     times = {name: statistics.median(each) for name, each in seconds.items()}
     derivatives, batch = times["derivatives"] / 1000, times["batch"] / len(x)
     return [
-        model.info.name,
+        f"{model.info.name}, {len(varied)} parameters" if varied else model.info.name,
         str(len(model.states)),
         f"{1e6 * derivatives:.1f} us",
         f"{1e6 * batch:.1f} us",
         f"{1e6 * times['single']:.0f} us",
         f"{times['single'] / batch:.0f}",
-        f"{compare_threads(alone, shared, x, u):.2f}",
+        f"{compare_threads(partial(alone, x, u, parameters=columns), partial(shared, x, u, parameters=columns)):.2f}",
     ]
 
 
@@ -79,14 +83,14 @@ def make_points(linearize: BatchLinearizer, model: fl.Model) -> tuple[FloatArray
     return np.tile(family.x0, (POINTS // 500, 1)), np.tile(family.u0, (POINTS // 500, 1))
 
 
-def compare_threads(alone: BatchLinearizer, shared: BatchLinearizer, x: FloatArray, u: FloatArray) -> float:
+def compare_threads(alone: Callable[[], object], shared: Callable[[], object]) -> float:
     """Return the elapsed time of one thread over that of several, the median of rounds in turns."""
     ratios = []
     for _ in range(ROUNDS):
         seconds = []
-        for linearize in (alone, shared):
+        for compute in (alone, shared):
             begin = time.perf_counter()
-            linearize(x, u)
+            compute()
             seconds.append(time.perf_counter() - begin)
         ratios.append(seconds[0] / seconds[1])
     return statistics.median(ratios)
