@@ -2,8 +2,8 @@
 
 The parts come from PyPI alone: the wheel of panda3d for Windows has python311.dll and the compiled modules of the
 standard library, whose other modules are those of the Python 3.11 that runs this script. MinGW-w64, or ziglang, which
-takes minutes the first time, compiles what is missing: python.exe, python3.dll, and the functions of complex numbers
-that wine 8 lacks in its C library. Their sources are those in ziglang.
+takes minutes the first time, compiles what is missing: python.exe, python3.dll, and what wine 8 lacks: random numbers
+for programs in Rust, and functions of complex numbers of the C library, of which the sources are in ziglang.
 """
 
 import os
@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import ziglang
@@ -91,7 +91,7 @@ class Library:
         return self._content[start : self._content.index(b"\0", start)].decode("ascii")
 
 
-def compile_library(path: Path, exports: list[str], sources: Mapping[str, str]) -> None:
+def compile_library(path: Path, exports: list[str], sources: Mapping[str, str], libraries: Sequence[str] = ()) -> None:
     """Compile a library with exports as in a module definition file."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -108,6 +108,7 @@ def compile_library(path: Path, exports: list[str], sources: Mapping[str, str]) 
             folder / path.name,
             *folder.glob("*.c"),
             definition,
+            *libraries,
         ]
         subprocess.run(command, check=True)
         shutil.copyfile(folder / path.name, path)
@@ -143,6 +144,15 @@ def make_standard_library(path: Path) -> None:
             for name in files:
                 if name.endswith(".py"):
                     archive.write(Path(folder, name), Path(folder, name).relative_to(root))
+
+
+def add_random_numbers(folder: Path) -> None:
+    """Add the library from which programs in Rust, such as pydantic's, take random numbers: wine 8 lacks it."""
+    source = (
+        "__declspec(dllimport) unsigned char __stdcall SystemFunction036(void *bytes, unsigned long count);\n"
+        "int fill(unsigned char *bytes, unsigned long long count) { return SystemFunction036(bytes, count); }\n"
+    )
+    compile_library(folder / "bcryptprimitives.dll", ["ProcessPrng=fill"], {"random.c": source}, ["-ladvapi32"])
 
 
 def replace_complex_functions(folder: Path) -> None:
@@ -183,6 +193,7 @@ def main(folder: Path, packages: list[str]) -> None:
     site = folder / "site-packages"
     subprocess.run([*PIP, "install", "--quiet", "--no-compile", "--target", site, *FOR_WINDOWS, *packages], check=True)
     replace_complex_functions(folder)
+    add_random_numbers(folder)
     (folder / "python311._pth").write_text("python311.zip\n.\nsite-packages\n..\\tree\n")
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import psutil
 import pytest
 
@@ -295,6 +296,7 @@ def test_a_fork_bomb_is_bounded_where_processes_are_allowed(place: Workplace) ->
 
 
 COPIES = ("--copies", str(1 << 30))
+KILLS_AT_START = 60
 COPYING = [
     ("fork-bomb", "1", 1),  # two more than the one that asks
     ("fork-bomb", "2", 0),
@@ -377,6 +379,20 @@ def test_all_ends_with_the_process_that_was_started(place: Workplace, options: t
         assert family
         process.kill()
         assert not psutil.wait_procs(family, timeout=60)[1]
+
+
+def test_a_process_that_is_killed_at_its_start_leaves_none(place: Workplace) -> None:
+    generator = np.random.default_rng(1)
+    for seconds in generator.uniform(0.0, 0.01, KILLS_AT_START):
+        started = subprocess.Popen(place.command("hang"), stdout=subprocess.DEVNULL, **place.identity())  # type: ignore[call-overload]
+        time.sleep(seconds)
+        started.kill()
+        started.wait()
+    deadline = time.monotonic() + 60.0
+    program = str(place.folder / "probe")
+    while any(process.info["exe"] == program for process in psutil.process_iter(["exe"])):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("options", [(), COPIES], ids=["alone", "copies"])

@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CALL_CLOSE_RANGE = 436 };
+enum { CALL_PIDFD_OPEN = 434, CALL_CLOSE_RANGE = 436 };
 
 static const char *const SYSTEM_PATHS[] = {
     "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin", "/nix/store", "/gnu/store",
@@ -301,9 +301,21 @@ void be_harmless(void) {
   close_range_or_all(0, UINT_MAX);
 }
 
-static void be_first_process(pid_t parent) {
-  signal(SIGCHLD, SIG_IGN); /* orphans leave no zombies */
+/*
+ * The same in a namespace of processes, where the parent outside has the number 0 whether it has ended or not. Before
+ * Linux 5.3 there is no descriptor of a process; then one that is killed at its very start may leave its children.
+ */
+static void end_with_process(pid_t parent, int descriptor) {
+  struct pollfd polled = {descriptor, POLLIN, 0};
   end_with_parent(parent);
+  if (descriptor >= 0 && poll(&polled, 1, 0) > 0) {
+    _exit(1);
+  }
+}
+
+static void be_first_process(pid_t parent, int descriptor) {
+  signal(SIGCHLD, SIG_IGN); /* orphans leave no zombies */
+  end_with_process(parent, descriptor);
   be_harmless();
   for (;;) {
     pause();
@@ -313,10 +325,11 @@ static void be_first_process(pid_t parent) {
 /* Returns in the host. The process that was started stays behind as the one that waits. */
 static int fork_host(const struct sandbox_limits *limits, const char *cgroup, struct sandbox_report *report) {
   pid_t parent = getpid(), first = 0;
+  int descriptor = (int)syscall(CALL_PIDFD_OPEN, parent, 0);
   if (is_active(report, SANDBOX_PROCESSES_HIDDEN)) {
     first = fork();
     if (first == 0) {
-      be_first_process(parent);
+      be_first_process(parent, descriptor);
     }
   } else {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -326,7 +339,10 @@ static int fork_host(const struct sandbox_limits *limits, const char *cgroup, st
     supervise(first, host, limits, cgroup);
   }
   if (host == 0) {
-    end_with_parent(parent);
+    end_with_process(parent, descriptor);
+    if (descriptor >= 0) {
+      close(descriptor);
+    }
     if (limits->client_descriptor >= 0) {
       close(limits->client_descriptor); /* through /proc it could be opened for writing, and kept from being closed */
     }
