@@ -72,6 +72,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     ``sizes`` (r,) are the largest derivatives of each row, in sizes of the variables.
     """
     count = len(nearby.scales)
+    # The two sides of a single variable were compared with each other.
     if count < 2:
         return
     rounding = 8 * np.spacing(np.abs(nearby.base))

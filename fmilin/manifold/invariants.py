@@ -224,6 +224,7 @@ class Invariants:
     def _sizes_nearby(self, t: float, x: FloatArray, u: FloatArray, here: FloatArray) -> FloatArray:
         """Return how large the rows of G are nearby, (m,), where terms do not cancel; zeros where no row is small."""
         displaced = x + DISPLACEMENT_SIZE * self.scales * fixed_direction(1736, -1.0, len(x))
+        # Expressions cost little: their rows are compared with those nearby, whatever their size.
         if self._analytic:
             G = self.model.constraints.partials(t, displaced, u, np.empty(0)).states
         elif (here > SUSPICIOUS_ROW_RATIO * here.max(initial=0.0)).all():

@@ -168,6 +168,7 @@ class VectorizedEquations(ConstraintEquations):
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
         expected, self._expected = self._expected, None
+        # Points that are needed next are evaluated in the same call of the model.
         if expected is not None and expected.points is not points:
             rates, outputs = self._evaluate(points.joined(expected.points))
             # NaN may be due to the other points.

@@ -156,6 +156,7 @@ def assemble_branch_point(
 def _invariants(evaluator: PointEvaluator, u: FloatArray, scales: FloatArray) -> Invariants:
     """Return what the point must satisfy; which rates are states is tested where the model starts, no farther off."""
     model, pairs = evaluator.model, None
+    # Where the rates of constrained states are states, hidden constraints need no evaluation of the model.
     if model.constraints.hidden:
         pairs = find_kinematic_pairs(evaluator, model.start)
     return Invariants(evaluator, u, pairs or {}, scales)

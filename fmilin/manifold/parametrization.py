@@ -314,6 +314,7 @@ class LocalParametrization:
             step = displacement if last is None else correct_chord(displacement, *last)
             last = displacement, step
             size = np.abs(step).max(axis=1, initial=0.0)
+            # A point at which the model is not defined stays where it is: the others may still arrive.
             if not (is_finite := np.isfinite(size)).all():
                 step = np.where(is_finite[:, None], step, 0.0)
             x[:, moving] -= step * moving_sizes
@@ -328,6 +329,7 @@ class LocalParametrization:
             remaining = ~(converged | failed)
             if not remaining.any():
                 break
+            # Steps with the gradient of the start shrink too slowly: take it at the points reached.
             if (rho[remaining] > SLOW_CONTRACTION_RATIO).any():
                 inverse = None
             previous = size

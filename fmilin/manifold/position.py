@@ -101,6 +101,7 @@ def solve_weak_directions(invariants: Invariants, t: float, x: FloatArray, D: Fl
         if distance > MAX_STEP_SIZE or (count > 1 and distance > MAX_CONTRACTION_RATIO * previous):
             return x if distance <= PROJECTION_TOLERANCE else start
         x = x + invariants.scales * position.step
+        # Steps of an iteration that converges quadratically add up to less than twice the first one.
         if float(np.max(np.abs(x - start) / invariants.scales)) > 2 * first:
             return start
         previous = distance

@@ -179,6 +179,7 @@ def branch_frequencies(form: SecondOrderForm) -> list[tuple[FloatArray, float]]:
     U, sigma, Vt = decompose_by_singular_values(form.G)
     rank = int(np.count_nonzero(sigma > RANK * sigma[0]))
     K, stress = Vt[rank:].T, U[:, rank:]
+    # One quadratic form in two unknowns has two directions; others need equations of higher order.
     if K.shape[1] != 2 or stress.shape[1] != 1:
         return []
     # The quadratic form Q(c) = s . D^2 g [K c, K c], by polarization.

@@ -162,6 +162,7 @@ def _find_left_null_space(rates: FloatArray) -> FloatArray:
     U, sigma, _ = np.linalg.svd(rates[moving] / size[moving, None])
     sigma = np.append(sigma, np.zeros(max(0, int(moving.sum()) - len(sigma))))
     rank = int(np.count_nonzero(sigma > DISCOVERY_TOLERANCE * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+    # Without a gap it is not certain which singular values are zero, and no total is claimed.
     if rank < len(sigma) and sigma[rank] > 0 and rank and sigma[rank - 1] < DISCOVERED_GAP * sigma[rank]:
         return np.zeros((0, n))
     null = np.zeros((len(sigma) - rank, n))

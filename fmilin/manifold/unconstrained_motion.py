@@ -52,6 +52,7 @@ def find_fastest_state(rates: FloatArray, sizes: FloatArray, terms: FloatArray) 
     moving = speeds > np.maximum(HIDDEN_ROUNDING_RATE * sizes, ROUNDING_TOLERANCE * terms)
     if not moving.any():
         return AT_REST_CODE
+    # More than rounding, and yet so slow that it passes for an equilibrium.
     if (speeds <= np.maximum(EQUILIBRIUM_RATE_TOLERANCE * sizes, EXACT_BALANCE_TOLERANCE * terms)).all():
         return NOT_DECIDED_CODE
     moving_speeds = np.where(moving, speeds / sizes, -1.0)
