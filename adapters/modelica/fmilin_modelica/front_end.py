@@ -38,6 +38,7 @@ from fmilin_modelica.error_messages import (
     find_syntax_error,
 )
 from fmilin_modelica.expandable_connectors import MEMBER_FAULT, write_members_of_expandable_connectors
+from fmilin_modelica.fills import FILL_FAULT, write_fills_as_comprehensions
 from fmilin_modelica.initial_algorithms import INITIAL_FAULT, write_initial_algorithms_as_equations
 from fmilin_modelica.libraries import library_name, names_needed
 from fmilin_modelica.local_functions import SHAPE_FAULT, write_names_of_local_functions
@@ -192,6 +193,7 @@ def _ask_in_folder(
         (MEMBER_FAULT, lambda: write_members_of_expandable_connectors(files, text, name)),
         (SHAPE_FAULT, lambda: write_names_of_local_functions),
         (BALANCE_FAULT, lambda: find_column_equations(files, text)),
+        (FILL_FAULT, lambda: write_fills_as_comprehensions),
         (INITIAL_FAULT, lambda: write_initial_algorithms_as_equations),
         (FAULT, lambda: _find_outer_members(files, text)),
     ]

@@ -12,6 +12,7 @@ from scipy.interpolate import Akima1DInterpolator
 pytest.importorskip("rumoca", reason="the Modelica compiler rumoca has no wheel for this platform")
 
 import casadi as ca
+from fmilin_modelica.fills import write_fills_as_comprehensions
 from fmilin_modelica.initial_algorithms import write_initial_algorithms_as_equations
 from fmilin_modelica.tables import interpolated
 
@@ -207,6 +208,24 @@ def test_an_initial_algorithm_is_read_together_with_scalars_of_an_outer_componen
     np.testing.assert_allclose(start.states, [3, 6])
     rates = model.evaluate(start.time, start.states, start.inputs).derivatives
     np.testing.assert_allclose(rates, [-9 + 2, -18 + 1])
+
+
+def test_an_array_is_filled_with_vectors(tmp_path):
+    path = tmp_path / "model.mo"
+    path.write_text(
+        "model M\n  parameter Integer n = 2;\n  Real v[3, n](start = transpose(fill({1, 2, 3}, n)));\nequation\n"
+        "  der(v) = -transpose(fill({1, 2, 3}*time, n)) - fill(2, 3, n).*v;\nend M;\n"
+    )
+    model = fl.load(str(path))
+    start = model.start
+    np.testing.assert_allclose(start.states, [1, 1, 2, 2, 3, 3])
+    rates = model.evaluate(2.0, start.states, start.inputs).derivatives
+    np.testing.assert_allclose(rates, [-4, -4, -8, -8, -12, -12])
+
+
+def test_fills_with_numbers_or_in_several_dimensions_stay():
+    text = "model M Real a[2] = fill(1.5, 2), b[2, 3] = fill(x, 2, 3), c[2] = fill(x,\n2); end M;"
+    assert write_fills_as_comprehensions(text) == text.replace("fill(x,\n2)", "{x for fill_index in 1:2}\n")
 
 
 def test_initial_algorithms_with_conditions_or_two_values_of_a_variable_stay_algorithms():
