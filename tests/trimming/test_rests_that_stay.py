@@ -12,6 +12,7 @@ import pytest
 import fmilin as fl
 from fmilin.models import Labels, OdeModel
 from fmilin.systems import cartesian_pendulum, four_bar, loader
+from tests.by_hand import pendulum
 from tests.cli.conftest import shell
 
 ARMS = Path(__file__).with_name("arms.toml")
@@ -38,6 +39,14 @@ def test_a_pendulum_hangs_from_wherever_it_starts(angle: float) -> None:
     assert point.report.unstable == 0
     assert point.report.eigenvalues is not None
     assert abs(point.report.eigenvalues) == pytest.approx([sqrt(9.81), sqrt(9.81)])
+
+
+def test_a_free_input_that_no_constraint_contains_leaves_the_derivatives_exact() -> None:
+    """Measured ones would not tell whether the pendulum that a force holds aside is damped, by 2e-5/s."""
+    point = fl.trim(pendulum(angle=0.5, exact=True), fixed={"x": 0.65}, free=["F"])
+    assert point.inputs == pytest.approx([2 * 9.81 / sqrt(3)])
+    assert point.report.stability is not None
+    assert point.report.stability.text.startswith("neutral to first order")
 
 
 def test_a_saddle_is_counted() -> None:
