@@ -1,23 +1,32 @@
 """LQG designs on nonlinear models: ``python -m benchmarks.lqg_models``.
 
-Each regulator of one call runs on its nonlinear model, disturbed from the operating point. Gain margins are confirmed
-by brute force: with the gain of the wire at its margin, a closed-loop pole must lie on the unit circle.
+Each regulator of one call runs on its nonlinear model, disturbed from the operating point. Its margins at every wire
+are searched by brute force, from the closed loop's eigenvalues alone: gains and phases by a scan outward from the loop
+as designed and bisection of the first that is unstable, delays by one sample after another in the wire.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.optimize import bisect
 
 import fmilin as fl
 from fmilin import systems
 from fmilin.design.lqg import LqgDesign
+from fmilin.linear_model.model import LinearModel
 from fmilin.models import OdeModel
+from fmilin.signals import FloatArray
 
 MAX_GAIN = 1e3
+MAX_SAMPLES = 60
+SCAN_COUNT = 400
+DEGREES = 180.0
 
 
 def inverted_pendulum() -> OdeModel:
@@ -106,27 +115,80 @@ def design_case(case: Case) -> tuple[fl.Model, LqgDesign]:
     return model, design
 
 
-def check_gain_margins(design: LqgDesign) -> tuple[int, float]:
-    """Return how many finite gain margins there are, and how far from the unit circle their poles are at most."""
-    distances = [0.0]
+def is_stable(L: LinearModel, factor: complex, samples: int = 0) -> bool:
+    """Whether the loop closes stably with a factor and a delay of whole samples in its wire."""
+    A, B, C, D = L.A, L.B, L.C, L.D
+    if samples:
+        states, inputs = B.shape
+        size = inputs * samples
+        shift = np.eye(size, k=-inputs)
+        late = np.zeros((size, inputs))
+        late[:inputs] = np.eye(inputs)
+        last = np.eye(inputs, size, k=size - inputs)
+        A = np.block([[A, B @ last], [np.zeros((size, states)), shift]])
+        B = np.vstack([np.zeros((states, inputs)), late])
+        C = np.hstack([C, D @ last])
+        D = np.zeros_like(D)
+    closed = A + factor * B @ np.linalg.inv(np.eye(B.shape[1]) - factor * D) @ C
+    return bool(np.abs(np.linalg.eigvals(closed)).max() < 1)
+
+
+def find_end(L: LinearModel, factor: Callable[[float], complex], values: FloatArray) -> float:
+    """Return the first of ascending or descending ``values`` at which the loop is unstable, bisected; NaN for none."""
+    for inside, outside in pairwise(values.tolist()):
+        if not is_stable(L, factor(outside)):
+            return bisect(lambda value: 1.0 if is_stable(L, factor(value)) else -1.0, inside, outside, xtol=1e-13)
+    return math.nan
+
+
+def search_margins(L: LinearModel) -> dict[str, float]:
+    """Return both ends of the gain, the phase in degrees and the delay in samples, each by brute force."""
+    up = np.geomspace(1.0, MAX_GAIN, SCAN_COUNT)
+    turns = np.linspace(0.0, np.pi, SCAN_COUNT)
+    samples = next((count for count in range(1, MAX_SAMPLES) if not is_stable(L, 1.0, count)), math.nan)
+    phase = find_end(L, lambda turn: np.exp(1j * turn), turns)  # a real loop is unstable for both signs or for none
+    return {
+        "lowest gain": find_end(L, lambda gain: gain, 1 / up),
+        "highest gain": find_end(L, lambda gain: gain, up),
+        "phase": math.degrees(phase),
+        "samples": samples,
+    }
+
+
+def compare_margins(design: LqgDesign) -> tuple[int, float, int]:
+    """Return how many finite margins there are, their largest relative difference, and how many wires disagree."""
+    count, difference, disagreements = 0, 0.0, 0
     for item in design.loops.wires.values():
-        L = item.loop
-        for gain in item.margins.gain:
-            if 0 < gain < MAX_GAIN:
-                closed = L.A + gain * L.B @ np.linalg.inv(np.eye(L.B.shape[1]) - gain * L.D) @ L.C
-                distances.append(abs(float(np.abs(np.linalg.eigvals(closed)).max()) - 1))
-    return len(distances) - 1, max(distances)
+        found = search_margins(item.loop)
+        low, high = item.margins.gain
+        stated = {
+            "lowest gain": low if low > 1 / MAX_GAIN else math.nan,
+            "highest gain": high if high < MAX_GAIN else math.nan,
+            "phase": item.margins.phase if item.margins.phase < DEGREES else math.nan,
+        }
+        for name, value in stated.items():
+            if math.isnan(value) != math.isnan(found[name]):
+                disagreements += 1
+            elif not math.isnan(value):
+                count += 1
+                difference = max(difference, abs(found[name] / value - 1))
+        longest = item.margins.delay / item.loop.sample_time  # every shorter delay is stable
+        first_unstable = math.floor(longest) + 1 if longest < MAX_SAMPLES - 1 else math.nan
+        if not (first_unstable == found["samples"] or (math.isnan(first_unstable) and math.isnan(found["samples"]))):
+            disagreements += 1
+    return count, difference, disagreements
 
 
 def main() -> None:
     """Print a row for each model."""
-    print("model                  order  stable  decay    gain margins  poles off the unit circle")
+    print("model                  order  stable  decay    finite margins  largest difference  disagreements")
     for case in CASES:
         model, design = design_case(case)
         verification = design.verify(model)
-        count, distance = check_gain_margins(design)
+        count, difference, disagreements = compare_margins(design)
         name, order = model.info.name[:22], len(design.linear.states)
-        print(f"{name:22} {order:5}  {verification.stable!s:6}  {verification.decay:.1e}  {count:12}  {distance:.1e}")
+        verdict = f"{verification.stable!s:6}  {verification.decay:.1e}"
+        print(f"{name:22} {order:5}  {verdict}  {count:14}  {difference:18.1e}  {disagreements:13}", flush=True)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,8 @@ def closed_loop(
         **options,
     )
     observed = law.remarks if isinstance(law, KalmanRegulator | EstimatorRegulator) else ()
-    return _of_plant(replace(ran, remarks=(*ran.remarks, *observed)), model, law)
+    limited = {name: (float(low), float(high)) for name, (low, high) in (limits or {}).items()}
+    return _of_plant(replace(ran, remarks=(*ran.remarks, *observed), limits=limited), model, law)
 
 
 def _with(inputs: Any, more: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,7 @@ def _short(value: float) -> float:
 
 HERE, COMPARED = "here", "kept"
 STEPS = 200  # of a slider
+HEADINGS = {"axis": "Axes", "state": "States", "input": "Inputs", "parameter": "Parameters"}
 ENDINGS = (".json", ".mat", ".py", ".mo", ".html")
 
 
@@ -190,7 +192,10 @@ class ExplorePage:
             ui.button("Back to the start", on_click=self._back).props("outline dense no-caps").classes("px-2")
         with ui.element("div").classes("w-full grid grid-cols-1 md:grid-cols-[20rem_1fr] items-start gap-4 p-4"):
             with ui.column().classes("w-full gap-1 max-h-[40vh] md:max-h-[80vh] overflow-auto flex-nowrap pr-3"):
-                self._sliders = {s.name: self._slider(s) for s in subject.sliders}
+                self._sliders: dict[str, ui.slider] = {}
+                for kind, group in groupby(subject.sliders, key=lambda slider: slider.kind):
+                    ui.label(HEADINGS.get(kind, kind)).classes("font-bold text-gray-500 pt-2")
+                    self._sliders |= {slider.name: self._slider(slider) for slider in group}
                 if subject.coordinates:
                     choose = ui.select(list(subject.coordinates), multiple=True, label="Coordinates", value=[])
                     self._coordinates = choose.classes("w-full").props("use-chips dense").on_value_change(self._ask)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
+RECONNECTION_SECONDS = 60.0  # a page whose connection was lost meanwhile, on a busy machine, is kept with its choices
 PARENT_CHECK_SECONDS = 0.5  # seconds between two checks that the parent process lives
 
 POLICY = {
@@ -194,7 +195,8 @@ def serve(
     host = f"{LOOPBACK}:{listening.getsockname()[1]}"
     tokens = Tokens()
     app = FastAPI(openapi_url=None)
-    ui.run_with(app, root=page, title=title, dark=None, show_welcome_message=False)
+    ui.run_with(app, root=page, title=title, dark=None, show_welcome_message=False,
+                reconnect_timeout=RECONNECTION_SECONDS)  # fmt: skip
     config = uvicorn.Config(Guarded(app, tokens, host), log_level="error", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
 

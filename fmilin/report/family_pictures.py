@@ -134,7 +134,7 @@ def surface_figure(family: LinearFamily, quantity: str = "growth") -> Figure:
         )
     if quantity != "accuracy" and min(image_values.shape) > 2 and not _is_constant(image_values.compressed()):
         lines = axes.contour(x, y, image_values, levels=8, colors="black", linewidths=0.6)
-        for drawn in (lines, *axes.clabel(lines, fontsize=8, fmt="%.3g")):
+        for drawn in (lines, *figures.remove_overlapping_labels(axes, axes.clabel(lines, fontsize=8, fmt="%.3g"))):
             drawn.set_path_effects([withStroke(linewidth=2.0, foreground="white")])  # readable on dark colours
     axes.set(xlabel=axis_label(family, second), ylabel=axis_label(family, first))
     _note_constant(axes, image_values)
@@ -207,8 +207,9 @@ def family_eigenvalue_figure(family: LinearFamily) -> Figure:
     labelled_modes: set[int] = set()
     for mode, values in zip(line.numbers, line.eigenvalues.T, strict=True):
         style = figures.line_style(mode) | {"linewidth": 1.8}
-        real.plot(line.axis, values.real, **style, label=None if mode in labelled_modes else f"mode {mode + 1}")
-        imaginary.plot(line.axis, values.imag, **style)
+        label = None if mode in labelled_modes else f"mode {mode + 1}"
+        figures.draw_curve(real, line.axis, values.real, **style, label=label)
+        figures.draw_curve(imaginary, line.axis, values.imag, **style)
         labelled_modes.add(mode)
     low, high = real.get_ylim()
     if high > 0:
@@ -246,8 +247,8 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         w, size = np.where(swings, values.imag, np.nan), np.abs(values)
         ratio = np.where(swings, -values.real / np.where(size > 0, size, 1.0), np.nan)
         style = figures.line_style(drawn) | {"linewidth": 1.8}
-        frequency.plot(line.axis, factor * w, **style, label=f"mode {mode + 1}")
-        damping.plot(line.axis, ratio, **style)
+        figures.draw_curve(frequency, line.axis, factor * w, **style, label=f"mode {mode + 1}")
+        figures.draw_curve(damping, line.axis, ratio, **style)
         spread = np.where(swings, errors / np.where(size > 0, size, 1.0), np.nan)
         if np.nanmax(spread, initial=0.0) > MIN_DRAWN_DAMPING_ERROR:
             uncertain = True
@@ -277,6 +278,7 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
         )  # the rays of multiples begin there; a narrow band of frequencies fills the picture instead
     rays_of_orders(frequency, line.axis, factor * line.axis, orders, top)
     frequency.set(ylabel=f"frequency [{'Hz' if hertz else 'rad/s'}]", ylim=(bottom, top))
+    figures.show_whole_axis(frequency, line.axis)
     damping.set(ylabel="damping ratio [1]", xlabel=line.label)
     damping.axhline(0, color=figures.QUIET, linewidth=0.8)
     low, high = damping.get_ylim()
@@ -285,10 +287,18 @@ def campbell_figure(family: LinearFamily, *, orders: Sequence[float] = (), hertz
     elif low < 0:
         damping.axhspan(low, 0, color=figures.UNSTABLE, zorder=0)
         damping.set_ylim(low, high)
-    if line.title:
-        frequency.set_title(_name_line(line, len(lines)), fontsize=10, loc="left", color=figures.QUIET)
+    frequency.set_title(_note_campbell(line, len(lines)), fontsize=10, loc="left", color=figures.QUIET)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure
+
+
+def _note_campbell(line: FamilyLine, count: int) -> str:
+    """Return which line of a grid is drawn, and how many eigenvalues have no frequency."""
+    finite = line.eigenvalues[np.isfinite(line.eigenvalues)]
+    real_count = int(np.sum(np.abs(finite.imag) <= 1e-9 * np.abs(finite)))
+    notes = [_name_line(line, count)] if line.title else []
+    notes += [f"{real_count} of {len(finite)} eigenvalues are real: they have no frequency"] if real_count else []
+    return "\n".join(notes)
 
 
 def rays_of_orders(axes: Axes, axis: FloatArray, speed: FloatArray, orders: Iterable[float], top: float) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from fmilin.formats import Writing, require_codec
 from fmilin.report.numbers import shorten_name
@@ -17,8 +19,9 @@ from fmilin.report.numbers import shorten_name
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
-    from fmilin.signals import Signal
+    from fmilin.signals import FloatArray, Signal
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a7a")
 """Of Okabe and Ito: distinguishable for colour-blind people, and by their lightness in print."""
@@ -26,6 +29,8 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#00
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
 LONGEST_LABEL = 26  # characters next to an axis
+MIN_LABEL_DISTANCE = 0.06  # between labels of contours, in parts of the picture
+SHORT_AXIS_RATIO = 50.0  # of the ends of a logarithmic axis with plain numbers
 MAX_TICKS = 40  # rows or columns of a matrix that are named
 
 
@@ -78,6 +83,49 @@ def _define_shown_figure() -> type[Figure]:
             return render_figure(self, dpi=90)
 
     return ShownFigure
+
+
+def draw_curve(axes: Axes, x: FloatArray, y: FloatArray, **style: Any) -> None:
+    """Draw a line over x, both (n,), with gaps where y is NaN, and a mark where a point is alone between two gaps."""
+    axes.plot(x, y, **style)
+    good = np.concatenate([[False], np.isfinite(y), [False]])
+    alone = np.flatnonzero(good[1:-1] & ~good[:-2] & ~good[2:])
+    if len(alone):
+        axes.plot(x[alone], y[alone], ".", color=style.get("color"), markersize=8)
+
+
+def label_short_decades(axes: Axes) -> None:
+    """Write plain numbers where a logarithmic axis of x has less than two decades: powers of ten would overlap."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axes.get_xlim()
+    if not 0 < low < high < SHORT_AXIS_RATIO * low:
+        return
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def remove_overlapping_labels(axes: Axes, labels: Iterable[Text]) -> list[Text]:
+    """Remove labels of contours that are too near to another one to be read, as at a cliff; return the others."""
+    remaining: list[Text] = []
+    positions: list[FloatArray] = []
+    for label in labels:
+        at = axes.transAxes.inverted().transform(axes.transData.transform(label.get_position()))
+        if any(np.abs(at - other).max() < MIN_LABEL_DISTANCE for other in positions):
+            label.remove()
+        else:
+            remaining.append(label)
+            positions.append(at)
+    return remaining
+
+
+def show_whole_axis(axes: Axes, axis: FloatArray) -> None:
+    """Let a picture begin and end with its axis, where curves are undefined at some of its points."""
+    low, high = float(axis.min()), float(axis.max())
+    if low < high:
+        margin = axes.margins()[0] * (high - low)
+        axes.set_xlim(low - margin, high + margin)
 
 
 def open_sides(axes: Axes) -> None:

@@ -307,9 +307,12 @@ def sensitivity_figure(linear: LinearModel, numbers: Sequence[int] | None = None
     )
     for axes, i in zip(figure.subplots(1, len(mode_indices), squeeze=False)[0], mode_indices, strict=True):
         order = np.argsort(-np.abs(moved[i]), kind="stable")[:rows][::-1]
-        for shift, part, color in ((0.2, "real", figures.COLORS[0]), (-0.2, "imag", figures.COLORS[1])):
-            label = "growth (real part)" if part == "real" else "frequency (imaginary part)"
-            axes.barh(np.arange(rows) + shift, getattr(moved[i, order], part), height=0.36, color=color, label=label)
+        for shift, part, style in (
+            (0.2, "real", {"color": figures.COLORS[0], "label": "growth (real part)"}),
+            (-0.2, "imag", {"color": figures.COLORS[1], "label": "frequency (imaginary part)", "hatch": "///"}),
+        ):
+            lengths = getattr(moved[i, order], part)
+            axes.barh(np.arange(rows) + shift, lengths, height=0.36, edgecolor="white", **style)
         axes.set_yticks(np.arange(rows), [figures.plain(names[j]) for j in order])
         axes.set_title(f"{short_eigenvalue(values[i])} 1/s", fontsize=10, loc="left")
         axes.set_xlabel("p ∂λ/∂p [1/s], for parameter p and eigenvalue λ")
@@ -348,6 +351,8 @@ def _four(
     return figure
 
 
+DRAWN_DECIBELS = 120.0  # below the largest gain: what is weaker leaves the picture
+HEADROOM_DECIBELS = 5.0
 FREQUENCY_COUNT, MARGIN_DECADES = 1200, 1.0  # of the frequencies, and how far beyond the slowest and the fastest mode
 
 
@@ -357,7 +362,7 @@ def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, 
     speeds = np.abs(full.eigenvalues())
     speeds = speeds[speeds > 1e-9 * speeds.max(initial=0.0)] if len(speeds) else np.ones(1)
     w = np.geomspace(speeds.min() / 10**MARGIN_DECADES, speeds.max() * 10**MARGIN_DECADES, FREQUENCY_COUNT)
-    orders = f"order {len(reduced.states)} for {len(full.states)}"
+    orders = f"order {len(reduced.states)} instead of {len(full.states)}"
     figure = create_titled_figure(f"Reduced linear model: {plain(full.model.name, 40)} ({orders})", 8.0, 5.0)
     axes = figure.subplots()
     curves: list[tuple[StateSpace, str, dict[str, Any]]] = [
@@ -365,14 +370,21 @@ def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, 
         (in_sizes(reduced, full), "reduced", {"color": COLORS[1], "linestyle": (0, (4, 2))}),
         (between, "difference", {"color": COLORS[2]}),
     ]
+    top, bottom = -np.inf, np.inf
     for system, label, style in curves:
         gains = np.array([system.gain(frequency) for frequency in w])
         if gains.max() > 0:
-            axes.loglog(w, np.where(gains > 0, gains, np.nan), label=label, **style)
+            decibels = 20 * np.log10(np.where(gains > 0, gains, np.nan))
+            axes.semilogx(w, decibels, label=label, **style)
+            top, bottom = max(top, float(np.nanmax(decibels))), min(bottom, float(np.nanmin(decibels)))
     if 0 < peak.bound < np.inf:
         band = max(low, w[0]), min(high, w[-1])
-        axes.plot(band, [peak.bound] * 2, color=QUIET, linestyle=":", label=f"bound {peak.bound:.3g}")
-    axes.set(xlabel="frequency [rad/s]", ylabel="largest gain, in nominal values")
+        label = f"bound of the difference: {20 * np.log10(peak.bound):.1f} dB"
+        axes.plot(band, [20 * np.log10(peak.bound)] * 2, color=QUIET, linestyle=":", linewidth=1.8, label=label)
+        top = max(top, float(20 * np.log10(peak.bound)))
+    if np.isfinite(top):
+        axes.set_ylim(max(bottom, top - DRAWN_DECIBELS) - HEADROOM_DECIBELS, top + HEADROOM_DECIBELS)
+    axes.set(xlabel="frequency [rad/s]", ylabel="largest gain [dB], channels in their nominal values")
     axes.legend(fontsize=9)
     draw_grid(axes)
     return figure

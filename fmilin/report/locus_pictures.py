@@ -26,6 +26,8 @@ Complex = NDArray[np.complex128]
 MAX_NAMED_LINES = 2 * len(MARKERS)  # of a grid with a mark of their own: filled first, then open
 MAX_COUNTED_CLUSTERS = 12  # with a number next to each: more would be written over each other
 LABEL_SIZE = 0.011, 0.030  # of a character, in parts of the width and the height of a picture
+REAL_FRACTION = 1e-9  # of an eigenvalue: an imaginary part within it is zero
+MEETING_STEPS = 40  # of a path between two points, between which a real pair becomes complex
 REAL_SPAN = 1e-6  # real parts within this part of the largest eigenvalue are rounding: the picture is not made for them
 
 
@@ -86,6 +88,46 @@ def merge_clusters(values: Complex, errors: FloatArray) -> Loci:
     return Loci(merged, radii, counts)
 
 
+def trace_paths(values: Complex) -> list[Complex]:
+    """Return the path of each column of ``values`` (n, k), through the point where a real pair becomes complex.
+
+    A straight line would lead from one of two real eigenvalues to one of the pair, past the point at which they meet.
+    Between two such rows, the sum and the product of both change linearly.
+    """
+    paths = []
+    is_real = np.abs(values.imag) <= REAL_FRACTION * np.abs(values)
+    for column in range(values.shape[1]):
+        pieces = [values[:1, column]]
+        for row in range(len(values) - 1):
+            if is_real[row, column] != is_real[row + 1, column]:
+                pieces.append(_interpolate_pair(values[row : row + 2], is_real[row : row + 2], column))
+            pieces.append(values[row + 1 : row + 2, column])
+        paths.append(np.concatenate(pieces))
+    return paths
+
+
+def _interpolate_pair(rows: Complex, is_real: NDArray[np.bool_], column: int) -> Complex:
+    """Return the values of a column between two ``rows``, real in one and complex in the other; (0,) without a pair."""
+    own = rows[:, column]
+    complex_row = int(is_real[0, column])
+    distances = np.abs(rows[complex_row] - own[complex_row].conj())
+    distances[~np.isfinite(distances)] = np.inf
+    partner = int(np.argmin(distances))
+    other = rows[:, partner]
+    is_pair = distances[partner] <= REAL_FRACTION * abs(own[complex_row]) and is_real[1 - complex_row, partner]
+    if not is_pair or not np.isfinite(own).all():
+        return own[:0]
+    means, products = (own + other).real / 2, (own * other).real
+    (mean, mean_change), (product, product_change) = ((v[0], v[1] - v[0]) for v in (means, products))
+    meetings = np.roots([mean_change**2, 2 * mean * mean_change - product_change, mean**2 - product])
+    share = np.linspace(0.0, 1.0, MEETING_STEPS + 1)[1:-1]
+    share = np.sort([*share, *(float(t.real) for t in meetings if t.imag == 0 and 0 < t.real < 1)])
+    center = mean + share * mean_change
+    square = center**2 - (product + share * product_change)
+    sides = np.sign((own - other)[1 - complex_row].real), np.sign(own[complex_row].imag)
+    return np.asarray(center + np.where(square >= 0, sides[0], 1j * sides[1]) * np.sqrt(np.abs(square)))
+
+
 def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], marks: Sequence[Loci]) -> Figure:
     """Return a picture of loci, those of each line."""
     every_loci = [line_marks.values for line_marks in marks]
@@ -94,7 +136,7 @@ def _draw_loci(family: LinearFamily, what: str, lines: Sequence[FamilyLine], mar
     points = None
     for number, (line, line_marks) in enumerate(zip(lines, marks, strict=True)):
         loci = line_marks.values
-        for values in loci.T:
+        for values in trace_paths(loci):
             axes.plot(values.real, values.imag, color=figures.QUIET, linewidth=1.0, zorder=2)
         axis = np.broadcast_to(line.axis[:, None], loci.shape)
         is_named = len(lines) <= MAX_NAMED_LINES

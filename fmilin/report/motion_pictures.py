@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from fmilin.linear_model.model import LinearModel
 
+MAX_AXIS_RATIO = 4.0  # of the range of an axis to the largest motion on it
 MAX_SIGNALS = 24  # drawn where none are named
 MAX_EVENTS = 50  # marked: more lines hide the curves
 SAMPLE = "time"  # the cause of events at given times: samples of a regulator, of which there are many
@@ -44,21 +45,21 @@ def draw_motion(
     """Return a panel for each unit of the signals, inputs below in panels of their own."""
     courses = choose_courses(trajectory, names)
     drawn = courses if names else courses[:MAX_SIGNALS]
-    panels: dict[tuple[bool, str], list[DrawnSignal]] = {}
-    for course in drawn:
-        panels.setdefault((course.is_input, course.unit), []).append(course)
+    panels = arrange_panels(drawn)
     for name in limits or {}:
         if all(course.name != name for course in drawn):
             raise UnknownNameError.among(name, [course.name for course in drawn], "a signal of the picture")
+    of_loop = {name: pair for name, pair in trajectory.limits.items() if any(course.name == name for course in drawn)}
+    all_limits = {**of_loop, **(limits or {})}
     comparison = None if linear is None else _compare(trajectory, linear)
     omitted = f" ({len(drawn)} of {len(courses)} signals)" if len(drawn) < len(courses) else ""
     of_model = f" of {plain(trajectory.model_name, 40)}" if trajectory.model_name else ""
     title = f"Motion{of_model} over {trajectory.times[-1] - trajectory.times[0]:g} s{omitted}"
     figure = create_titled_figure(title, 9.5, 0.9 + 2.1 * max(len(panels), 1))
     grid = figure.subplots(max(len(panels), 1), 1, sharex=True, squeeze=False)[:, 0]
-    ordered = sorted(panels.items(), key=lambda item: item[0][0])
-    for axes, ((is_input, unit), members) in zip(grid, ordered, strict=False):
-        _draw_panel(axes, trajectory, members, comparison, limits or {})
+    for axes, members in zip(grid, panels, strict=False):
+        is_input, unit = members[0].is_input, members[0].unit
+        _draw_panel(axes, trajectory, members, comparison, all_limits)
         single = f"{plain(members[0].name)} " if len(members) == 1 else ""
         axes.set_ylabel(f"{single}[{format_unit(unit)}]")
         if is_input:
@@ -76,6 +77,34 @@ def draw_motion(
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
     grid[-1].set_xlabel("time [s]")
     return figure
+
+
+def arrange_panels(courses: Sequence[DrawnSignal]) -> list[list[DrawnSignal]]:
+    """Return the signals of each panel: those of one unit that can be read on one axis, inputs last.
+
+    An angle that moves by 0.1 around 3.1 next to one around 0 would be two flat lines.
+    """
+    panels: list[list[DrawnSignal]] = []
+    for course in courses:
+        for members in panels:
+            is_alike = (members[0].is_input, members[0].unit) == (course.is_input, course.unit)
+            if is_alike and _fit_one_axis([*members, course]):
+                members.append(course)
+                break
+        else:
+            panels.append([course])
+    return sorted(panels, key=lambda members: members[0].is_input)
+
+
+def _fit_one_axis(courses: Sequence[DrawnSignal]) -> bool:
+    """Whether the largest motion is a visible part of the axis that all of them need."""
+    finite = [course.values[np.isfinite(course.values)] for course in courses]
+    ranges = [(float(values.min()), float(values.max())) for values in finite if len(values)]
+    if not ranges:
+        return True
+    span = max(high for _, high in ranges) - min(low for low, _ in ranges)
+    largest = max(high - low for low, high in ranges)
+    return largest == 0 or span <= MAX_AXIS_RATIO * largest
 
 
 def choose_courses(trajectory: Trajectory, names: Sequence[str]) -> list[DrawnSignal]:

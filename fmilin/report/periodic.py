@@ -15,7 +15,16 @@ from fmilin.periodic.orbit import PeriodicOrbit
 from fmilin.periodic.periodic_model import PeriodicModel
 from fmilin.report.facts import certificate_facts, print_fact, print_facts, print_remarks
 from fmilin.report.family_pictures import rays_of_orders
-from fmilin.report.figures import COLORS, QUIET, UNSTABLE, create_titled_figure, draw_grid, line_style, over_one_axis
+from fmilin.report.figures import (
+    COLORS,
+    QUIET,
+    UNSTABLE,
+    create_titled_figure,
+    draw_curve,
+    draw_grid,
+    line_style,
+    over_one_axis,
+)
 from fmilin.report.linear_pictures import shade_outside_unit_circle
 from fmilin.report.numbers import cluster_text, eigenvalue_text, error_text, rough, shorten_name, value_with_unit
 from fmilin.report.table import print_names
@@ -230,8 +239,8 @@ def campbell_figure(chart: FloquetChart) -> Figure:
     visible = [k for k in range(chart.exponents.shape[-1]) if _is_first_of_pair(chart, k)]
     tolerance = 1e-9 * np.nanmax(np.abs(chart.exponents[np.isfinite(chart.exponents)]), initial=1.0)
     for drawn, k in enumerate(visible):
-        frequency.plot(axis, chart.frequencies[:, k], **line_style(drawn))
-        growth.plot(axis, chart.exponents[:, k].real, **line_style(drawn))
+        draw_curve(frequency, axis, chart.frequencies[:, k], **line_style(drawn))
+        draw_curve(growth, axis, chart.exponents[:, k].real, **line_style(drawn))
         grows = chart.exponents[:, k].real > tolerance
         frequency.plot(axis[grows & chart.unstable], chart.frequencies[grows & chart.unstable, k], "o", color=COLORS[1],
                        markerfacecolor="white", markersize=5)  # fmt: skip

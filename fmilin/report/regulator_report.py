@@ -116,7 +116,7 @@ def draw_design(design: RegulatorDesign) -> Figure:
         S = 1 / (1 - item.loop.frequency_response(w)[0, 0])
         style = {"color": COLORS[number % len(COLORS)], "linestyle": ("-", (0, (6, 2)), (0, (2, 1.5)))[number % 3]}
         for axes, values, peak in ((sensitivity, S, item.peaks[0]), (complementary, 1 - S, item.peaks[1])):
-            label = f"{plain(name)}: peak {peak:.3g}"
+            label = f"{plain(name)}: peak {peak:.3g} ({20 * np.log10(peak):.1f} dB)"
             axes.plot(w, convert_to_decibels(np.abs(values)), label=label, linewidth=1.7, **style)
     omitted = f" (the first {MAX_CURVES} of {len(wires)} wires)" if len(wires) > MAX_CURVES else ""
     for axes, text in ((sensitivity, "|S|"), (complementary, "|T|")):

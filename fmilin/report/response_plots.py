@@ -18,6 +18,7 @@ from fmilin.report.figures import (
     format_label,
     format_ratio,
     format_unit,
+    label_short_decades,
     plain,
 )
 from fmilin.report.frequency_curves import convert_to_decibels, unwrap_phase
@@ -58,7 +59,8 @@ def create_measurement_figure(
             channel = linear.outputs.index_of(signal.name), linear.inputs.index_of(measured.input.name)
             curves.append((dense, linear.frequency_response(dense)[channel], -1))
         for w, G, k in curves:
-            label = "linear model" if k < 0 else f"amplitude {measured.amplitudes[k]:.3g}"
+            amplitude = f"{measured.amplitudes[k]:.3g} {format_unit(measured.input.unit)}"
+            label = "linear model" if k < 0 else f"amplitude {amplitude}"
             style = {"color": QUIET} if k < 0 else {"color": COLORS[k % len(COLORS)], "marker": "o", "linestyle": ""}
             order = np.argsort(w)
             sizes = np.abs(G[order])
@@ -71,6 +73,7 @@ def create_measurement_figure(
         grid[1, column].set(ylabel="phase [deg]", xlabel="frequency [rad/s]")
         for axes in grid[:, column]:
             draw_grid(axes)
+    label_short_decades(grid[0, 0])  # all panels share the axis
     grid[0, 0].legend(frameon=False, fontsize=9)
     return figure
 

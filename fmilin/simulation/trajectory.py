@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,8 @@ class Trajectory(TableRepr):
     parameters: tuple[tuple[str, float], ...] = ()  #: those changed from the model's own values
     remarks: tuple[Remark, ...] = ()  #: on the run
     model_name: str = ""  #: of the model that moved; titles of pictures have it
+    #: (lowest, highest) of inputs that a regulator set; pictures have them
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @implemented_in("fmilin.report.trajectory_report:show_trajectory")
     def _print_table(self, page: Sheet) -> None: ...
@@ -120,7 +122,8 @@ class Trajectory(TableRepr):
         """Return the courses of states, outputs and inputs by name, a panel for each unit, inputs in panels of theirs.
 
         Without names the outputs (else the states), and all inputs. A ``linear`` model goes next to it from the same
-        start with the same inputs; ``limits`` of signals are drawn as lines. Events are marked.
+        start with the same inputs; ``limits`` of signals, those of a closed loop among them, are drawn as lines.
+        Signals of one unit with offsets far beyond their motions have panels of their own. Events are marked.
         """
         ...
 

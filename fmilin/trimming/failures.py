@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fmilin.errors import FmilinError, NumericalError, join_first
+from fmilin.manifold.selection import find_kinematic_pairs
 from fmilin.manifold.wrapping_angles import TURNS_OF_UNITS
 from fmilin.model.evaluator import PointEvaluator
 from fmilin.model.interface import Model
@@ -206,6 +207,7 @@ def _compute_unremovable_residual(best: Solution, column: FloatArray) -> float:
 
 
 MAX_NAMES = 8  # targets that are left out in turn
+MAX_MOVING_POSITIONS = 40  # of a vehicle, tried together
 SLOPE_ROUNDING = 1e-9  # slope of a target, relative to its terms, that is rounding
 FARTHER_START_DISTANCE = 0.05  # sizes of the unknowns
 HALVINGS = 16  # of the way to a target
@@ -217,21 +219,39 @@ Search = Callable[[TrimRequest], TrimmedPoint]
 
 def suggest_steady_motion(error: TrimError, model: Model, request: TrimRequest, search: Search) -> TrimError | None:
     """Return the error with the states that must move, if a steady motion exists in which they do; else None."""
-    moving = [name for name in model.states.names if f"der({name})" in error.residuals and name not in request.steady]
+    restless = [name for name in model.states.names if f"der({name})" in error.residuals and name not in request.steady]
     # Where a target or a constraint is missed as well, something else is in the way.
-    if not moving or len(moving) > MAX_NAMES or len(moving) < len(error.residuals):
+    if not restless or len(restless) < len(error.residuals):
         return None
-    try:
-        with limit_time(EXPLANATION_SECONDS):
-            solution = search(replace(request, steady=(*request.steady, *moving)))
-    except (FmilinError, OutOfTimeError):
-        return None
-    if solution.report.varying:
-        return None
-    names = [name for name in solution.report.moving if name not in request.steady]
-    listed = ", ".join(f"'{name}'" for name in names)
-    error.args = (f"{error} A steady motion exists if {', '.join(names)} may move: add steady=[{listed}].",)
-    return error
+    # A vehicle that cannot stand still leaves accelerations, too, at the best point: only its positions may move.
+    positions = _list_positions(model)
+    choices = [[name for name in restless if name in positions], positions, restless]
+    tried: list[set[str]] = []
+    for moving in choices:
+        limit = MAX_MOVING_POSITIONS if set(moving) <= set(positions) else MAX_NAMES
+        if not moving or len(moving) > limit or set(moving) in tried:
+            continue
+        tried.append(set(moving))
+        try:
+            with limit_time(EXPLANATION_SECONDS):
+                solution = search(replace(request, steady=(*request.steady, *moving)))
+        except (FmilinError, OutOfTimeError):
+            continue
+        if solution.report.varying:
+            continue
+        names = [name for name in solution.report.moving if name not in request.steady]
+        listed = ", ".join(f"'{name}'" for name in names)
+        error.args = (f"{error} A steady motion exists if {', '.join(names)} may move: add steady=[{listed}].",)
+        return error
+    return None
+
+
+def _list_positions(model: Model) -> list[str]:
+    """Return the states that are not the rate of another one, and do not have the unit of such a rate."""
+    pairs = find_kinematic_pairs(PointEvaluator(model), model.start) or {}
+    velocities = {model.states.names[i] for i in pairs.values()}
+    rate_units = {rate_unit(signal.unit) for signal in model.states if signal.unit}
+    return [signal.name for signal in model.states if signal.name not in velocities and signal.unit not in rate_units]
 
 
 def explain_obstacles(error: NumericalError, model: Model, request: TrimRequest, search: Search) -> NumericalError:

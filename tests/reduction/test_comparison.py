@@ -115,4 +115,4 @@ def test_the_picture_shows_both_and_the_bound() -> None:
     chain = masses_and_springs(6)
     figure = balanced_truncation(chain, 6).plot.reduction(chain, 0.0, 0.6)
     labels = figure.axes[0].get_legend_handles_labels()[1]
-    assert labels == ["full", "reduced", "difference", "bound 0.0893"]
+    assert labels == ["full", "reduced", "difference", "bound of the difference: -21.0 dB"]  # 0.0893

@@ -47,3 +47,15 @@ def test_events_are_marked(motion: Trajectory) -> None:
     marks = [np.asarray(line.get_xdata()).tolist() for line in above.lines]
     assert [0.7, 0.7] in marks
     assert [0.8, 0.8] not in marks
+
+
+def test_signals_far_apart_have_panels_of_their_own_and_limits_of_a_loop_are_drawn(motion: Trajectory) -> None:
+    far = motion.states.copy()
+    far[:, 1] += 100.0
+    units = type(motion.state_signals)([replace(s, unit="m") for s in motion.state_signals])
+    moved = replace(motion, states=far, state_signals=units, limits={"F": (-1.0, 1.0)})
+    position, speed, force = moved.plot("q", "v", "F").axes
+    assert position.get_ylabel() == "q [m]"
+    assert speed.get_ylabel() == "v [m]"
+    assert {1.0, -1.0} <= {float(np.asarray(line.get_ydata())[0]) for line in force.lines}
+    assert len(replace(moved, states=motion.states).plot("q", "v").axes) == 1

@@ -214,6 +214,15 @@ def test_an_error_names_the_state_that_must_move() -> None:
     assert "A steady motion exists" not in str(error.value)
 
 
+def test_an_error_names_all_coordinates_of_a_rolling_vehicle_that_must_move() -> None:
+    rates = {"turn": "r", "r": "F", "x": "0.3*r*cos(s)", "s": "q", "q": "-10*s - q"}
+    vehicle = OdeModel("vehicle", rates, inputs=["F"])  # steering makes x slower: the best point leaves q' too
+    with pytest.raises(
+        fl.NumericalError, match=r"A steady motion exists if turn, x may move: add steady=\['turn', 'x'\]"
+    ):
+        fl.trim(vehicle, fixed={"r": 15.0})
+
+
 def test_a_requested_steady_motion_is_not_called_a_point_off_equilibrium() -> None:
     model = drag()
     linear = fl.linearize(model, fl.trim(model, fixed={"v": 2.0}, free=["F"], steady=["x"]))

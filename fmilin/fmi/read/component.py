@@ -60,6 +60,28 @@ class LogSink:
         self.source = source
         self.recent: deque[tuple[int, str]] = deque(maxlen=20)
         self._names = names
+        self._held: list[tuple[int, str, str]] | None = None  # levels, texts, categories, while they are held
+
+    @contextmanager
+    def hold_messages(self) -> Iterator[None]:
+        """Log the messages of an attempt at its end; those before :meth:`excuse` count as details then."""
+        if self._held is not None:
+            yield
+            return
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for level, text, category in held:
+                self._log(level, text, category)
+
+    def excuse(self) -> None:
+        """Make details of the messages that are held: another way has led to the result."""
+        self._held = [(logging.DEBUG, text, category) for _, text, category in self._held or []]
+
+    def _log(self, level: int, text: str, category: str) -> None:
+        logger.log(level, "%s: %s", self.source, text, extra={"category": category})
 
     def take(self, status: int, category: str, message: str) -> None:
         """Take one message."""
@@ -68,7 +90,10 @@ class LogSink:
         if status < 0:  # of the host: errors say it
             return
         level = _LEVELS[status] if status < len(_LEVELS) else logging.WARNING
-        logger.log(level, "%s: %s", self.source, text, extra={"category": category})
+        if self._held is not None:
+            self._held.append((level, text, category))
+        else:
+            self._log(level, text, category)
 
     def last_words(self) -> str:
         """Return a sentence with what the FMU said since :meth:`forget`, warnings and errors first."""

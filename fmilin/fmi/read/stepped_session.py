@@ -215,7 +215,14 @@ class SteppedSession(Session):
         super().visit(buffers, extent, prepared)
 
     def _with_states_set(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
-        """Try something at the states of the buffers; where the FMU fails them, with states as start values."""
+        """Try something at the states of the buffers; where the FMU fails them, with states as start values.
+
+        A note says so then: the FMU's own message about a value that it does not take would alarm without a reason.
+        """
+        with self._instance.sink.hold_messages():
+            return self._try_both_ways(buffers, attempt)
+
+    def _try_both_ways(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
         point = buffers.values[: 1 + buffers.n + buffers.k].copy()
         try:
             return attempt()
@@ -227,10 +234,12 @@ class SteppedSession(Session):
             if not self.set_states_by_start():
                 raise self._states_refused(error) from None
             try:
-                return attempt()
+                result = attempt()
             except ModelError:
                 self.stop_setting_by_start()
                 raise self._states_refused(error) from None
+            self._instance.sink.excuse()
+            return result
 
     def _states_refused(self, error: ModelError) -> StatesRefusedError:
         return StatesRefusedError(

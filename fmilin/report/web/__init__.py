@@ -34,8 +34,10 @@ def periodic_report(periodic: PeriodicModel) -> str:
              "Harmonic", "Symmetry"]  # fmt: skip
     accuracy = ", ".join(f"{name} {value:.2g}" for name, value in floquet.accuracy.items())
     closing = f"Accuracy: {accuracy}; the motion closes to {periodic.closure:.2g} of the sizes of the states."
+    verdict = f"{floquet.verdict[:1].upper()}{floquet.verdict[1:]}."
     sections = [
-        Section("Stability", [text(f"{floquet.verdict.capitalize()}.", closing, alarm=floquet.stable is not True),
+        Section("Stability", [text(verdict, alarm=floquet.stable is not True),
+                              text(closing),
                               table("Multipliers of a period", heads, rows)]),
         Section("Pictures", [picture("Multipliers", partial(motions.multiplier_figure, floquet)),
                              picture("Modes over the period", partial(motions.floquet_mode_figure, floquet))]),

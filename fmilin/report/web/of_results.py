@@ -27,7 +27,7 @@ def list_blocks(show: Callable[[Sheet], None]) -> list[blocks.Block]:
     facts = [(item.word, item.text) for item in page.items if isinstance(item, LabelledFact)]
     sentences = [item for item in page.items if isinstance(item, str) and item.strip()]
     tables = [item for item in page.items if isinstance(item, ResultTable)]
-    first: list[blocks.Block] = [blocks.table("", ("Subject", "Result"), facts)] if facts else []
+    first: list[blocks.Block] = [blocks.table("", [], facts)] if facts else []
     return [*first, *([blocks.text(*sentences)] if sentences else []), *tables]
 
 
