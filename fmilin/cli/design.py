@@ -29,6 +29,7 @@ from fmilin.errors import NumericalError, UsageError
 from fmilin.formats import suffixes
 
 if TYPE_CHECKING:
+    from fmilin.design.kalman import KalmanFilter
     from fmilin.design.regulator_design import RegulatorDesign
     from fmilin.design.regulator_verification import RegulatorVerification
     from fmilin.linear_model.model import LinearModel
@@ -123,6 +124,25 @@ class RegulatorOptions:
             hold_noise=self.hold_noise,
         )
 
+    def filter(self, linear: LinearModel) -> KalmanFilter:
+        """Return the Kalman filter of a linear model, from its measured outputs alone."""
+        import fmilin as fl
+        from fmilin.linear_model.system_zeros import select_channels
+
+        required = (
+            ("--process", "NAME=DENSITY", self.process, linear.inputs.names),
+            ("--measured", "NAME=VARIANCE", self.measured, linear.outputs.names),
+            ("--sample-time", "SECONDS", self.sample_time, ()),
+        )
+        _require_options("A Kalman filter requires noise and a sample time", required)
+        return fl.design.kalman_filter(
+            select_channels(linear, None, list(self.measured)),
+            float(self.sample_time or 0.0),
+            process=self.process,
+            measured=self.measured,
+            hold_noise=self.hold_noise,
+        )
+
     def shape(self, linear: LinearModel) -> RegulatorDesign:
         """Return the regulator of a linear model by H-infinity loop shaping."""
         import fmilin as fl
@@ -159,6 +179,7 @@ class DesignOptions:
 
     lqg: bool = switch("Optimal feedback on the estimates of a Kalman filter, sampled.", OPTIONS)
     loop_shaping: bool = switch("The most robust regulator of a shaped loop (H-infinity), sampled.", OPTIONS)
+    kalman: bool = switch("A Kalman filter alone, of the measured outputs, sampled.", OPTIONS)
     against: str | None = command_option(
         None, "Of a file of a linear model: the nonlinear model, on which the regulator runs.", OPTIONS, "text",
         metavar="MODEL",
@@ -166,7 +187,7 @@ class DesignOptions:
     no_verify: bool = switch("Do not run the regulator on the nonlinear model.", OPTIONS)
     output: tuple[Path, ...] = command_option(
         (),
-        "The regulator; the suffix picks the format: " + " ".join(SUFFIXES) + " (.html: a report)",
+        "The regulator or filter; the suffix picks the format: " + " ".join(SUFFIXES) + " (.html: a report)",
         FILES,
         "paths",
         flag="--output",
@@ -193,6 +214,7 @@ class DesignOptions:
         "--measured phi=1e-4 --sample-time 0.02 --track phi --limit torque=-5:5 -o controller.fmu -o report.html",
         "fmilin design plant.mat --loop-shaping --input-size torque=1 --output-size phi=0.1 --crossover 5 "
         "--sample-time 0.02 -o controller.c",
+        "fmilin design plant.mat --kalman --process torque=0.1 --measured phi=1e-6 --sample-time 0.01 -o filter.c",
     ],
 )
 @MODEL
@@ -202,16 +224,24 @@ class DesignOptions:
 @model_options.POINT_OPTIONS
 @linear_options.linearization_options()
 def command(model: str, results: DesignOptions, weights: RegulatorOptions, **request_options: Any) -> int:
-    """Design a sampled regulator, and run it on the nonlinear model.
+    """Design a sampled regulator, and run it on the nonlinear model; or a filter.
 
     MODEL is what 'fmilin linearize' takes, or a file of a linear model ({linear_files}), with --against MODEL for the
     run. Without -o a table is printed; -o saves the regulator and prints its margins.
     Ends with status 5 when the nonlinear closed loop is unstable.
     """
-    if results.lqg == results.loop_shaping:
-        number = "Two methods of design are" if results.lqg else "No method of design is"
+    if sum((results.lqg, results.loop_shaping, results.kalman)) != 1:
+        number = (
+            "More than one method of design is" if results.lqg or results.loop_shaping else "No method of design is"
+        )
         raise UsageError(
-            f"{number} named. Add --lqg with weights and noise, or --loop-shaping with sizes and a crossover."
+            f"{number} named. Add --lqg with weights and noise, --loop-shaping with sizes and a crossover, or --kalman "
+            "with noise, for a filter alone."
+        )
+    if results.kalman and (results.against is not None or results.plot is not None):
+        raise UsageError(
+            "--kalman designs a filter, which closes no loop: leave out --against and --plot. 'fl.design.filtered' "
+            "runs a filter on recorded data, or on a simulation of the nonlinear model."
         )
     for path in results.output:
         if path.suffix.lower() not in SUFFIXES:
@@ -226,6 +256,9 @@ def command(model: str, results: DesignOptions, weights: RegulatorOptions, **req
 
     def job(runner: JobRunner) -> None:
         linear, nonlinear = _find_models(model, request, runner, results.against)
+        if results.kalman:
+            _deliver_filter(weights.filter(linear), results, runner)
+            return
         design = weights.shape(linear) if results.loop_shaping else weights.design(linear)
         verification = None
         if nonlinear is not None and not results.no_verify:
@@ -256,6 +289,26 @@ def _find_models(
     if isinstance(result, LinearFamily):
         raise UsageError(f"'{source}' is a family of linear models. A regulator is designed from one of them.")
     return result, None if against is None else open_compared_model(request, result, runner)
+
+
+def _deliver_filter(kalman: KalmanFilter, results: DesignOptions, runner: JobRunner) -> None:
+    """Write the files and print."""
+    runner.restore_directory()
+    for path in results.output:
+        kalman.save(path, precision=results.precision, fmi=results.fmi)
+        runner.say(f"{path}: the filter, every {kalman.sampled.sample_time:g} s\n")
+    if results.as_json:
+        runner.print_json(
+            {
+                "states": list(kalman.linear.states.names),
+                "measured": list(kalman.linear.outputs.names),
+                "gain": kalman.gain.tolist(),
+                "covariance": kalman.covariance.tolist(),
+                "sample_time": kalman.sampled.sample_time,
+            }
+        )
+    elif not results.output:
+        runner.print_shown(type(kalman)._print_table, kalman)
 
 
 def _deliver(

@@ -277,9 +277,19 @@ class KalmanFilter(TableRepr, Savable):
     def nees(self, estimates: Estimates, true: RealArrayLike) -> FloatArray:
         """Return the normalized estimation errors squared e' P^-1 e, shape (K,): on average P where all is right.
 
-        ``true``, shape (K, P), are the independent coordinates as they were, ``estimates`` those of :meth:`run`.
+        ``true`` are the independent coordinates as they were, shape (K, P), or all states of a simulation, (K, N);
+        ``estimates`` those of :meth:`run`. Raises UsageError when they do not have as many rows.
         """
-        e = np.asarray(true) - estimates.states
+        actual = as_numbers(true, "The true states")
+        names, all_names = self.linear.states.names, self.linear.full_states
+        if actual.ndim == 2 and actual.shape[1] == len(all_names) and all(map(all_names.has, names)):
+            actual = actual[:, [all_names.index_of(name) for name in names]]
+        if actual.shape != estimates.states.shape:
+            raise UsageError(
+                f"The true states have the shape {actual.shape}, and the estimates {estimates.states.shape}: give the "
+                "coordinates, or all states, at the samples of the estimates. A simulation also has its start."
+            )
+        e = actual - estimates.states
         return np.asarray(np.einsum("ki,ki->k", e, np.linalg.solve(self.covariance, e.T).T))
 
     def linear_model(self) -> LinearModel:

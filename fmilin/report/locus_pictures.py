@@ -108,23 +108,23 @@ def trace_paths(values: Complex) -> list[Complex]:
 
 def _interpolate_pair(rows: Complex, is_real: NDArray[np.bool_], column: int) -> Complex:
     """Return the values of a column between two ``rows``, real in one and complex in the other; (0,) without a pair."""
-    own = rows[:, column]
+    ends = rows[:, column]
     complex_row = int(is_real[0, column])
-    distances = np.abs(rows[complex_row] - own[complex_row].conj())
+    distances = np.abs(rows[complex_row] - ends[complex_row].conj())
     distances[~np.isfinite(distances)] = np.inf
     partner = int(np.argmin(distances))
     other = rows[:, partner]
-    is_pair = distances[partner] <= REAL_FRACTION * abs(own[complex_row]) and is_real[1 - complex_row, partner]
-    if not is_pair or not np.isfinite(own).all():
-        return own[:0]
-    means, products = (own + other).real / 2, (own * other).real
+    is_pair = distances[partner] <= REAL_FRACTION * abs(ends[complex_row]) and is_real[1 - complex_row, partner]
+    if not is_pair or not np.isfinite(ends).all():
+        return ends[:0]
+    means, products = (ends + other).real / 2, (ends * other).real
     (mean, mean_change), (product, product_change) = ((v[0], v[1] - v[0]) for v in (means, products))
     meetings = np.roots([mean_change**2, 2 * mean * mean_change - product_change, mean**2 - product])
     share = np.linspace(0.0, 1.0, MEETING_STEPS + 1)[1:-1]
     share = np.sort([*share, *(float(t.real) for t in meetings if t.imag == 0 and 0 < t.real < 1)])
     center = mean + share * mean_change
     square = center**2 - (product + share * product_change)
-    sides = np.sign((own - other)[1 - complex_row].real), np.sign(own[complex_row].imag)
+    sides = np.sign((ends - other)[1 - complex_row].real), np.sign(ends[complex_row].imag)
     return np.asarray(center + np.where(square >= 0, sides[0], 1j * sides[1]) * np.sqrt(np.abs(square)))
 
 

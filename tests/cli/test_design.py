@@ -94,3 +94,18 @@ def test_a_loop_is_shaped_as_by_the_function(run: Run) -> None:
     assert "missing: --crossover RAD/S" in missing.err
     both = run("design", MODEL, "--lqg", *words)
     assert "Two methods of design are named" in both.err
+
+
+def test_a_filter_alone_is_that_of_the_function(run: Run) -> None:
+    noise = ("--process", "torque=0.1", "--measured", "phi=1e-6", "--sample-time", 0.01)
+    done = run("design", MODEL, "--kalman", *noise, "--json")
+    assert done.status == 0, done.err
+    kalman = fl.design.kalman_filter(
+        fl.linearize(four_bar(), outputs=["phi"]), 0.01, process={"torque": 0.1}, measured={"phi": 1e-6}
+    )
+    np.testing.assert_allclose(json.loads(done.out)["gain"], kalman.gain, rtol=1e-12)
+    done = run("design", MODEL, "--kalman", *noise, "-o", "filter.c")
+    assert "filter.c: the filter, every 0.01 s" in done.err
+    assert Path("filter.c").read_text(encoding="utf-8").count("{") > 1
+    assert "Add the option that is missing: --measured" in run("design", MODEL, "--kalman", *noise[:2]).err
+    assert "closes no loop" in run("design", MODEL, "--kalman", *noise, "--plot", "s.png").err

@@ -111,6 +111,8 @@ def test_estimates_are_as_good_as_the_filter_says() -> None:
     assert abs(found.innovations[200:].var() / S - 1) < 4 * np.sqrt(2 / K)
     wrong = design.kalman_filter(lin, h, process={"F": 0.004}, measured={"px": 1e-3}, hold_noise=True)
     assert wrong.nees(wrong.run(u, m, start=np.zeros(2)), true)[200:].mean() > 4.0
+    with pytest.raises(fl.UsageError, match="A simulation also has its start"):
+        wrong.nees(found, true[1:])
 
 
 def test_what_no_filter_can_do() -> None:

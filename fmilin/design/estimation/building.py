@@ -42,13 +42,13 @@ STEP_HALVING_TOLERANCE = 1e-6  # how much halving the steps may change a sample,
 @kinds_checked
 def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is made
     model: Model,
+    point: OperatingPoint | None = None,
     *,
     outputs: Sequence[str] | None = None,
     process_noise: Mapping[str, float] | RealArrayLike,
     measurement_noise: Mapping[str, float] | RealArrayLike,
     sample_time: float,
     kind: str = "ekf",
-    point: OperatingPoint | None = None,
     initial_covariance: Mapping[str, float] | RealArrayLike | None = None,
     augment: Sequence[str] = (),
     limits: Mapping[str, tuple[float, float]] | None = None,
@@ -69,6 +69,8 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
     ----------
     model : Model
         From any source: an FMU, equations, a mechanism, an engine, a connected system.
+    point : OperatingPoint, optional
+        Where the estimate starts, on the manifold; where the model starts by default.
     outputs : sequence of str, optional
         What is measured; all outputs by default. Any continuous variable may be measured.
     process_noise : mapping of str to float, or array of shape (nu, nu)
@@ -82,8 +84,6 @@ def estimator(  # noqa: PLR0913 - each is a choice of its own, named where it is
         of 500 members from a fixed seed (``kf.method.members``); or moving-horizon by CasADi, for equations. Sampled
         models and co-simulation FMUs step by themselves: noise of inputs is held over each sample, and
         ``initial_covariance`` is needed; co-simulation FMUs take the kinds ukf, enkf and particle.
-    point : OperatingPoint, optional
-        Where the estimate starts, on the manifold; where the model starts by default.
     initial_covariance : mapping of str to float, array of shape (N,) or (P, P), optional
         Variances of states, each a guess by itself, which the manifold joins; or the matrix of the coordinates
         (``kf.states``). Without it, the steady covariance at the point, where there is one.

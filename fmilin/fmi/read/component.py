@@ -60,25 +60,25 @@ class LogSink:
         self.source = source
         self.recent: deque[tuple[int, str]] = deque(maxlen=20)
         self._names = names
-        self._held: list[tuple[int, str, str]] | None = None  # levels, texts, categories, while they are held
+        self._pending: list[tuple[int, str, str]] | None = None  # levels, texts, categories, while an attempt runs
 
     @contextmanager
     def hold_messages(self) -> Iterator[None]:
         """Log the messages of an attempt at its end; those before :meth:`excuse` count as details then."""
-        if self._held is not None:
+        if self._pending is not None:
             yield
             return
-        self._held = []
+        self._pending = []
         try:
             yield
         finally:
-            held, self._held = self._held, None
-            for level, text, category in held:
+            pending, self._pending = self._pending, None
+            for level, text, category in pending:
                 self._log(level, text, category)
 
     def excuse(self) -> None:
         """Make details of the messages that are held: another way has led to the result."""
-        self._held = [(logging.DEBUG, text, category) for _, text, category in self._held or []]
+        self._pending = [(logging.DEBUG, text, category) for _, text, category in self._pending or []]
 
     def _log(self, level: int, text: str, category: str) -> None:
         logger.log(level, "%s: %s", self.source, text, extra={"category": category})
@@ -90,8 +90,8 @@ class LogSink:
         if status < 0:  # of the host: errors say it
             return
         level = _LEVELS[status] if status < len(_LEVELS) else logging.WARNING
-        if self._held is not None:
-            self._held.append((level, text, category))
+        if self._pending is not None:
+            self._pending.append((level, text, category))
         else:
             self._log(level, text, category)
 
