@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import ClassVar, Unpack
+from typing import TYPE_CHECKING, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from fmilin.support.implemented_in import implemented_in
 from fmilin.support.table_repr import Sheet, TableRepr
 from fmilin.trimming.search_algorithm import search
 from fmilin.trimming.trim_report import TrimmedPoint
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # A model at a point, with other values of some parameters, the point following.
 
@@ -121,7 +124,7 @@ class Uncertain(TableRepr):
     """A family of linear models over a box of parameters; see :func:`fmilin.uncertain`."""
 
     file_kind: ClassVar[Holds] = "uncertain model"  #: the formats of files that hold it: ``fmilin.formats``
-    _attributes = ".nominal, .M, .blocks, .box, .at(...), .sample(n)"
+    _attributes = ".nominal, .M, .blocks, .box, .at(...), .sample(n), .plot()"
 
     nominal: LinearModel  #: in the middle of the box, with its derivatives
     #: its first inputs w and first outputs z are those of the blocks, w = d z; then those of the nominal model
@@ -182,6 +185,11 @@ class Uncertain(TableRepr):
         """
         channels = sum(size for _, size in self.blocks)
         return robust_stability(self.nominal, self.M, channels, self.box, n, seed)
+
+    @implemented_in("fmilin.report.uncertain_picture:draw_uncertain")
+    def plot(self, n: int = 200, seed: int = 0) -> Figure:
+        """Return eigenvalues in the middle of the box with bars, of ``n`` samples (by a ``seed``), and of corners."""
+        ...
 
     @implemented_in("fmilin.export.files:save")
     def save(self, path: str | Path) -> None:

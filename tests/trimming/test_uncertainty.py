@@ -168,3 +168,14 @@ def test_a_file_that_builds_an_uncertain_system(tmp_path: Path) -> None:
         np.testing.assert_allclose(read[part], getattr(expected, part), rtol=1e-9, atol=1e-12)
     with pytest.raises(UsageError, match="Cannot write"):
         u.save(tmp_path / "plant.mat")
+
+
+def test_the_picture_has_the_middle_with_bars_samples_and_corners() -> None:
+    u = fl.uncertain(oscillator(2.0, 3.0, 0.5), None, {"c": (2.0, 4.0), "d": (0.4, 0.6)})
+    (axes,) = u.plot(5).axes
+    sampled, at_corners, middle = (np.asarray(line.get_xydata()) for line in axes.lines[:3])
+    assert len(sampled) == 5 * 2
+    expected = np.concatenate([u.at({"c": c, "d": d}).eigenvalues() for c in (2.0, 4.0) for d in (0.4, 0.6)])
+    np.testing.assert_array_equal(at_corners, np.column_stack((expected.real, expected.imag)))
+    np.testing.assert_array_equal(middle[:, 0], u.nominal.eigenvalues().real)
+    assert axes.get_title(loc="left") == "c 2 to 4, d 0.4 to 0.6"

@@ -219,7 +219,7 @@ class SteppedSession(Session):
 
         A note says so then: the FMU's own message about a value that it does not take would alarm without a reason.
         """
-        with self._instance.sink.hold_messages():
+        with self.stepped.sink.hold_messages():
             return self._try_both_ways(buffers, attempt)
 
     def _try_both_ways(self, buffers: Buffers, attempt: Callable[[], T]) -> T:
@@ -238,7 +238,7 @@ class SteppedSession(Session):
             except ModelError:
                 self.stop_setting_by_start()
                 raise self._states_refused(error) from None
-            self._instance.sink.excuse()
+            self.stepped.sink.excuse()
             return result
 
     def _states_refused(self, error: ModelError) -> StatesRefusedError:
