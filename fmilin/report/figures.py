@@ -29,6 +29,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#00
 DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
 LONGEST_LABEL = 26  # characters next to an axis
+AXIS_MARGIN = 0.03  # at both ends of an axis, in parts of it
 MIN_LABEL_DISTANCE = 0.06  # between labels of contours, in parts of the picture
 SHORT_AXIS_RATIO = 50.0  # of the ends of a logarithmic axis with plain numbers
 MAX_TICKS = 40  # rows or columns of a matrix that are named
@@ -125,7 +126,7 @@ def show_whole_axis(axes: Axes, axis: FloatArray) -> None:
     """Let a picture begin and end with its axis, where curves are undefined at some of its points."""
     low, high = float(axis.min()), float(axis.max())
     if low < high:
-        margin = axes.margins()[0] * (high - low)
+        margin = AXIS_MARGIN * (high - low)
         axes.set_xlim(low - margin, high + margin)
 
 

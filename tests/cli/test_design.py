@@ -93,7 +93,7 @@ def test_a_loop_is_shaped_as_by_the_function(run: Run) -> None:
     assert missing.status == 2
     assert "missing: --crossover RAD/S" in missing.err
     both = run("design", MODEL, "--lqg", *words)
-    assert "Two methods of design are named" in both.err
+    assert "More than one method of design is named" in both.err
 
 
 def test_a_filter_alone_is_that_of_the_function(run: Run) -> None:
