@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7a7a7a")
 """Of Okabe and Ito: distinguishable for colour-blind people, and by their lightness in print."""
 
-DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))  # one for every round of the colours
+DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (8, 2, 2, 2)))
 INK, QUIET, GRID, UNSTABLE = "#202124", "#5f6368", "#dcdfe2", "#fbeceb"
 LONGEST_LABEL = 26  # characters next to an axis
 AXIS_MARGIN = 0.03  # at both ends of an axis, in parts of it
@@ -36,8 +36,9 @@ MAX_TICKS = 40  # rows or columns of a matrix that are named
 
 
 def line_style(number: int) -> dict[str, Any]:
-    """Return colour and dashes of line ``number``: every round of the colours has other dashes."""
-    return {"color": COLORS[number % len(COLORS)], "linestyle": DASHES[number // len(COLORS) % len(DASHES)]}
+    """Return colour and dashes of line ``number``: neighbours differ in both, for print without colours."""
+    dashes = DASHES[(number + number // len(COLORS)) % len(DASHES)]  # every round of the colours has other ones
+    return {"color": COLORS[number % len(COLORS)], "linestyle": dashes}
 
 
 def new_figure(width: float, height: float, **more: Any) -> Figure:

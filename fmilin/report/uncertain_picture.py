@@ -34,17 +34,18 @@ def draw_uncertain(uncertain: Uncertain, n: int = 200, seed: int = 0) -> Figure:
     axes.plot(sampled.real, sampled.imag, ".", color=COLORS[4], markersize=4, label=f"{n} samples", zorder=2)
     axes.plot(at_corners.real, at_corners.imag, "s", color=COLORS[1], markerfacecolor="none", markersize=6,
               label=f"{len(corners)} corners", zorder=3)  # fmt: skip
-    axes.errorbar(nominal.real, nominal.imag, xerr=bars.real, yerr=bars.imag, fmt="x", color=COLORS[6], markersize=9,
-                  markeredgewidth=2, capsize=3, label="middle, with first-order bars", zorder=4)  # fmt: skip
+    axes.plot(nominal.real, nominal.imag, "x", color=COLORS[6], markersize=9, markeredgewidth=2,
+              label="middle, with first-order bars", zorder=4)  # fmt: skip
+    axes.errorbar(nominal.real, nominal.imag, xerr=bars.real, yerr=bars.imag, fmt="none", ecolor=COLORS[6], capsize=3)
     everything = np.concatenate([nominal - bars, nominal + bars, sampled, at_corners])
     if uncertain.nominal.sample_time > 0:
         shade_outside_unit_circle(axes)
         axes.set(xlabel="real part of z", ylabel="imaginary part of z", aspect="equal")
     else:
-        left, right = min(float(everything.real.min()), 0.0), max(float(everything.real.max()), 0.0)
-        reach = max(right - left, 0.1 * float(np.abs(everything.imag).max())) or 1.0
-        axes.set_xlim(left - MARGIN * reach, right + MARGIN * reach)
-        axes.axvspan(0.0, right + MARGIN * reach, color=UNSTABLE, zorder=0, label="unstable half plane")
+        low, high = min(float(everything.real.min()), 0.0), max(float(everything.real.max()), 0.0)
+        reach = max(high - low, 0.1 * float(np.abs(everything.imag).max())) or 1.0
+        axes.set_xlim(low - MARGIN * reach, high + MARGIN * reach)
+        axes.axvspan(0.0, high + MARGIN * reach, color=UNSTABLE, zorder=0, label="unstable half plane")
         axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
     draw_grid(axes)
     figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=9)
