@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = "127.0.0.1"
-RECONNECTION_SECONDS = 60.0  # a page whose connection was lost meanwhile, on a busy machine, is kept with its choices
+RECONNECTION_SECONDS = 60.0  # on a busy machine: a page that lost its connection meanwhile keeps its choices
 PARENT_CHECK_SECONDS = 0.5  # seconds between two checks that the parent process lives
 
 POLICY = {

@@ -113,8 +113,8 @@ def remove_overlapping_labels(axes: Axes, labels: Iterable[Text]) -> list[Text]:
     remaining: list[Text] = []
     positions: list[FloatArray] = []
     for label in labels:
-        place: FloatArray = np.array([label.get_position()], dtype=np.float64)
-        at = axes.transAxes.inverted().transform(axes.transData.transform(place))[0]
+        position: FloatArray = np.array([label.get_position()], dtype=np.float64)
+        at = axes.transAxes.inverted().transform(axes.transData.transform(position))[0]
         if any(np.abs(at - other).max() < MIN_LABEL_DISTANCE for other in positions):
             label.remove()
         else:

@@ -351,8 +351,8 @@ def _four(
     return figure
 
 
-DRAWN_DECIBELS = 120.0  # below the largest gain: what is weaker leaves the picture
-HEADROOM_DECIBELS = 5.0
+MAX_DRAWN_DECIBEL_RANGE = 120.0  # below the largest gain: what is weaker leaves the picture
+DECIBEL_MARGIN = 5.0
 FREQUENCY_COUNT, MARGIN_DECADES = 1200, 1.0  # of the frequencies, and how far beyond the slowest and the fastest mode
 
 
@@ -383,7 +383,7 @@ def reduction_figure(reduced: LinearModel, full: LinearModel, low: float = 0.0, 
         axes.plot(band, [20 * np.log10(peak.bound)] * 2, color=QUIET, linestyle=":", linewidth=1.8, label=label)
         top = max(top, float(20 * np.log10(peak.bound)))
     if np.isfinite(top):
-        axes.set_ylim(max(bottom, top - DRAWN_DECIBELS) - HEADROOM_DECIBELS, top + HEADROOM_DECIBELS)
+        axes.set_ylim(max(bottom, top - MAX_DRAWN_DECIBEL_RANGE) - DECIBEL_MARGIN, top + DECIBEL_MARGIN)
     axes.set(xlabel="frequency [rad/s]", ylabel="largest gain [dB], channels in their nominal values")
     axes.legend(fontsize=9)
     draw_grid(axes)
