@@ -8,7 +8,6 @@ import io
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))  # which the Python for Windows does not do
@@ -37,13 +36,20 @@ parent = "ground"
 child = "rod"
 """
 TABLE_COMMAND = ("linearize", "fmilin.systems:four_bar")
-SECONDS_UNTIL_INTERRUPT = 8.0
-PATIENCE_SECONDS = 60.0
+SECONDS_UNTIL_INTERRUPT = 20.0  # enough for imports: the call of the FMU has begun
+PATIENCE_SECONDS = 60.0  # of the time limit of the call, which is 120 s
 INTERRUPTED = """
-import signal, sys, threading
-from fmilin.cli.main import main
-threading.Timer(float(sys.argv[2]), signal.raise_signal, [signal.SIGINT]).start()
-sys.exit(main(["linearize", sys.argv[1]]))
+import signal, sys, threading, time
+import fmilin as fl
+with fl.load(sys.argv[1]) as model:
+    fl.linearize(fl.systems.cartesian_pendulum())
+    threading.Timer(float(sys.argv[2]), signal.raise_signal, [signal.SIGINT]).start()
+    begin = time.monotonic()
+    try:
+        fl.linearize(model)
+    except KeyboardInterrupt:
+        print(time.monotonic() - begin)
+        sys.exit(130)
 """
 
 
@@ -131,27 +137,27 @@ def read_line_ends(folder: Path) -> str:
 
 
 def print_tables(_: Path) -> str:
-    """Print tables to consoles of Western Europe, of the United States, and in UTF-8."""
+    """Print tables to consoles of Western Europe and in ASCII."""
     problems = []
-    for encoding in ("cp1252", "cp437", "ascii", "utf-8"):
+    for encoding in ("cp1252", "ascii"):
         environment = {**os.environ, "PYTHONIOENCODING": encoding}
         command = [sys.executable, "-m", "fmilin", *TABLE_COMMAND]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
         text = done.stdout.decode(encoding, "replace")
-        is_legible = "-----" in text if encoding != "utf-8" else "\u2500" in text or "-----" in text
+        is_legible = "-----" in text
         if done.returncode or not is_legible or "?" in text or "\ufffd" in text:
             problems.append(f"{encoding}: status {done.returncode}, {text[:300]!r} {done.stderr[-300:]!r}")
     return "; ".join(problems)
 
 
 def interrupt(folder: Path) -> str:
-    """Raise SIGINT, as Ctrl-C does, during a call that hangs: the command ends in time, with its status."""
-    begin = time.monotonic()
+    """Raise SIGINT, as Ctrl-C does, during a call that hangs: it ends at once."""
     command = [sys.executable, "-c", INTERRUPTED, str(folder / "hangs.fmu"), str(SECONDS_UNTIL_INTERRUPT)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
-    seconds = time.monotonic() - begin
-    is_fine = done.returncode == 130 and "interrupted" in done.stderr and seconds < PATIENCE_SECONDS
-    return "" if is_fine else f"status {done.returncode} after {seconds:.0f} s: {done.stderr[-500:]}"
+    if done.returncode != 130:
+        return f"status {done.returncode}: {done.stderr[-500:]}"
+    seconds = float(done.stdout.split()[-1])
+    return "" if SECONDS_UNTIL_INTERRUPT <= seconds + 1.0 < PATIENCE_SECONDS else f"it took {seconds:.0f} s"
 
 
 CHECKS = {
