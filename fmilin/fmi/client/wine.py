@@ -49,6 +49,9 @@ _MIN_PROCESSES = 8
 """That wine needs besides the host: the shell that makes the prefix, and wineserver."""
 
 _SCRATCH = "/tmp"  # noqa: S108 - of the sandbox's own root, where wineserver has its socket
+_PATH = "/usr/bin:/bin"
+"""Where the programs are that make the prefix, whatever the user's path is."""
+
 _DISABLED_PROGRAMS = ("wineboot.exe", "services.exe", "explorer.exe", "winemenubuilder.exe", "winedbg.exe")
 _MAKE_PREFIX = """
 set -e
@@ -124,6 +127,7 @@ class Wine:
         scratch = _SCRATCH if UNRESTRICTED not in options else _last_text(options, "--scratch")
         return {
             **environment,
+            "PATH": ":".join(filter(None, (environment.get("PATH", ""), _PATH))),
             "HOME": scratch,
             "TMPDIR": scratch,
             "TEMP": r"C:\temp",

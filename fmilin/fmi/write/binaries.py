@@ -86,10 +86,12 @@ def compile_unit(sources: Mapping[str, bytes], unit: str, machine: Machine, comp
 def _own_compiler(machine: Machine) -> Compiler:
     try:
         return Compiler(find_compiler())
-    except ModelError:
-        command = None if os.environ.get("CC") else zig_command(machine.architecture, machine.system)
-        if command is None:
+    except ModelError as error:
+        if os.environ.get("CC"):
             raise
+        command = zig_command(machine.architecture, machine.system)
+        if command is None:
+            raise ModelError(f"{error} Or install the package ziglang: pip install 'fmilin[cross]'.") from None
         return Compiler(command, ("-s",))
 
 

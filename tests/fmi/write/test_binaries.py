@@ -138,6 +138,8 @@ def test_without_compiler_and_library_there_are_three_ways_out(tmp_path: Path, m
     assert "there is no C compiler here. Install one (Debian: apt install gcc libc6-dev), or pip install" in text
     assert "'fmilin[cross]', which includes one, or copy the file" in text
     assert str(tmp_path / "fmilin" / "libraries" / f"linear-fmi2-{host().fmi3_folder}-") in text
+    with pytest.raises(ModelError, match=r"No C compiler was found.*pip install 'fmilin\[cross\]'"):
+        compile_unit({"symbolic.c": b""}, "symbolic.c", host())
     with pytest.raises(ModelError, match=r"Binaries for x86_64-windows are compiled by zig, which is not installed"):
         linear_fmu(drifting(), LinearFmu(platforms=("win64",)))
     monkeypatch.setenv("CC", "no-such-compiler")
