@@ -5,6 +5,9 @@ files are digests of their content. The files that a process has added go into t
 order, each file at once and complete: nothing there is ever written to.
 """
 
+# Path objects of thousands of files take longer than their links.
+# ruff: noqa: PTH116, PTH118
+
 from __future__ import annotations
 
 import contextlib
@@ -33,7 +36,7 @@ def private_cache(shared: Path) -> Iterator[Path]:
     usable = os.access(shared, os.W_OK)
     run = Path(tempfile.mkdtemp(prefix="run-", dir=shared if usable else None))
     files = shared / "files"
-    before: dict[Path, tuple[int, int]] = {}
+    before: dict[str, tuple[int, int]] = {}
     try:
         if usable:
             _remove_old_runs(shared)
@@ -52,38 +55,52 @@ def _remove_old_runs(shared: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _link_files(source: Path, target: Path) -> dict[Path, tuple[int, int]]:
+def _link_files(source: Path, target: Path) -> dict[str, tuple[int, int]]:
     """Link all files of a folder into another; return time and size of each, by its relative path."""
     stamps = {}
-    for path in source.rglob(f"*{KEPT_SUFFIX}"):
-        relative = path.relative_to(source)
+    for folder, names in _list_folders(source):
         with contextlib.suppress(OSError):  # another process may just begin the folder anew
-            (target / relative).parent.mkdir(parents=True, exist_ok=True)
-            _link(path, target / relative)
-            stamps[relative] = _stamp(target / relative)
+            (target / folder).mkdir(parents=True, exist_ok=True)
+        for name in names:
+            linked = os.path.join(target, folder, name)
+            with contextlib.suppress(OSError):
+                _link(os.path.join(source, folder, name), linked)
+                stamps[os.path.join(folder, name)] = _stamp(linked)
     return stamps
 
 
-def _link(path: Path, target: Path) -> None:
+def _list_folders(root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the folders in a folder, relative to it, with the names of files that are shared."""
+    for folder, _, names in os.walk(root):
+        shared_names = [name for name in names if name.endswith(KEPT_SUFFIX)]
+        if shared_names:
+            yield os.path.relpath(folder, root), shared_names
+
+
+def _link(path: str, target: str) -> None:
     try:
         os.link(path, target)
     except OSError:  # a file system without links
         shutil.copy2(path, target)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    status = path.stat()
+def _stamp(path: str) -> tuple[int, int]:
+    status = os.stat(path)
     return status.st_mtime_ns, status.st_size
 
 
-def _add_files(run: Path, files: Path, before: dict[Path, tuple[int, int]]) -> None:
+def _add_files(run: Path, files: Path, before: dict[str, tuple[int, int]]) -> None:
     """Move what is new into the shared folder.
 
     A file that was there before and is written to anew would have changed for all processes: then the shared folder
     is removed, as it is when it has become too large.
     """
     with contextlib.suppress(OSError):
-        found = {path.relative_to(run): _stamp(path) for path in run.rglob(f"*{KEPT_SUFFIX}")}
+        found = {
+            os.path.join(folder, name): _stamp(os.path.join(run, folder, name))
+            for folder, names in _list_folders(run)
+            for name in names
+        }
         changed = any(found.get(relative, stamp) != stamp for relative, stamp in before.items())
         if changed or sum(size for _, size in found.values()) > LARGEST_CACHE:
             files.rename(run / "discarded")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +39,16 @@ class Texts:
 
     def __init__(self, texts: Mapping[int, tuple[str, bytes]]) -> None:
         self._texts = texts
-
-    @cached_property
-    def _ends_of_lines(self) -> dict[int, list[int]]:
-        return {number: [k for k, byte in enumerate(text) if byte == 0x0A] for number, (_, text) in self._texts.items()}
+        self._ends_of_lines: dict[int, list[int]] = {}  # of the files that were asked for
 
     def line(self, span: Mapping[str, int]) -> int:
         """Return the line in which a part of a text begins; 0 in a file that is not there."""
-        ends = self._ends_of_lines.get(span["source"])
-        return 0 if ends is None else bisect_right(ends, span["start"] - 1) + 1
+        number = span["source"]
+        if number not in self._texts:
+            return 0
+        if number not in self._ends_of_lines:
+            self._ends_of_lines[number] = [end.start() for end in re.finditer(b"\n", self._texts[number][1])]
+        return bisect_right(self._ends_of_lines[number], span["start"] - 1) + 1
 
     def name(self, span: Mapping[str, int]) -> str:
         """Return the name of the file of a part of a text."""
