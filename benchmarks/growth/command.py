@@ -47,10 +47,7 @@ PAGE = """# Growth with size
 {made}
 {load}. On a busy machine exponents differ by 0.3 from run to run.
 
-{explanation}
-`tests/growth` asserts the exponents of counts on the same paths (evaluations, derivatives, messages, memory), which do
-not depend on the load of the machine.
-"""
+{explanation}"""
 
 
 @dataclass
