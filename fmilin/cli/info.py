@@ -23,7 +23,9 @@ class InfoOptions:
 
     as_json: bool = json_switch("The same as one JSON document on standard output.")
     run: bool = switch("Also run the model to test whether its states depend on each other.", OPTIONS)
-    start: bool = switch("Show which start values of a Modelica model are kept, which are moved, and why.", OPTIONS)
+    start: bool = switch(
+        "Show which start values of a Modelica model or FMU are kept, which are moved, and why.", OPTIONS
+    )
     check: bool = switch("Of an FMU: list the rules of the standard that its description violates.", OPTIONS)
 
 
@@ -38,12 +40,12 @@ class InfoOptions:
 def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOptions, running: Running) -> int:
     """Show version, interfaces, states, inputs, outputs, capabilities and constraints.
 
-    The code of an FMU is not loaded, but with --run.
+    The code of an FMU is not loaded, but with --run and --start.
     """
     if options.check and not is_fmu(model):
         raise UsageError(f"--check reads the description of an FMU, which '{model}' is not.")
-    if options.start and (is_fmu(model) or is_system(model)):
-        raise UsageError(f"--start reads the start values of a Modelica model, which '{model}' is not.")
+    if options.start and is_system(model):
+        raise UsageError(f"--start reads the start values of one model, and '{model}' connects several.")
     for_the_reader = source_options(opened)
 
     def job(runner: JobRunner) -> None:
@@ -52,18 +54,7 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
 
             _print(summary_of_ssp(Path(model), fmu), show_system_summary, runner, as_json=options.as_json)
             return
-        from fmilin.report.summary import MAX_ROWS, read_start, show_summary, summary_of_fmu, summary_of_model
-
-        if is_fmu(model):
-            summary = summary_of_fmu(Path(model), None if options.as_json else MAX_ROWS, fmu, check=options.check)
-        else:
-            import fmilin as fl
-
-            loaded = runner.borrow(fl.load(model, options=for_the_reader))
-            summary = summary_of_model(loaded)
-            if options.start:
-                summary = replace(summary, start_values=read_start(loaded))
-        _print(summary, show_summary, runner, as_json=options.as_json)
+        _print_model(runner, model, options, fmu, for_the_reader)
         if options.run:
             for line in _dependence(runner, model, for_the_reader):
                 runner.say(f"{line}\n")
@@ -80,6 +71,22 @@ def command(model: str, options: InfoOptions, opened: SourceOptions, fmu: FmuOpt
         click.echo(fl.sandbox_report(), err=True)
         click.echo(f"The program that loads FMUs is {describe_host()}.", err=True)
     return status
+
+
+def _print_model(
+    runner: JobRunner, model: str, options: InfoOptions, fmu: FmuOptions, for_the_reader: Mapping[str, Any]
+) -> None:
+    """Print the summary of one model."""
+    from fmilin.report.summary import MAX_ROWS, read_start, show_summary, summary_of_fmu, summary_of_model
+
+    loaded = None if is_fmu(model) and not options.start else runner.borrow(fl.load(model, options=for_the_reader))
+    if loaded is None or is_fmu(model):
+        summary = summary_of_fmu(Path(model), None if options.as_json else MAX_ROWS, fmu, check=options.check)
+    else:
+        summary = summary_of_model(loaded)
+    if loaded is not None and options.start:
+        summary = replace(summary, start_values=read_start(loaded))
+    _print(summary, show_summary, runner, as_json=options.as_json)
 
 
 def _print(summary: Any, show: Callable[..., None], runner: JobRunner, *, as_json: bool) -> None:

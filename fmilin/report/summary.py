@@ -54,7 +54,7 @@ class Summary:
     number_of_parameters: int = 0  # maybe more than are listed
     problems: tuple[str, ...] | None = None  # what FMPy says against the description; None where it was not asked
     start_certificate: Certificate | None = None  # of a DAE: how well its equations determine rates at the start
-    start_values: tuple[StartValue, ...] | None = None  # of a Modelica model: what became of them; None: not requested
+    start_values: tuple[StartValue, ...] | None = None  # what became of them; None: not requested
 
     def document(self) -> dict[str, Any]:
         """Return the same as plain data, format ``fmilin-info/1``."""
@@ -138,7 +138,7 @@ def read_start(model: Model) -> tuple[StartValue, ...]:
     """Return what became of the start values of a model that searches for a consistent start."""
     if not isinstance(model, ReportsStart):
         raise UsageError(
-            f"'{model.info.name}' takes its start values as they are: a report on them exists for Modelica models."
+            f"'{model.info.name}' takes its start values as they are: Modelica models and FMUs for model exchange have a report."
         )
     return model.report_start()
 
@@ -237,8 +237,8 @@ def _start_table(values: Sequence[StartValue]) -> ResultTable:
     rows = [
         (
             shorten_name(value.name),
-            "" if value.requested is None else value_with_unit(value.requested, value.unit),
-            value_with_unit(value.reached, value.unit),
+            "" if value.requested is None else f"{value.requested:.6g} {value.unit}".strip(),
+            f"{value.reached:.6g} {value.unit}".strip(),
             value.reason,
         )
         for value in sorted(values, key=lambda value: not value.reason.startswith("moved"))

@@ -26,6 +26,7 @@ from fmilin.fmi.read.layout import ScalarLayout, ScalarVariable
 from fmilin.fmi.read.sensitivities import Sensitivities, declared_structure
 from fmilin.fmi.read.session import Session
 from fmilin.fmi.read.settings import Value, is_parameter, require_tunable
+from fmilin.fmi.read.start_report import report_start_values
 from fmilin.fmi.read.values import ConstraintResiduals, DiscreteValues, ParameterValues, changed_parameters
 from fmilin.manifold import point_by_point
 from fmilin.manifold.point_by_point import EvaluationWithDerivatives
@@ -39,6 +40,8 @@ from fmilin.model.capabilities import (
     HasParameterSignals,
     HasRemarksAtPoints,
     HasSparseDerivatives,
+    ReportsStart,
+    StartValue,
 )
 from fmilin.model.interface import UNCHANGED, Changes, Copy, Evaluation, Model, ModelInfo, OperatingPoint, TangentBatch
 from fmilin.model.point_derivatives import HasPointDerivatives, ValuesWithJacobian
@@ -90,6 +93,7 @@ class FmuModel(
     HasPointDerivatives,
     HasRemarksAtPoints,
     HasSparseDerivatives,
+    ReportsStart,
 ):
     """A view of a running FMU: its states, chosen inputs and outputs, and constraints.
 
@@ -104,6 +108,11 @@ class FmuModel(
         """Return parameters with their units, by name, as the description of the FMU declares them."""
         variables = self._session.layout.description.variables
         return {v.name: Signal(v.name, v.unit) for v in variables if v.variability in PARAMETER_VARIABILITIES}
+
+    def report_start(self) -> tuple[StartValue, ...]:
+        """Return the declared start value of each state, or the one that was set, and what became of it."""
+        session = self._session
+        return tuple(report_start_values(session.layout, session.settings, session.start_states))
 
     @classmethod
     def opened(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from fmilin.errors import UnknownNameError, UsageError
 from fmilin.fmi.read import FmuModel
 from fmilin.report.summary import summary_of_fmu
 from tests.command_line import main
-from tests.fmus.make import build
+from tests.fmus.make import build, description_of
 
 Opened = Callable[..., FmuModel]
 
@@ -105,3 +107,37 @@ def test_a_value_that_the_model_does_not_keep_is_noted(opened: Opened) -> None:
     model = opened("changes_its_mind", parameters={"x": 4.0})
     assert model.start.states[0] == 0.5
     assert "'x' was set to 4, but after initialization the model has 0.5." in model.notes
+
+
+def test_a_report_on_start_values_tells_set_ones_from_declared_ones(opened: Opened) -> None:
+    """The FMU starts at x = 0.5 whatever it is told."""
+
+    def report(**parameters: float) -> tuple[float | None, float, str]:
+        value = opened("changes_its_mind", parameters=parameters).report_start()[0]
+        return value.requested, value.reached, value.reason
+
+    assert report(x=4.0) == (4.0, 0.5, "moved: set by the user, but initialization computed another value")
+    assert report(x=0.5) == (0.5, 0.5, "kept: set by the user")
+    assert report() == (1.0, 0.5, "moved: declared as exact, but initialization computed another value")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "requested", "reason"),
+    [
+        ('initial="approx"><Real start="1"', 1.0, "moved: a first guess for another value"),
+        ('initial="approx"><Real start="0.5"', 0.5, "kept: a first guess that solves the initial equations"),
+        ('initial="exact"><Real start="0.5"', 0.5, "kept: exact"),
+        ('initial="calculated"><Real', None, "follows: no start value is declared"),
+    ],
+)
+def test_a_report_on_start_values_reads_their_declaration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], declaration: str, requested: float | None, reason: str
+) -> None:
+    xml, count = re.subn(
+        r'(name="x"[^>]*?)(?: initial="\w+")?><Real start="1"', rf"\1 {declaration}", description_of("changes_its_mind")
+    )
+    assert count == 1
+    path = build("changes_its_mind", tmp_path, xml=xml)
+    assert main(["info", str(path), "--start", "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)["start_values"][0]
+    assert (value["name"], value["requested"], value["reached"], value["reason"]) == ("x", requested, 0.5, reason)
