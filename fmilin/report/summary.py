@@ -138,7 +138,8 @@ def read_start(model: Model) -> tuple[StartValue, ...]:
     """Return what became of the start values of a model that searches for a consistent start."""
     if not isinstance(model, ReportsStart):
         raise UsageError(
-            f"'{model.info.name}' takes its start values as they are: Modelica models and FMUs (model exchange) have a report."
+            f"'{model.info.name}' takes its start values as they are. Modelica models and FMUs for model exchange "
+            "have a report on theirs."
         )
     return model.report_start()
 
