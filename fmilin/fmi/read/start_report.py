@@ -1,4 +1,4 @@
-"""What became of the start values of an FMU's states during its initialization."""
+"""The start values of states of an FMU, and their changes during its initialization."""
 
 from __future__ import annotations
 
