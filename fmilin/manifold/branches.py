@@ -36,6 +36,7 @@ def take_one_branch(nearby: Neighbourhood, measured: Slopes, options: Difference
         Where no direction leads into one branch.
     """
     count = len(nearby.scales)
+    # A single variable moves in one branch only.
     if count < 2:
         return measured, ()
     first = _weights(SEEDS[0], count) * nearby.scales
@@ -75,6 +76,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     # The two sides of a single variable were compared with each other.
     if count < 2:
         return
+    # A second difference sums four values, each with an error of a bit or two.
     rounding = 8 * np.spacing(np.abs(nearby.base))
     # Where terms cancel, as in the turning of a free box, their rounding grows with the step as a kink does.
     terms = nearby.terms(sizes)
@@ -84,6 +86,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
     nearby.evaluate_ahead([side * STEPS[0] * direction for direction in directions for side in (1.0, -1.0)])
     for signs, direction in zip(patterns, directions, strict=True):
         far_bend = _bend(nearby, direction, STEPS[0])
+        # The model has no value there: other signs may still show the kink.
         if far_bend is None:
             continue
         bent = (np.abs(far_bend) > KINK_TOLERANCE * np.maximum(sizes, np.abs(far_bend))) & (
@@ -96,6 +99,7 @@ def require_no_joint_kink(nearby: Neighbourhood, sizes: FloatArray) -> None:
         shortest = float(np.min(CERTAIN_DIFFERENCE_FACTOR * rounding[bent] / np.abs(far_bend[bent]), initial=STEPS[-1]))
         for step in (*STEPS[1:], max(shortest, MIN_STEP_SIZE)):
             bend = _bend(nearby, direction, step) if bent.any() else None
+            # No row has such a curvature any more, or the model has no value so near: one step alone shows no kink.
             if bend is None:
                 bent[:] = False
                 break
@@ -132,6 +136,7 @@ def _sign_patterns(count: int) -> FloatArray:
 
 
 def _weights(seed: int, count: int) -> FloatArray:
+    # In general position: every variable moves, and none outweighs the others.
     return np.random.default_rng(seed).uniform(0.5, 1.5, count)
 
 

@@ -52,6 +52,7 @@ def compare_derivatives(
     nearby = nearby.observing(jacobians.observations)
     if jacobians.source == "procedure":
         return _compare_procedure(nearby, jacobians, facts)
+    # All columns agreed at another point: one direction is enough here.
     if jacobians.is_exact.all() and facts.precision is not None:
         slopes = compare_along_one_direction(nearby, jacobians.slopes, facts.precision, facts.solving)
         if slopes is not None:
@@ -63,6 +64,7 @@ def _compare_procedure(
     nearby: Neighbourhood, jacobians: TangentDerivatives, facts: VerifiedFacts
 ) -> DerivativeComparison:
     """Compare the derivatives of a model's own procedure along one direction, and in every column where they differ."""
+    # Smooth equations with derivatives that agreed at one point are right at the others.
     if facts.procedure:
         return DerivativeComparison(facts, is_complete=False)
     point, exact = nearby.point, jacobians.slopes
@@ -83,10 +85,12 @@ def confirm_procedure(nearby: Neighbourhood, exact: Slopes, *, is_smooth: bool) 
     False says that they agree at this point only: the equations may have a kink elsewhere (they are not known to be
     smooth), or noise may hide an error.
     """
+    # A difference shows no more than rounding over its step; where large terms cancel, ten times that of these terms.
     precision = np.full(len(exact.J), EPS / SMALL_STEP)
     floor = 10 / SMALL_STEP * np.max(estimate_cancellation(nearby, exact.J) * nearby.scales, axis=1, initial=0.0)
     if compare_along_one_direction(nearby, exact, precision, floor) is not None:
         return is_smooth
+    # A kink may pass for noise: only smooth equations are compared within it.
     return confirm_within_noise(nearby, exact, floor) if is_smooth else None
 
 
@@ -100,7 +104,9 @@ def compare_columns(nearby: Neighbourhood, jacobians: TangentDerivatives, facts:
     )
     allowed = inexact + estimate_cancellation(nearby, quick.J)
     deviation = np.abs(exact.J - quick.J)
+    # Ten times: the error of a difference is an estimate of its order of magnitude.
     suspicious = (deviation > 10 * quick.error + allowed) & is_finite
+    # The rounding of Newton's method takes an evaluation: it is estimated where it may explain a deviation.
     if suspicious.any():
         solving = estimate_solving(nearby)
         facts = replace(facts, solving=solving)
@@ -151,6 +157,7 @@ def compare_directional_derivatives(
     direction = random_direction(scales.shape[1]) * scales
     products = (J @ direction[..., None])[..., 0]
     sizes = (np.abs(J) * scales[:, None]).max(axis=2, initial=0.0)
+    # Each column may add the error that its difference had at the first point, which is an estimate: ten times.
     noise = 10 * scales.shape[1] * precision * (sizes + np.abs(base))
     agrees, gaps = judge_difference(products, values, sizes, noise, floor)
     return np.asarray(agrees.all(axis=1)), gaps
@@ -176,6 +183,7 @@ def judge_difference(
         np.maximum(noise, floor),
         np.maximum(TRUNCATION_ERROR_FACTOR * SMALL_STEP * bend, DERIVATIVE_AGREEMENT_TOLERANCE * sizes),
     )
+    # A quarter: a column moves by half its size at least, and other columns may cancel a part of its jump.
     is_straight = bend <= KINK_TOLERANCE / 4 * sizes.max(axis=-1, initial=0.0, keepdims=True)
     return (gap <= allowed) & is_straight, np.where(gap > noise, gap, 0.0)
 
@@ -200,6 +208,7 @@ def estimate_solving(nearby: Neighbourhood) -> FloatArray:
     point, sizes = nearby.point, nearby.model.states.scales(nearby.point.states)
     du = np.zeros((nearby.k, len(sizes)))
     answer = nearby.evaluator.products(point.time, point.states, point.inputs, np.diag(sizes), du)
+    # Without constraints no states are solved for; without products the effect is unknown, and excuses nothing.
     if answer is None or not nearby.frame.parametrization.rows:
         return np.zeros(len(nearby.base))
     off = np.abs(np.concatenate((answer.derivatives, answer.outputs))).sum(axis=1)

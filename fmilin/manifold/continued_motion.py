@@ -155,12 +155,14 @@ class ContinuedBatch(ContinuedMotion):
     def points(self) -> PointBatch:
         """The points."""
         points = self.parametrization.points
+        # All points: large arrays are not copied.
         return points if len(self.numbers) == len(points) else points[self.numbers]
 
     @cached_property
     def T(self) -> FloatArray:
         """The tangents at the points, shape (k, N, P)."""
         T = self.parametrization.T
+        # All points: not copied either.
         return T if len(self.numbers) == len(T) else T[self.numbers]
 
     def select(self, subset: NDArray[np.intp]) -> ContinuedBatch:
@@ -250,8 +252,10 @@ def continue_batch(
     """Return one point as a batch of one, where equations of the model answer for many points at once."""
     t, x, u, independent = point.time, point.states, point.inputs, frame.selection.independent
     model = evaluator.model
+    # A batch solves for the constraints at the time of the point: they must not depend on time.
     if independent is None or not model.batches or frame.invariants.moving:
         return None
+    # It needs exact derivatives, and sees no events on the way: ContinuedPoint does without, and sees them.
     if evaluator.exact_slopes(t, x, u) is None or len(read_event_indicators(model, t, x, u)):
         return None
     gradient = frame.invariants.gradient(t, x)
@@ -352,6 +356,7 @@ class ContinuedPoint(ContinuedMotion):
             return
         t, u, psi = self._point.time, self._point.inputs, self._frame.parametrization.psi
         finite = [step for step in steps if np.isfinite(step[0]).all()]
+        # A point that fails is evaluated again alone, where a shorter part of the way is tried.
         with suppress(ModelError, NumericalError):
             states = [psi(y, time=t + later, near=near) for y, later, near in finite]
             self._evaluator.evaluate_ahead([(t + step[1], x, u) for step, x in zip(finite, states, strict=True)])
@@ -359,6 +364,7 @@ class ContinuedPoint(ContinuedMotion):
     def _evaluate_first(self, steps: Iterable[tuple[FloatArray, float]], near: FloatArray | None = None) -> PointsAhead:
         """Evaluate the model at the first coordinates, so much later, that can be reached; none from NaN."""
         steps = [] if near is not None and np.isnan(near).any() else steps
+        # Where no point is reached a shorter part may be; a model that fails is not called again.
         with suppress(ModelError):
             for y, later in steps:
                 with suppress(NumericalError):

@@ -227,6 +227,7 @@ class NonlinearCoordinates(Coordinates):
 
     def _invert_all(self, H: FloatArray, x: FloatArray) -> FloatArray:
         D = np.array([self.jacobian(point) for point in x])
+        # A coordinate that nothing moves leaves a row of zeros, which makes the matrix singular, instead of NaN.
         sizes = np.maximum(np.linalg.norm(D, axis=2, keepdims=True), np.finfo(float).tiny)
         inverse = invert_regular(np.concatenate((D / sizes, H), axis=1))
         inverse[..., : D.shape[1]] /= np.swapaxes(sizes, 1, 2)
@@ -272,6 +273,7 @@ def invert_regular(matrix: FloatArray) -> FloatArray:
 def _solve_each(function: Callable[..., FloatArray], matrix: FloatArray, *right: FloatArray) -> FloatArray:
     """Call a function of numpy that raises LinAlgError if one of many matrices is singular."""
     finite = np.isfinite(matrix)
+    # NaN in some of the matrices becomes NaN in their solutions: only without any finite one is it an error.
     if not finite.all() and not finite.all(axis=(1, 2)).any():
         raise NumericalError(NOT_FINITE)
     try:

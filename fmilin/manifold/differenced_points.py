@@ -98,6 +98,7 @@ class ModelDifferencing:
         y_scales = np.concatenate((scales[:, list(self.independent)], scales[:, n:]), axis=1)
         along = choose_direction(np.ones(y_scales.shape[1])) * y_scales
         directions = np.concatenate((along[:, :p] @ self.T.T, along[:, p:]), axis=1)
+        # Shortened where a dependent state would move by more than its size.
         longest = (np.abs(directions) / scales).max(axis=1, initial=1.0, keepdims=True)
         return np.asarray(directions / longest)
 
@@ -153,4 +154,5 @@ class ModelDifferencing:
     def _find_moving_inputs(self, measured: PointDifferences, n: int, ny: int) -> NDArray[np.bool_]:
         """Return where an input changes a residual (k,): the model's own code lets it prescribe a motion."""
         by_inputs = measured.J[:, n + ny :, n:], measured.error[:, n + ny :, n:]
+        # Ten times: the error of a difference is an estimate of its order of magnitude.
         return np.asarray((np.abs(by_inputs[0]) > 10 * by_inputs[1]).any(axis=(1, 2)))

@@ -44,6 +44,7 @@ def _along(exact: ExactSlopes, independent: Sequence[int]) -> FloatArray | None:
     except NumericalError:
         return None
     J = np.concatenate((answer.derivatives, answer.outputs))
+    # A procedure that divides by zero at the point says nothing: directional derivatives or differences may.
     return J if np.isfinite(J).all() else None
 
 
@@ -54,6 +55,7 @@ def _rounding_error(
     point = nearby.point
     if (change := exact.rounding(independent)) is not None:
         return row_sizes(change, nearby.scales)
+    # Across a kink derivatives change by more than rounding.
     if not exact.smooth:
         return None
     nudged = move_some_bits(point.states, nearby.frame.invariants.scales)
@@ -94,6 +96,7 @@ def _estimate_error(nearby: Neighbourhood, J: FloatArray) -> FloatArray:
 
 def _without_zeros(nearby: Neighbourhood, J: FloatArray, error: FloatArray) -> FloatArray:
     """Return the errors of exact derivatives, 0 where a slope is zero by the structure of the model."""
+    # No zeros: the evaluation at another point is saved.
     if (J != 0).all():
         return error
     frame = nearby.frame
@@ -104,6 +107,7 @@ def _without_zeros(nearby: Neighbourhood, J: FloatArray, error: FloatArray) -> F
 def row_sizes(J: FloatArray, scales: FloatArray) -> FloatArray:
     """Return the largest slope of each row, compared in scaled columns, in units of each entry; same shape as J."""
     entries = np.abs(J)
+    # Entries without exact derivatives are NaN here, and are differenced later: the others tell the size of the row.
     if not np.isfinite(entries).all():
         entries = np.nan_to_num(entries, nan=0.0, posinf=0.0)
     return np.asarray((entries * scales).max(axis=1, keepdims=True, initial=0.0) / scales)
@@ -251,9 +255,12 @@ def differentiate_carefully(
     for c, j in enumerate(suspicious.columns):
         rows = suspicious.entries[:, j]
         gap = np.abs(exact.J[:, j] - careful.J[:, c])
+        # A column that is measured for its curvature alone has no deviation to explain.
         rounding = _estimate_rounding_of_product(nearby, exact.J, j) if rows.any() else 0.0
+        # Where both differences are exactly zero, the smaller of their error bounds holds.
         still = (careful.J[:, c] == 0) & (quick.J[:, j] == 0)
         careful.error[still, c] = np.minimum(careful.error[still, c], quick.error[still, j])
+        # Ten times: the error of a difference is an estimate of its order of magnitude.
         wrong = (gap > 10 * careful.error[:, c] + suspicious.allowed[:, j] + rounding) & rows
         error[:, j] = np.where(rows, np.maximum(error[:, j], gap), error[:, j])
         if wrong.any():
@@ -277,6 +284,7 @@ def _estimate_rounding_of_product(nearby: Neighbourhood, J: FloatArray, j: int) 
     try:
         answer = nearby.evaluator.products(point.time, nudged, point.inputs, direction, du)
     except FmilinError:
+        # Without an answer there the rounding is unknown, and excuses nothing.
         answer = None
     if answer is None:
         return np.zeros(len(J))
@@ -300,6 +308,7 @@ def _describe_disagreement(
 def _describe_narrow_slopes(nearby: Neighbourhood, measured: Slopes) -> tuple[Remark, ...]:
     """Note where the derivative that differs most farther away ends."""
     sizes = row_sizes(measured.J, nearby.scales)
+    # Rows that are written exactly hold at any distance.
     written_rows = {*nearby.pairs, *(nearby.n + row for row in nearby.model.copies)}
     parts = {
         (i, j): abs(beyond - measured.J[i, j]) / sizes[i, j]

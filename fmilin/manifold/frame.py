@@ -156,6 +156,7 @@ def _continue(
     manifold: Manifold, previous: Selection, parameters: Mapping[str, float]
 ) -> tuple[Selection, tuple[Remark, ...]]:
     """Return the coordinates of the point before as long as they are regular, and a diagnostic where others follow."""
+    # Angles in such expressions are centred anew at each point; where they are singular, other coordinates follow.
     if previous.kind == NOT_TURNING:
         with suppress(NumericalError):
             return replace(_selected(manifold, previous.texts, "partition", parameters), kind=NOT_TURNING), ()
@@ -184,6 +185,7 @@ def build_manifold(invariants: Invariants, point: OperatingPoint) -> tuple[Manif
     position = np.array(invariants.is_position_level, dtype=bool)[rows]
 
     def linear() -> NDArray[np.bool_]:
+        # Where all states come in pairs the speeds are taken, which needs no test of linearity.
         if 2 * len(invariants.pairs) < len(x):
             return find_linear_states(invariants, t, x)
         return np.ones(len(x), dtype=bool)

@@ -4,6 +4,8 @@ A position-level constraint g(t, x) = 0 brings a hidden one, L_f g = g_t + g_x f
 2.7; here for any states). Where the derivative of a state is a state the rate is read off, without an evaluation.
 Gradients are exact where g is an expression and f has exact products; what remains is differenced, and says so. An
 input u in a constraint (prescribed motion) needs its derivative, the input ``der(u)``.
+
+The file is longer than others because values, rates and gradients share what is measured of a model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -157,9 +159,11 @@ class Invariants:
     def evaluate_batch(self, t: float, x: FloatArray, inputs: FloatArray | None = None) -> FloatArray:
         """Return h at points x (k, N), shape (k, m): one evaluation where batches are supported; NaN where it fails."""
         u = self.inputs if inputs is None else inputs
+        # Expressions need no evaluation of the model, which is all that a batch makes faster.
         if self.model.batches and not self._analytic:
             with suppress(ModelError, NumericalError):
                 residuals = None
+                # Residuals alone do not give hidden constraints: the rates of the batch below do.
                 if not self.hidden:
                     residuals = self.evaluator.constraint_residuals(t, x, np.broadcast_to(u, (len(x), len(u))))
                 if residuals is not None:
@@ -211,6 +215,7 @@ class Invariants:
         bent, Gr = np.abs(curvature), G[self.hidden]
         sizes, moving = np.abs(Gr), np.abs(W)
         noise = self._noise_of_rates(t, x, u, np.abs(w) + moving @ self.scales)
+        # At rest there is no curvature of which this could be a part: TINY keeps it a number.
         relative = float((noise / self.scales).max() / max((np.abs(w) / self.scales).max(), TINY))
         error2 = curvature_error + sizes @ W_error + error[self.hidden] @ moving + relative * bent
         return Gradient(
@@ -231,6 +236,7 @@ class Invariants:
             return np.zeros(self.declared)
         else:
             G = np.zeros((self.declared, len(x)))
+            # Where the model has no values, the size of the row at the point itself has to do.
             with suppress(ModelError, NumericalError):
                 G = self._residual_gradient(t, displaced, u)[0]
         sizes = np.abs(G) @ self.scales
@@ -242,6 +248,7 @@ class Invariants:
         h_u = np.zeros((len(self), k))
         if not self.prescribing:
             return h_u
+        # Hidden rows change with inputs by second derivatives, which only differences give.
         if self._analytic and not self.hidden:
             return self.model.constraints.partials(t, x, self.inputs, np.empty(0)).inputs
         scales = self.model.inputs.scales(self.inputs)
@@ -256,7 +263,8 @@ class Invariants:
         if not moving and not self.prescribing:
             return np.zeros(len(self))
         rates = self._input_rates(u)
-        fastest = max(1e-3, float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0)))
+        # Steps are a part of the time in which the fastest input moves by its size, at most of a second.
+        fastest = float(np.max(np.abs(rates) / self.model.inputs.scales(u), initial=1.0))
         # A co-simulation FMU cannot be evaluated at another time: shift it only where a constraint depends on time.
         along_time = float(moving)
         return differentiate_central(lambda s: self.values(t + s * along_time, x, u + s * rates), STEP / fastest)
@@ -287,6 +295,7 @@ class Invariants:
         if self._noise is None:
             noise = noise_level(lambda s: self.evaluator.evaluate(t, s, u).derivatives, x, self.scales)
             noise[self._paired] = 0.0
+            # A model that solves for its rates together spreads the rounding of the fastest one over all.
             terms = np.maximum(terms, self.scales * np.max(terms / self.scales))
             self._noise = np.where(noise > MIN_MODEL_NOISE_RATIO * terms, noise, 0.0)
         return self._noise
@@ -307,7 +316,10 @@ class Invariants:
         exact = self.evaluator.products(t, x, u, w[:, None], du[:, None])
         rates = np.full(self.declared, np.nan) if exact is None else exact.residuals[:, 0].copy()
         finite, moving = np.isfinite(rates), self._is_moving(t, x, u)
+        # Steps are a part of the time in which the fastest state moves by its size, or of a second where time counts.
+        # At rest the direction w is nearly zero: 1e-3 keeps the step finite.
         fastest = max(float(np.max(np.abs(w) / self.scales, initial=0.0)), 1.0 if moving else 1e-3)
+        # Products hold time fixed: the change with time is added to them.
         if moving and finite.any():
             rates += differentiate_central(lambda s: self.evaluator.evaluate(t + s, x, u).residuals, STEP)
         if not finite[self.hidden].all():
@@ -324,6 +336,7 @@ class Invariants:
             self._moving = self.model.constraints.time_dependent
             if not self._moving and not self._analytic:
                 here = self.evaluator.evaluate(t, x, u).residuals
+                # Two times, as a periodic constraint, or one with a step in time, may be the same at one of them.
                 self._moving = any(self._differs(t + later, x, u, here) for later in (1e-3, 0.1))
         return self._moving
 
@@ -331,6 +344,7 @@ class Invariants:
         try:
             return not np.array_equal(self.evaluator.evaluate(t, x, u).residuals, residuals, equal_nan=True)
         except (ModelError, NumericalError):
+            # No value at a later time, as of a co-simulation FMU, is no sign of a dependence on time.
             return False
 
     def _residual_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:

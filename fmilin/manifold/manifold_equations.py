@@ -89,8 +89,10 @@ class PointwiseEquations(ConstraintEquations):
     def _compute_together(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals of points that the model itself evaluates together: of an FMU, in one message."""
         invariants, model = self.invariants, self.model
+        # One point gains nothing, and hidden constraints need the rates.
         if len(points) < 2 or not model.batches or len(invariants) > invariants.declared:
             return None
+        # Expressions need no evaluation of the model, and one message to a model has one time.
         if model.constraints.analytic.all() or (points.time != points.time[0]).any():
             return None
         return self.evaluator.constraint_residuals(float(points.time[0]), points.states, points.inputs)
@@ -149,6 +151,7 @@ class VectorizedEquations(ConstraintEquations):
     def compute_residuals(self, points: PointBatch) -> FloatArray | None:
         """Return the residuals; None where the model gives them with the rates only."""
         constraints = self.model.constraints
+        # One evaluation has one time and the model's own parameters, and gives declared constraints alone.
         if points.parameters or constraints.time_dependent or constraints.hidden or not self.model.batches:
             return None
         return self.evaluator.constraint_residuals(float(points.time[0]), points.states, points.inputs)
@@ -156,6 +159,7 @@ class VectorizedEquations(ConstraintEquations):
     def compute_gradient(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return both; NumericalError if the model cannot be evaluated at one of the points."""
         model = self.model
+        # Here, too, one time and the model's own parameters serve all points.
         if not (points.parameters or model.constraints.time_dependent):
             answer = evaluate_constraints(self.evaluator, float(points.time[0]), points.states, points.inputs)
             if answer is not None:
@@ -168,7 +172,7 @@ class VectorizedEquations(ConstraintEquations):
     def evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         """Return rates (j, N) and outputs (j, ny) at points; NaN where the model cannot be evaluated."""
         expected, self._expected = self._expected, None
-        # Points that are needed next are evaluated in the same call of the model.
+        # Points that are needed next are evaluated in the same call of the model, unless these are those points.
         if expected is not None and expected.points is not points:
             rates, outputs = self._evaluate(points.joined(expected.points))
             # NaN may be due to the other points.
@@ -180,7 +184,7 @@ class VectorizedEquations(ConstraintEquations):
 
     def _evaluate(self, points: PointBatch) -> tuple[FloatArray, FloatArray]:
         model = self.model
-        # else derivatives take as long as values
+        # Otherwise derivatives take as long as values. Parameters that differ by point are taken by derivatives alone.
         is_evaluated_together = model.batches or has_compiled_derivatives(model)
         try:
             if is_evaluated_together and not points.parameters:
@@ -203,6 +207,7 @@ class VectorizedEquations(ConstraintEquations):
 
     def reach_manifold(self, points: PointBatch, sizes: FloatArray) -> tuple[FloatArray, Mask] | None:
         """Return both if the model is compiled."""
+        # Compiled code has the parameters of the model, the same at all points.
         if points.parameters:
             return None
         return reach_manifold(self.model, points.time, points.states, points.inputs, self.independent, sizes)

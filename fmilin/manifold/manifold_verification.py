@@ -94,11 +94,13 @@ def measure_invariance(parametrization: PointParametrization) -> Invariance:
     measured = not all(s.g.is_exact for s in samples)
     ranks = [decide_rank(s.g.scaled, s.g.threshold).rank for s in samples]
     tolerance = MEASURED_INVARIANT_TOLERANCE if measured else INVARIANT_TOLERANCE
+    # A sampled model has next states instead of rates: these must lie on the manifold.
     if invariants.model.map_period:
         return Invariance(_violation_by_map(parametrization, samples), tolerance, ranks[0], max(ranks), None)
     violation = _violation(samples, invariants.scales, np.zeros(len(invariants.scales)))
     if max(ranks) == ranks[0] and not (violation <= tolerance).all():
-        # At rest, noise is all that there is of the rates. It is measured at every sample: at x = 0 there is none.
+        # At rest, noise is all that there is of the rates. It is measured at every sample: at x = 0 there is none. A
+        # singular configuration is rejected whatever the noise.
         evaluator, t = invariants.evaluator, parametrization.time
 
         def rates(x: FloatArray) -> FloatArray:
@@ -152,6 +154,7 @@ def _violation(samples: list[_Sample], scales: FloatArray, noise: FloatArray) ->
     worst = np.zeros(len(samples[0].g.H))
     for s in samples:
         off, size = drift(s.g.H, s.f, typical, scales, s.g.reference, s.moving)
+        # Ten times: the noise is an estimate from a few values.
         if noise.any():
             off = np.maximum(off - 10 * np.abs(s.g.H) @ noise - s.g.error @ np.abs(s.f), 0.0)
         worst = np.maximum(worst, np.divide(off, size, out=np.zeros_like(size), where=size > 0))
@@ -182,7 +185,7 @@ def conserved_quantities(parametrization: PointParametrization) -> list[str]:
     size = np.abs(parametrization.gradient.H) @ invariants.scales + np.abs(invariants.values(t, x + step))
     declared = [i for i in parametrization.rows if i < invariants.declared]
     # Second differences over a tenth of the sizes: rounding is 1e-14 of the terms, a square of speeds 1e-2.
-    return [invariants.names[i] for i in declared if abs(bend[i]) > 1e-6 * max(size[i], 1e-300)]
+    return [invariants.names[i] for i in declared if abs(bend[i]) > 1e-6 * size[i]]
 
 
 def _samples(parametrization: PointParametrization) -> list[_Sample]:
@@ -249,6 +252,7 @@ def verify_inputs(parametrization: PointParametrization, f_u: FloatArray, error:
     through, size = np.abs(H @ f_u), np.abs(H) @ sizes
     if (through <= tolerance * size).all():
         return  # without measuring the noise
+    # Ten times: errors of differences are estimates of their order of magnitude.
     through = np.maximum(through - 10 * np.abs(H) @ error - H_error @ sizes, 0.0)
     strongest = np.max(sizes / invariants.scales[:, None], axis=0, initial=0.0)
     size = np.maximum(size, 1e-6 * (np.abs(H) @ invariants.scales)[:, None] * strongest)  # rows of rounding alone

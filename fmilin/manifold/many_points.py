@@ -113,6 +113,7 @@ def evaluate_constraints(
 ) -> tuple[FloatArray, FloatArray] | None:
     """Return residuals (k, m) and their gradient (k, m, N) at many points, evaluated together; None without."""
     constraints = evaluator.model.constraints
+    # Hidden constraints need the rates of the model, which are not evaluated here.
     if constraints.hidden:
         return None
     if constraints.analytic.all():
@@ -141,7 +142,7 @@ class _Batch:
         H = here[1][0] * model.states.scales(start)
         norms = np.linalg.norm(H, axis=1, keepdims=True)
         # A row that is rounding relative to the others stays zero: divided by its length it would be a constraint.
-        Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * max(float(norms.max()), 1e-300))
+        Hs = np.divide(H, norms, out=np.zeros_like(H), where=norms > 1e-12 * float(norms.max()))
         unchanged = select_kept_states(model, Hs, pinned)
         if let_go(model, pinned, unchanged):
             return None  # each point says so
@@ -219,6 +220,7 @@ class _Batch:
         A, right = _normalize(H[:, self.rows] * D[:, None], h[:, self.rows])
         right = np.where(A.any(axis=-1), right, 0.0)  # nothing that may move changes such a row
         left_by_ridge = RIDGE_FACTOR * np.linalg.norm(_multipliers(A, right), axis=-1)
+        # The ridge times the multipliers is left of the residual by a step: half of it shows that the ridge decided.
         return np.asarray(left_by_ridge <= 0.5 * np.linalg.norm(right, axis=-1))
 
     def _agree(self, x: FloatArray, h: FloatArray, H: FloatArray, sizes: FloatArray) -> np.ndarray:
@@ -226,6 +228,7 @@ class _Batch:
         if len(self.rows) == h.shape[1]:
             return np.ones(len(x), dtype=bool)
         rows = _row_sizes(H, sizes)
+        # Residuals of rounding are no distance in any direction: a decomposition is saved.
         if (np.abs(h) <= ROUNDED_VALUES * rows).all():
             return np.ones(len(x), dtype=bool)
         U, sigma, _ = np.linalg.svd(H * sizes[:, None] / rows[..., None], full_matrices=False)
@@ -237,6 +240,7 @@ class _Batch:
 
 def _normalize(A: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return A (points, m, N) with rows of length one, and the right sides (points, m) divided by the same."""
+    # Rows without a gradient stay zero instead of NaN.
     norms = np.maximum(np.linalg.norm(A, axis=-1, keepdims=True), 1e-300)
     return A / norms, right / norms[..., 0]
 
@@ -249,4 +253,5 @@ def _multipliers(A: FloatArray, right: FloatArray) -> FloatArray:
 
 def _row_sizes(H: FloatArray, sizes: FloatArray) -> FloatArray:
     """Return what one size of the states, all in quadrature, is worth in each row of H, shape (points, m)."""
+    # A row without a gradient makes any residual a long distance, and a zero residual none, instead of NaN.
     return np.asarray(np.maximum(np.linalg.norm(H * sizes[:, None], axis=-1), 1e-300))

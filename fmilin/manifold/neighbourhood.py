@@ -151,6 +151,7 @@ class Neighbourhood:
         A point that was trimmed or given is on the manifold to a tolerance, points near it to rounding. Its values
         differ from theirs by a constant then, and second differences of every column see a jump.
         """
+        # Without constraints the point is where its coordinates are.
         if not self.frame.parametrization.rows:
             return self
         try:
@@ -160,6 +161,7 @@ class Neighbourhood:
                 return self
             base = self.evaluator.evaluate(self.point.time, x, self.point.inputs)
         except (ModelError, NumericalError):
+            # No point of the manifold is reached: the point itself has to do.
             return self
         other = copy(self)
         other.point = replace(self.point, states=x)
@@ -212,6 +214,7 @@ class Neighbourhood:
                 values[where] = visits[0]
                 if np.isfinite(visits).all():
                     change = np.maximum(change, np.abs(visits[-1] - visits[0]))
+                # Far on the other side before the way back, so that a solver inside cannot keep its last solution.
                 if where > 0:
                     with np.errstate(all="ignore"):
                         finite_values(self.at, -where * FARTHER_FACTOR * d)
@@ -225,6 +228,8 @@ class Neighbourhood:
 
         Returns None where it takes no batches, or has no values at one of the points.
         """
+        # Indicators are read where the model stands, after each evaluation. A model that certainly repeats itself is
+        # not evaluated again, and beyond the border a batch would fail as a whole.
         takes_batches = self.model.batches and not len(self._indicators) and not self._is_repeatable
         if not takes_batches or self.observations.border < np.inf:
             return None
@@ -273,6 +278,7 @@ class Neighbourhood:
         last = self._again()
         for far_step in values:
             shortest_step = MIN_STEP_SIZE * STEP_GROWTH_FACTOR
+            # A solver that does not lag over the shortest steps moves over longer ones, too.
             while step < abs(far_step) / STEP_GROWTH_FACTOR and (lag.any() or step <= shortest_step):
                 if finite_values(again, far_step * d, -np.sign(far_step) * step * d) is not None:
                     before, last = last, self._again()
@@ -315,6 +321,7 @@ class Neighbourhood:
             t, x = self.point.time, self.point.states
             u = self.point.inputs + displacement[self.p :]
             moved = displacement if self._moves else displacement[: self.p]
+            # Where inputs alone move, the states keep their values to the last bit.
             if np.count_nonzero(moved):
                 solved = self._solved.pop(displacement.tobytes(), None)
                 x = self._displace(displacement, u) if solved is None else solved
@@ -340,7 +347,8 @@ class Neighbourhood:
 
     def evaluate_ahead(self, displacements: Sequence[FloatArray]) -> None:
         """Evaluate the model at displacements that :meth:`at` is asked for next, together where that is faster."""
-        # Event indicators are read where the model stands: it would have to return to each point.
+        # Event indicators are read where the model stands: it would have to return to each point. Beyond the border
+        # of a model that fails there, :meth:`at` evaluates no point.
         if not self.model.batches or len(self._indicators) or self.observations.border < np.inf:
             return
         self._displace_ahead(displacements)
@@ -354,7 +362,9 @@ class Neighbourhood:
                 try:
                     x = self._solved[key] if key in self._solved else self._displace(displacement, u)
                 except (ModelError, NumericalError):
+                    # :meth:`at` meets the same failure, and its caller decides.
                     return
+                # Without constraints nothing was solved for that is worth keeping.
                 if self.frame.parametrization.rows:
                     self._solved[key] = x
             points.append((self.point.time, x, u))
@@ -366,9 +376,11 @@ class Neighbourhood:
         if not parametrization.rows or self.model.constraints.analytic.all():
             return
         new = {d.tobytes(): d for d in displacements if d[:p].any() and d.tobytes() not in self._solved}
+        # One gains nothing. Where inputs move the manifold, which is rare, points are solved for one after the other.
         if self._moves or len(new) < 2:
             return
         together = np.array(list(new.values()))
+        # A displacement that is not reached with the others is sought alone.
         with suppress(ModelError, NumericalError, np.linalg.LinAlgError):
             x = parametrization.psi_together(self.frame.y0 + together[:, :p], self.point.inputs + together[:, p:])
             if x is not None:
@@ -387,6 +399,7 @@ class Neighbourhood:
         ) < 1.0:
             return []
         values, at_point = read_event_indicators(self.model, *point), self._indicators
+        # Only a column that moves alone tells how fast it leads to an event.
         if np.count_nonzero(sizes) == 1:
             j, way = int(sizes.argmax()), np.maximum(np.abs(at_point), MIN_INDICATOR_DISTANCE)
             pace = (np.abs(values - at_point) / way).max() / sizes[j]
@@ -455,7 +468,8 @@ class Neighbourhood:
         ``slope`` (r,) is what derivatives by groups say of it, ``size`` that of their terms.
         """
         direction = self.mixed_direction
-        # Where values are noisy, errors are that noise over steps of a few percent.
+        # Where values are noisy, errors are that noise over steps of a few percent. With an error of order four the
+        # fourth root of the noise is about the best step.
         noise = np.median(error[size > 0] / size[size > 0]) if size.any() else 0.0
         step = float(np.clip(noise**0.25, CONFIRMATION_STEP, STEP_IN_NOISE))
         size = size + SMALL_ROW_FRACTION * np.max(size, initial=0.0)
@@ -476,6 +490,7 @@ class Neighbourhood:
             bend = np.abs(measured.curvature) / np.where(size > 0, size, 1.0)
             truncation = size * truncation_error(bend, measured.h, extrapolating)
             allowed = GROUP_AGREEMENT_TOLERANCE * size + 10 * error
+            # Ten times: errors are estimates. A long step excuses no more than the tolerance does.
             is_confirmed |= np.abs(measured.D - slope) <= allowed + np.minimum(10 * truncation, allowed)
             if is_confirmed.all():
                 return True
@@ -509,6 +524,7 @@ class Neighbourhood:
             self.evaluate_ahead([*(s * directions[g] for g, s in steps), *(point @ directions for point in points)])
 
         around = None
+        # Differences of order two are quick comparisons: noise and lag are measured for the careful ones.
         if options.order == 4:
             sizes_moved = directions.sum(axis=0)
             at_point = np.concatenate((self.frame.y0, self.point.inputs)) / (sizes_moved + (sizes_moved == 0))
@@ -518,6 +534,7 @@ class Neighbourhood:
         try:
             return slopes(line, self.base, sizes, options, self.terms, around, announce)
         except EventCrossingError:
+            # Its text names the variable already.
             raise
         except NumericalError as error:
             name = " and ".join(f"'{self.columns[j]}'" for j in groups[int(error.variable or 0)])

@@ -149,6 +149,7 @@ def detect_turns(
         return turns
     for row in np.flatnonzero(structure.sum(axis=1) == 4):
         four = np.flatnonzero(structure[row])
+        # The constraint |e|^2 = 1 has its gradient along e, and e has length one.
         across = H[row, four] - (H[row, four] @ x[four]) * x[four]
         if (
             abs(np.linalg.norm(x[four]) - 1) > SAME_STATE_TOLERANCE
@@ -159,6 +160,7 @@ def detect_turns(
             values, slopes = 2 * _inside(x[e]) @ f[e], 2 * (_inside(x[e]) @ f_y[e] - _inside(f[e]) @ T[e])
             gaps = np.abs(T[:, None] - slopes).max(axis=2, initial=0.0) + np.abs(x[:, None] - values)
             w = gaps.argmin(axis=0)
+            # A rate that nothing changes equals states by chance.
             if slopes.any(axis=1).all() and (gaps[w, range(3)] <= SAME_STATE_TOLERANCE * (1 + np.abs(values))).all():
                 turns.append(Turn(e.tolist(), w.tolist()))
                 break

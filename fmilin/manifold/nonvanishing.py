@@ -121,6 +121,7 @@ def _written(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
     sizes = [np.abs(constraints.residuals(t, s, invariants.inputs, unknown)[rows]) for s in displaced]
     steps = (constraints.rows[i].expression.steps for i in rows)
     written = np.array([max((abs(float(s.value)) for s in t if s.operation == "number"), default=0.0) for t in steps])
+    # At least 1, the size of sines and cosines.
     largest = np.maximum(written, max(1.0, *(float(np.abs(s).max(initial=0.0)) for s in displaced)))
     small = np.max(np.nan_to_num(sizes, nan=0.0), axis=0) <= NONVANISHING_RESIDUAL_RATIO * largest
     if not small.any():
@@ -153,4 +154,5 @@ def _computed(invariants: Invariants, t: float, x: FloatArray) -> list[int]:
             continue
         visible_points += 1
         rows = rows[np.abs(g) <= limit]
+    # At a single point a constraint may be zero by chance.
     return [int(i) for i in rows] if visible_points > 1 else []

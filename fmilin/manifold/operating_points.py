@@ -98,6 +98,7 @@ def assemble_point(
         return _adjusted(point, projected, scales)
     invariants = _invariants(evaluator, u, scales)
     require_nonvanishing(invariants, t, model.start.states)
+    # With states named the branch is followed to their values, and project=True asks for the nearest point.
     if model.constraints.prescribing and not (pinned or project):
         x = _followed(evaluator, t, x, u)
     if not pinned and not project:
@@ -189,10 +190,12 @@ def _assembled(
     try:
         origin: FloatArray | None = _projected(invariants, t, start, ())
     except (ConstraintError, NumericalError):
+        # No point belongs to the start values: the nearest one with the named states is taken, on any branch.
         origin = None
     reached = 0.0
     if origin is not None:
         unchanged = select_kept_states(invariants.model, invariants.gradient(t, origin).scaled, pinned)
+        # Other states that were given are kept if the branch leads there with them; otherwise they move.
         for further_states in (unchanged, []) if unchanged else ([],):
             fixed, target = [*pinned, *further_states], x.copy()
             target[further_states] = origin[further_states]

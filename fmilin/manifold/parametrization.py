@@ -204,9 +204,11 @@ class LocalParametrization:
         k = len(self.sizes)
         if self._condition_number is not None:  # the choice of coordinates has computed it
             return np.full(k, self._condition_number)
+        # Without constraints all states are kept: the matrix is a unit matrix.
         if not self.rows and self.coordinates.independent is not None:
             return np.ones(k)
         R = self.coordinates.R
+        # The rows of functions of states have any length, and are normalized there.
         if not self.independent:
             return np.array([conditioning(R, H, sizes) for H, sizes in zip(self._normalized, self.sizes, strict=True)])
         if self.is_condition_exact:
@@ -243,6 +245,7 @@ class LocalParametrization:
         # To first order, d(DPsi) = -(D rho; H)^-1 (0; dH DPsi).
         measured = (self._H_error[:, self.rows] / self.row_norms[:, self.rows, None]) @ np.abs(self.T)
         errors = np.repeat(rounding, self.T.shape[2], axis=2)
+        # Without an inverse the condition number is infinite, and so is the rounding.
         if self.inverse is not None:
             errors[:, moving] += np.abs(self.inverse.back) @ measured * self.y_sizes[:, None]
         return np.asarray(errors)
@@ -250,6 +253,7 @@ class LocalParametrization:
     @property
     def relative_error_of_derivatives(self) -> FloatArray:
         """How large errors of exact derivatives along the coordinates are, over the largest of a row, shape (k,)."""
+        # Eight: the sums of products with T round a few times each.
         return 8 * EPS * self.condition_number + self.relative_error_of_T
 
     @property
@@ -260,6 +264,7 @@ class LocalParametrization:
         moving = self.coordinates.moving
         errors = (self.T_errors / self.sizes[..., None]).max(axis=(1, 2), initial=0.0)
         turned = self._dependent * self.y_sizes[:, None] / self.sizes[:, moving, None]
+        # The rows of kept states are those of a unit matrix: their largest entry is 1.
         largest = turned.max(axis=(1, 2), initial=1.0 if self.independent else 0.0)
         return np.asarray(errors / np.where(largest > 0, largest, 1.0))
 
@@ -299,6 +304,7 @@ class LocalParametrization:
             return SolvedPoints(points, is_reached, "" if is_reached.all() else TOO_SLOW)
         row_norms = self.row_norms[numbers][:, rows]
         moving_sizes = sizes[:, moving]
+        # Shorter steps are the rounding of the states, also of those that are many times their size.
         limit = 4 * EPS * np.maximum(1.0, (np.abs(x) / sizes).max(axis=1, initial=0.0))
         inverse = None if self.inverse is None else self.inverse.select(numbers)
         converged, failed, failure = np.zeros(len(x), dtype=bool), np.zeros(len(x), dtype=bool), ""

@@ -36,6 +36,7 @@ def compute_tangents(
     """Return rates, outputs and residuals with derivatives along the kept states; None if inputs move the manifold."""
     (values, derivatives), n = answer, x.shape[1]
     residuals = derivatives.residuals
+    # NaN marks residuals without exact derivatives.
     if not np.isfinite(residuals).all() or residuals[..., n:].any():
         return None
     H, dependent = residuals[..., :n], [i for i in range(n) if i not in independent]

@@ -125,6 +125,7 @@ def find_motion(
     fastest = find_fastest_states(derivatives, sizes)
     has_choice = bool(len(frame.manifold.H) and order)
     motion = MotionBatch.not_searched(fastest, order, has_choice=has_choice)
+    # A prescribed motion goes on with its inputs, which are held here.
     if frame.invariants.prescribing or not order:
         return motion
     moves, coordinates = bool(fastest[0] >= 0), frame.coordinates
@@ -150,6 +151,7 @@ def find_motion(
         return replace(motion, change=search.compare_with_time())
     selections: dict[int, Selection] = {}
     steady = SteadyMotions.not_searched(1, order)
+    # Constraints that depend on time may change A later, although it stays the same so far.
     if has_choice and not frame.invariants.moving:
         steady = search.find_steady()
         if not (steady.is_steady[0] or steady.is_fall[0]):
@@ -187,6 +189,7 @@ def find_motions(model: Model, derivatives: TangentDerivatives, parametrization:
     is_open = np.zeros(len(fastest), dtype=bool) if model.autonomous else search.find_time_dependent()
     change = steady.change
     if moves.any():
+        # Without constraints there are no other coordinates: A is compared along the motion alone.
         if parametrization.dependent_states:
             steady = search.find_steady()
             is_open = is_open | search.find_open(steady)
@@ -279,6 +282,7 @@ class _MotionSearch:
         count, order = self.A.shape[:2]
         is_steady, carried, later = np.zeros(count, dtype=bool), np.zeros((count, order), dtype=bool), np.zeros(count)
         change, leading = Change.not_compared(count), self.coordinates.find_leading(self.free)
+        # Falls of a point that is evaluated alone are those of confirm_steady.
         if self.together is not None:
             for subset in _groups(self.keeps_uniform & self.curvature.any(axis=1)):
                 part, uniform, continued = self.select(subset, leading, self.together)
@@ -365,10 +369,12 @@ class _MotionSearch:
         moduli = np.abs(np.linalg.eigvals(self.A[0]))
         fastest = moduli.max()
         slowest = moduli.min(where=moduli > SLOWEST_RATE * fastest, initial=fastest)
+        # A that is zero has no time of its own: a second.
         rates = np.resize([fastest, slowest] if moduli.any() else [1.0], self.at.relative_rates.shape)
         at, still = replace(self.at, relative_rates=rates), np.zeros_like(self.at.y_rates)
         uniform = UniformMotion(still, at.y_sizes, self.A, np.ones(still.shape, dtype=bool))
         change = compare_motion(at, uniform, still, self.alone, np.array([self.spectra]))
+        # Of an A that stays at rest there is nothing to report.
         return change if change.part[0] > CONSTANT_JACOBIAN_TOLERANCE else Change.not_compared(len(self.x))
 
 

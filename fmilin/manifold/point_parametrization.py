@@ -77,6 +77,7 @@ class PointParametrization:
             return y.copy()
         coordinates = self.coordinates
         start = self._follow_tangent(y) if near is None else near.copy()
+        # Along the tangent the other states are near already; from states further on they have to move along.
         if coordinates.independent is not None and near is None:
             start[coordinates.independent] = y
         elif coordinates.is_linear:

@@ -63,12 +63,15 @@ def locate(
     D (N,) holds the sizes of the states that may move, and zeros for others. Singular values up to ``least`` of the
     largest count as zero, residuals up to so many ``times`` their noise as nothing.
     """
+    # States that are many times their size round by as much more.
     reach = max(1.0, float(np.max(np.abs(x) / gradient.scales, initial=0.0)))
+    # Ten times: the noise of rates is an estimate from a few values.
     noise = times * (ROUNDED_VALUES * reach * gradient.reference + 10 * gradient.noise) / gradient.sizes
     residuals = h / gradient.sizes
     if (np.abs(residuals) <= noise).all():  # so is each combination of them: no need to decompose anything
         return None
     scaled = gradient.scaled * (D / gradient.scales)
+    # Values that are not finite tell no distance.
     if not (scaled.size and np.isfinite(scaled).all() and np.isfinite(h).all()):
         return None
     U, sigma, Vt, failed = lapack.dgesdd(scaled, full_matrices=0)
@@ -99,6 +102,7 @@ def solve_weak_directions(invariants: Invariants, t: float, x: FloatArray, D: Fl
         distance = position.distance
         first = first or distance
         if distance > MAX_STEP_SIZE or (count > 1 and distance > MAX_CONTRACTION_RATIO * previous):
+            # Steps that no longer shrink are rounding if they are short; long ones lead away.
             return x if distance <= PROJECTION_TOLERANCE else start
         x = x + invariants.scales * position.step
         # Steps of an iteration that converges quadratically add up to less than twice the first one.

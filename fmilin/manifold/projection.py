@@ -67,6 +67,7 @@ def predict_states(
     gradient = invariants.gradient(t, x)
     D = invariants.scales.copy()
     D[list(pinned)] = 0.0
+    # No tangent: the other states stay for the correction, which finds them or shortens the step.
     if not np.isfinite(gradient.H).all():
         return x + moved
     Hs = gradient.scaled
@@ -105,6 +106,7 @@ def _descended(
     h = invariants.values(t, x)
     previous, sizes = np.inf, None
     for _ in range(iterations):
+        # The distance below is NaN then, and the point counts as not reached.
         if not np.isfinite(h).all():
             break
         gradient = invariants.gradient(t, x)
@@ -138,6 +140,7 @@ def _restarted_nearby(invariants: Invariants, t: float, start: FloatArray, D: Fl
     """Start anew nearby, where nothing moves (x^2 + y^2 has no gradient along x at x = 0); None if that fails, too."""
     random = np.random.default_rng(1801)
     solutions: list[Descended] = []
+    # The nearest first; longer ones twice, with other signs.
     for size in (0.01, 0.1, 0.1, 0.3, 0.3):
         perturbation = size * D * random.choice([-1.0, 1.0], len(D))
         try:
@@ -160,6 +163,7 @@ def _tangential(invariants: Invariants, t: float, x: FloatArray, d: FloatArray, 
     free = D > 0
     step = np.zeros_like(d)
     H = invariants.gradient(t, x).H[:, free]
+    # Without a tangent nothing can go back along it.
     if not np.isfinite(H).all():
         return step
     V = null_space(H * D[free], rcond=RANK)
@@ -207,6 +211,7 @@ def _distance(invariants: Invariants, t: float, x: FloatArray) -> tuple[FloatArr
     if not len(invariants):
         return np.empty(0), np.empty(0)
     gradient = invariants.gradient(t, x)
+    # Ten times: the noise of rates is an estimate from a few values.
     sizes, noise = gradient.sizes, 10 * gradient.noise
     if not gradient.is_exact:
         # A slope's error is the noise of its row over a step of a few percent: the noise itself is smaller.

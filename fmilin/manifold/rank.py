@@ -54,6 +54,7 @@ def scaled(H: FloatArray, scales: FloatArray, terms: FloatArray, error: FloatArr
     rows = H * scales
     norms = np.linalg.norm(rows, axis=1)
     floor = np.maximum(ROW_ROUNDING_TOLERANCE * terms, TINY)
+    # Ten times: the error of a measured gradient is an estimate. A row below that may be zero.
     if error.any():
         floor = np.maximum(floor, 10 * np.linalg.norm(error * scales, axis=1))
     keep = norms > floor
@@ -77,6 +78,7 @@ def threshold(H: FloatArray, scales: FloatArray, error: FloatArray) -> float:
         return RANK
     norms = np.linalg.norm(H * scales, axis=1)
     relative = np.linalg.norm(error * scales, axis=1) / np.where(norms > 0, norms, np.inf)
+    # Rows with an error of a tenth and more count as rounding in :func:`scaled`, and have no part in the matrix.
     return float(np.clip(np.linalg.norm(relative[relative < 0.1]), RANK_MEASURED, RANK_UNKNOWN))
 
 
@@ -112,6 +114,7 @@ def independent_rows(Hs: FloatArray, rank: int, preferred: int) -> list[int]:
     if first:
         basis = column_space(Hs[first].T)
         rest = rest - (rest @ basis) @ basis.T
+    # The rank is decided: what remains of these rows may be small as a whole, and is taken all the same.
     second = [preferred + i for i in _pivoted(rest, rank - len(first), relative=False)]
     return sorted(first + second)
 
@@ -208,6 +211,7 @@ def explanation(model: Model, form: SecondOrderForm, p: int) -> Remark:
     branches = branch_frequencies(form)
     names = [model.states.names[i] for i in form.positions]
     for k, (a, w2) in enumerate(branches, 1):
+        # The largest component is 1: below 1e-9 they are rounding.
         moving = join_first((f"{names[i]} {a[i]:+.3g}" for i in np.flatnonzero(np.abs(a) > 1e-9)), 6)
         kind = f"frequency {np.sqrt(w2):.10g} rad/s" if w2 >= 0 else f"growth {np.sqrt(-w2):.10g} 1/s"
         text += f" Intrinsic along branch {k} of motion ({moving}): {kind}."
@@ -221,7 +225,7 @@ def is_rank_deficient(form: SecondOrderForm) -> bool:
 
 def _rank(G: FloatArray) -> int:
     sigma = singular_values(G) if G.size else np.zeros(0)
-    return int(np.count_nonzero(sigma > RANK * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+    return int(np.count_nonzero(sigma > RANK * float(np.max(sigma, initial=0.0))))
 
 
 def _rank_nearby(model: Model, point: OperatingPoint, form: SecondOrderForm) -> int:

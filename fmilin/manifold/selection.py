@@ -54,6 +54,7 @@ def find_kinematic_pairs(evaluator: PointEvaluator, point: OperatingPoint) -> Ma
     pairs: dict[int, int] = {}
     paired = set()
     for i, j in zip(rows[is_pair].tolist(), columns[is_pair].tolist(), strict=True):
+        # A speed is that of one position. Of several states that equal its rate, a position has the last.
         if j not in paired:
             paired.discard(pairs.get(i))
             paired.add(j)
@@ -73,7 +74,8 @@ def find_linear_states(invariants: Invariants, t: float, x: FloatArray) -> np.nd
     h = invariants.evaluate_batch(t, np.concatenate((x[None], x + steps, x - steps)))
     h0, ahead, behind = np.split(h[:, velocity], (1, 1 + len(entering)))
     bend, size = np.abs(ahead + behind - 2 * h0), np.maximum(np.abs(ahead), np.abs(behind)) + np.abs(h0)
-    linear[entering] = (bend <= 1e-9 * np.maximum(size, 1e-300)).all(axis=1)  # NaN is not
+    # Over a tenth of the sizes rounding is 1e-14 of the values, a product of two states 1e-2.
+    linear[entering] = (bend <= 1e-9 * size).all(axis=1)  # NaN is not
     return linear
 
 
@@ -201,6 +203,7 @@ def select_states(manifold: Manifold, states: Sequence[int], kind: str) -> Selec
     values = manifold.x0[independent].tolist()
     signals_of_states = tuple(manifold.states)
     starting = [signals_of_states[i].with_start(v) for i, v in zip(independent, values, strict=True)]
+    # All states with their own start values: the signals of a large model take long to be made again.
     is_whole = len(starting) == n and all(map(operator.is_, starting, manifold.states))
     signals = manifold.states if is_whole else Signals(starting)
     return Selection(kind, signals, coordinates, condition, tuple(independent))
@@ -243,7 +246,8 @@ def _dependent_columns(manifold: Manifold) -> list[int]:
     partners = [manifold.pairs[i] for i in dependent if i in manifold.pairs]
     remaining = Hs[~position]
     if len(partners) == len(dependent) == len(remaining) and dependent:
-        # Velocities follow their positions (Spencer, eq. 2.40), also where nominal values of speeds prefer others.
+        # Velocities follow their positions (Spencer, eq. 2.40), also where nominal values of speeds prefer others,
+        # unless they would be nearly singular.
         matrix = remaining[:, partners]
         if np.linalg.cond(matrix) < DOUBTFUL_CONDITION_NUMBER:
             return sorted([*dependent, *partners])

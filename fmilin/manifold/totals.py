@@ -100,6 +100,7 @@ def find_totals(start: TotalsSearch) -> Totals | None:
     L = np.zeros((0, len(start.states)))
     for _ in range(ROUNDS):
         rates = _sample_rates(start, L)
+        # The model is defined at too few points, or has constraints: the totals so far are the result.
         if rates is None:
             break
         more = _find_left_null_space(rates)
@@ -149,6 +150,7 @@ def _sample_rates(start: TotalsSearch, L: FloatArray) -> FloatArray | None:
         rates = np.array(columns).T
         if len(columns) == n + MORE_SAMPLES and np.isfinite(rates).all():
             length = np.linalg.norm(rates, axis=0)
+            # Points at rest say nothing: every total stays there.
             return np.asarray(rates[:, length > 0] / length[length > 0])
     return None
 
@@ -161,7 +163,7 @@ def _find_left_null_space(rates: FloatArray) -> FloatArray:
     still = np.eye(n)[~moving]  # states that never change are parameters, and no totals
     U, sigma, _ = np.linalg.svd(rates[moving] / size[moving, None])
     sigma = np.append(sigma, np.zeros(max(0, int(moving.sum()) - len(sigma))))
-    rank = int(np.count_nonzero(sigma > DISCOVERY_TOLERANCE * max(float(np.max(sigma, initial=0.0)), 1e-300)))
+    rank = int(np.count_nonzero(sigma > DISCOVERY_TOLERANCE * float(np.max(sigma, initial=0.0))))
     # Without a gap it is not certain which singular values are zero, and no total is claimed.
     if rank < len(sigma) and sigma[rank] > 0 and rank and sigma[rank - 1] < DISCOVERED_GAP * sigma[rank]:
         return np.zeros((0, n))

@@ -96,6 +96,7 @@ class MotionComparison(NamedTuple):
         noise = NOISE_MARGIN * np.abs(first - point.A @ direction)
         gaps = np.abs(derivatives[1:] - first)
         lead_rate = float((self.leading * np.abs(point.rates) / point.sizes).max())
+        # The rate of leading states: a long way along a track, on which nothing depends, hides no change.
         rate = lead_rate if lead_rate > SLOWEST_RATE * self.fastest_rate else self.fastest_rate
         terms = np.maximum(np.abs(point.A) @ direction, SLOW_ROW_RATIO * rate * point.sizes)
         sizes = np.maximum(terms, np.abs(derivatives[1:]))
@@ -121,6 +122,7 @@ def plan_comparison(point: FreePoint) -> MotionComparison | None:
     fastest_rate = float(point.relative_rates.max())
     is_moving = np.abs(rates) > STEADY_RATE_TOLERANCE * fastest_rate * sizes
     accelerations = compute_accelerations(point, np.where(is_moving, rates, 0.0), fastest_rate)
+    # Ten times, here and below: errors of derivatives are estimates of their order of magnitude.
     noise = 10 * point.errors + ROUNDING_TOLERANCE * entries.max(axis=1)
     dependence = entries > noise[:, None]
     leading = find_leading_states(dependence)

@@ -79,6 +79,7 @@ def find_uninfluential(derivatives: FloatArray, errors: FloatArray, sizes: Float
 
     ``errors`` are those of derivatives times sizes.
     """
+    # Ten times, here and below: errors of derivatives are estimates of their order of magnitude.
     effects, noise = np.abs(derivatives) * sizes[:, None], 10 * errors
     rounding = ROUNDING_TOLERANCE * effects.max(axis=2, initial=0.0, keepdims=True)
     return np.asarray((effects <= rounding + noise).all(axis=1))
@@ -199,11 +200,13 @@ def confirm_steady(at: MovingBatch, uniform: UniformMotion, continued: Continued
     evaluated = continued.advance_and_displace(path, times, steps, offset)
     accelerations = []
     for ahead in islice(evaluated, len(times)):
+        # Where no point is reached, no time has passed, and the rates are NaN.
         accelerations.append((ahead.rates - uniform.rates) / np.maximum(ahead.later, 1e-300)[:, None])
         changed |= ahead.good[:, None] & ~(np.abs(ahead.f - at.rates) <= UNIFORM_RATE_TOLERANCE * fastest * at.sizes)
         same &= np.abs(ahead.rates - uniform.rates) <= limit
         good &= ahead.good
         steady &= good & (same | ~leading).all(axis=1)
+        # No motion is left that may be steady: the other evaluations are saved.
         if not steady.any():
             return Confirmation(steady, ~same, ahead.later, changed, np.zeros_like(steady), good)
     # Accelerations of bodies that turn change further on, those of bodies that fall do not.
@@ -238,6 +241,7 @@ def compare_motion(
     direction, times = _direction(uniform.sizes), _comparison_times(at, curvature, uniform.leading)
     first = (uniform.A @ direction[..., None])[..., 0]
     noise, good = np.zeros(()), np.ones(len(curvature), dtype=bool)
+    # The difference at the point itself shows the error of the differences further on.
     times = times if continued.exact else [0 * times[0], *times]
     ahead = list(continued.advance_with_derivatives(uniform.rates, times, curvature, direction))
     at_point = None

@@ -83,6 +83,7 @@ class RankIsClear(ManifoldCheck):
             )
             return (Remark("rank", text),)
         gradient = manifold.invariants.gradient(at.point.time, at.point.states)
+        # A measured gradient leaves as much by its own errors: only an exact one shows a difference.
         if gradient.is_exact and rank.rejected > max(
             NEWTON_SINGULAR_VALUE_TOLERANCE, REDUNDANCY_PER_DISTANCE * manifold.residual
         ):
@@ -191,6 +192,7 @@ class InputsKeepConstraints(CoordinateCheck):
 
     def examine(self, at: PointInCoordinates) -> Sequence[Remark]:
         parametrization = at.frame.parametrization
+        # An input that prescribes a motion moves the manifold itself, which is verified at moved inputs.
         if parametrization.rows and not at.manifold.invariants.prescribing:
             verify_inputs(parametrization, *at.input_derivatives)
         return ()
