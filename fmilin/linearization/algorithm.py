@@ -86,6 +86,7 @@ def linearize_point(
     require_dense_size(model)
     if model.map_period:
         return linearize_map(model, point, request, previous)
+    # Points of a path continue the coordinates of the one before, which a plan does not know.
     plan = find_plan(model, request) if previous is None else None
     repetition = None if plan is None else plan.find_repetition()
     if plan is not None and repetition is not None:
@@ -146,6 +147,7 @@ def linearize_map(
     except FmilinError as error:
         raise explain_failure(error, model, point) from error.__cause__
     remarks = tuple(remark for remark in linear.warnings if remark.kind not in REMARKS_ON_MOTION)
+    # The diagnostics on motions in time, left out above, do not apply to increments.
     if moves:
         remarks = (describe_increment(model, increments / sizes), *remarks)
     A = linear.A + np.eye(len(linear.A))

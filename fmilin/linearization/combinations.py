@@ -145,6 +145,7 @@ class RateSamples:
         upper = np.triu_indices(n)
         # twenty more rows than unknowns: some evaluations fail, and the rank needs a gap
         x, f = self._samples(len(upper[0]) + k + 20, NEAR_DISPLACEMENT_SIZE, excited=False)
+        # Too few evaluations succeeded for a rank: no combination is excluded.
         if len(x) <= len(upper[0]) + k:
             return candidates
         products = x[:, :, None] * f[:, None, :]

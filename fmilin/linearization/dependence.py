@@ -49,6 +49,7 @@ def find_unmovable(
     error = np.concatenate(errors, axis=1) * units / sizes[:, None]
     rates = f0 / sizes
     fastest = float(np.abs(rates).max(initial=0.0))
+    # The states of a moving point change without any input: the motion is a column of its own.
     if fastest > EQUILIBRIUM_RATE_TOLERANCE:
         moving = np.where(np.abs(rates) > RANK * fastest, rates, 0.0)
         both = np.concatenate((both, moving[:, None]), axis=1)
@@ -57,6 +58,7 @@ def find_unmovable(
     rounding = ROUNDING_TOLERANCE * entries.max(axis=1, keepdims=True, initial=0.0)  # each row has its own size
     visible = entries > np.maximum(error, rounding)
     rows = visible.any(axis=1)
+    # Larger matrices are factorized as sparse ones instead.
     chosen = list(columns) if len(sizes) < MIN_LARGE_STATES else []
     if chosen and rows.all() and visible[:, chosen].any(axis=0).all() and is_regular(both[:, chosen]):
         return np.zeros((len(sizes), 0))
@@ -66,6 +68,7 @@ def find_unmovable(
     if not moving.size:
         return still
     weights = np.ones((len(moving), 1))
+    # Rows and columns in turn: after three rounds both have nearly length one.
     for axis in (1, 0, 1, 0, 1, 0):
         norms = np.maximum(np.sqrt((moving * moving).sum(axis=axis, keepdims=True)), TINY)
         moving = moving / norms
@@ -94,6 +97,7 @@ def find_null_combinations(matrix: FloatArray, visible: NDArray[np.bool_]) -> Fl
     if m >= MANY_ROWS:
         alone = np.flatnonzero(np.count_nonzero(visible, axis=1) == 1)
         pivots, first = np.unique(visible[alone].argmax(axis=1), return_index=True)
+        # With fewer of such rows the elimination gains little.
         if 4 * len(pivots) >= m:
             return find_by_elimination(matrix, alone[first], pivots)
     if m >= MIN_LARGE_STATES and matrix.shape[1] >= m and is_regular(matrix[:, :m]):
@@ -164,6 +168,7 @@ def find_dependence(
     has_few_functions = count >= 2 and count_functions(count) <= MAX_FUNCTIONS
     sizes = linear.states.scales(linear.y0)
     is_moving = np.abs(linear.f0 / sizes).max(initial=0.0) > EQUILIBRIUM_RATE_TOLERANCE
+    # At rest the linear model shows all loops; another point has shown that there is none; or a search takes too long.
     if speeds == free_speeds or not is_moving or not has_few_functions:
         return StateDependence(combinations, free_speeds)
     loops = hidden_loops(model, point, sizes, speeds)
@@ -223,6 +228,7 @@ def hidden_loops(model: Model, point: OperatingPoint, sizes: FloatArray, speeds:
     nothing = np.zeros((n, 0))
     q, v = np.array(speeds).T
     rows = _second_rates(model, point, sizes, q, v)
+    # Too few evaluations succeeded for a rank: no loop is claimed.
     if len(rows) <= rows.shape[1]:
         return nothing
     norms = np.maximum(np.linalg.norm(rows, axis=0), SMALLEST_DIVISOR)

@@ -118,16 +118,20 @@ class Reference:
         if not (self._is_request_plain and self._has_batch_derivatives):
             return False
         transferable = TRANSFERABLE_KINDS | {remark.kind for remark in point.remarks}
+        # Other diagnostics, and inputs that were left out, need the whole procedure at each point.
         if len(linear.inputs) != len(model.inputs) or any(w.kind not in transferable for w in linear.warnings):
             return False
+        # Derivatives are one-sided at a limit, and prescribed motions move the manifold from point to point.
         if is_at_input_limits(model) or model.constraints.prescribing:
             return False
         indicators = read_event_indicators(model, point.time, point.states, point.inputs)
+        # An event may lie between points; large models have a procedure of their own.
         if len(indicators) or read_sparse_equations(model) is not None:
             return False
         if not self.is_checked:
             return not read_discrete_states(model)  # they may change, which a check would find
         facts = self.facts
+        # Constraints that depend on time, or are not verified yet, are examined at each point.
         if facts.moving or (len(model.constraints) and (facts.rank is None or not facts.nothing_conserved)):
             return False
         # Products that did not all agree with differences are compared column by column at every point.
@@ -162,6 +166,7 @@ class Reference:
     def _are_differences_few(self) -> bool:
         """Whether differences in all columns take hardly longer than in those that a declared structure leaves."""
         model = self.model
+        # Hidden constraints are not among the residuals that are differenced with the rates.
         if model.constraints.hidden:
             return False
         if model.structure is None or len(model.constraints):
@@ -233,6 +238,7 @@ class Reference:
     @cached_property
     def linear_states(self) -> Mask:
         """Which states enter the invariants linearly, (N,): preferred as dependent ones."""
+        # Where all states come in pairs the speeds are taken, which needs no test of linearity.
         if 2 * len(self._invariants.pairs) >= len(self.point_model.states):
             return np.ones(len(self.point_model.states), dtype=bool)
         return find_linear_states(self._invariants, self.point.time, self.point.states)

@@ -195,6 +195,7 @@ class RepeatedLinearization:
                 if nearby is None:
                     return None
                 evaluations += len(nearby.answers.derivatives)
+        # How A changes with time at rest is a question for the whole procedure.
         if fastest == AT_REST_CODE and self._depends_on_time(nearby):
             return None
         change = self._measure_change(comparison, nearby)

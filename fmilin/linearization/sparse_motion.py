@@ -172,10 +172,12 @@ class SparseMotion:
         direction = fixed_direction(1851, 0.5, self.count) * self.sizes
         first, terms = self.A @ direction, abs(self.A) @ direction
         rate = float((leading * np.abs(path) / self.sizes).max(initial=0.0))
+        # The rate of leading states: a long way along a track, on which nothing depends, hides no change.
         rate = rate if rate > SLOWEST_RATE * self.fastest_rate else self.fastest_rate
         part, when = np.nan, np.nan
         for time in times:
             ahead = self._differentiate_ahead(path, time, direction)
+            # The model has no values so far on: the other times are compared.
             if ahead is None:
                 continue
             later, derivatives = ahead

@@ -344,7 +344,7 @@ class Invariants:
         try:
             return not np.array_equal(self.evaluator.evaluate(t, x, u).residuals, residuals, equal_nan=True)
         except (ModelError, NumericalError):
-            # No value at a later time, as of a co-simulation FMU, is no sign of a dependence on time.
+            # A model without values at another time, as a co-simulation FMU, may depend on time or not: no is assumed.
             return False
 
     def _residual_gradient(self, t: float, x: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:

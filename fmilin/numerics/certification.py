@@ -125,6 +125,7 @@ def certify_zero(
 def measure_noise(equations: ZeroProblem, z: FloatArray) -> FloatArray | None:
     """Return the noise of r (m,) near z (n,), measured along a short line; None where r is not defined there."""
     line = np.cos(np.arange(len(z)) + 1.0)
+    # 1e-8: over half of the digits r is straight, and its noise is visible.
     values = equations.values_each(z + 1e-8 * np.arange(POINTS)[:, None] * line)
     return noise_from_table(values) if np.isfinite(values).all() else None
 
@@ -137,6 +138,7 @@ class _ZeroSearch:
         self.limit = RANK if exact and not equations.moving else RANK_MEASURED
         self.J, self.r = J, equations.values(z)
         terms = np.abs(J) @ np.maximum(np.abs(z), 1.0)
+        # Rows are compared in their rounding; none counts more than the rounding of the largest one allows.
         self.weights = 1.0 / np.maximum(TERMS_ROUNDED * terms + 4 * EPS * np.max(terms, initial=0.0), 1e-300)
         self._nearby: tuple[FloatArray, FloatArray] | None = None  # a point, and the sizes of derivatives near it
         self.empty_rows = self._find_empty_rows()
@@ -213,6 +215,7 @@ class _ZeroSearch:
             ):
                 break
         remaining = np.abs(self.r + self.slopes.J @ d)
+        # The last step is short, and would remove nine tenths of the residual: nothing keeps it from zero.
         self.settled = (
             bool(d.any()) and lengths[-1] <= STEP_TOLERANCE and bool((remaining <= 0.1 * np.abs(self.r)).all())
         )
@@ -328,6 +331,7 @@ class _ZeroSearch:
                 return CertifiedZero(self.z, np.full(n, np.inf), d, self.entry_sizes, runs_away=end == "fades")
             if end == "multiple":
                 distance = distance + s * np.abs(v)
+                # Unknowns of which this direction is a tenth of the uncertainty, at least, take part in it.
                 multiple |= set(np.flatnonzero(s * np.abs(v) > 0.1 * distance).tolist())
         is_isolated = 0 < determined == len(directions)
         return CertifiedZero(self.z, distance, d, self.entry_sizes, tuple(sorted(multiple)), is_isolated=is_isolated)
@@ -392,6 +396,7 @@ class _ZeroSearch:
                 break
             z, before = z - P @ r, float(np.max(np.abs(r)))
             r = self.equations.values(z)
+            # Steps that gain less than a tenth do not lead to zero.
             helps = bool(np.max(np.abs(r)) <= 0.9 * before)  # NaN does not
         return z, r, around, helps
 

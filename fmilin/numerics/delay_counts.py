@@ -177,6 +177,7 @@ def bound_frequency(form: DelayForm, abscissa: float) -> float:
         frequency *= 2.0
     else:
         return math.inf
+    # The last doubling may be too far by up to a half: each part of it saves points of the line.
     for factor in (0.75, 0.875):
         if is_small(factor * frequency):
             frequency *= factor

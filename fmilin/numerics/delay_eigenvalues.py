@@ -161,6 +161,7 @@ def _choose_line(form: DelayForm, roots: Complex, count: int) -> tuple[float, in
     for k in range(count, len(roots)):
         gap = float(roots[k - 1].real - roots[k].real)
         size = _size(form, complex(roots[k - 1]))
+        # Narrower gaps may lie inside a multiple eigenvalue.
         if gap > 4 * SAME_ROOT_DISTANCE * size:
             return float(roots[k - 1].real) - min(gap / 2, LINE_DISTANCE * size), k
     return float(roots[-1].real) - LINE_DISTANCE * SAME_ROOT_DISTANCE**0.5 * _size(form, complex(roots[-1])), len(roots)
@@ -270,6 +271,7 @@ def solve_newton(form: DelayForm, s: complex) -> complex | None:
         except np.linalg.LinAlgError:
             return s if last_step <= _same_distance(form, s) else None
         step = complex(change[-1])
+        # It would lead to the eigenvalue of another candidate, or to none.
         if not np.abs(change).max() < MAX_CHANGE or abs(s + step - start) > 0.5 * _size(form, start) + 4 * abs(start):
             return None
         if abs(step) >= 0.9 * last_step and last_step <= _same_distance(form, s):
@@ -280,6 +282,7 @@ def solve_newton(form: DelayForm, s: complex) -> complex | None:
         s = s + step
         if real:
             s = complex(s.real, 0.0)
+        # Columns are scaled otherwise on the two sides of the axis, against overflow.
         if was_right != (s.real >= 0):
             v = _convert_vector(form, v, s)
         last_step = abs(step)

@@ -70,6 +70,7 @@ class GaussRule(NamedTuple):
     def interpolate(self, position: float) -> FloatArray:
         """Return the values (n,) of the polynomials of the nodes at a position in [0, 1]."""
         apart = position - self.nodes
+        # At a node its term is infinite.
         hit = np.flatnonzero(np.abs(apart) < 1e-13)
         if len(hit):
             return np.asarray(np.eye(len(self.nodes))[hit[0]])
@@ -113,6 +114,7 @@ def collocate_period(system: PeriodicDelaySystem, mesh: FloatArray, node_count: 
             for i in range(m):
                 time = start + c * h - tau[i]
                 window = int(np.searchsorted(ends, time, side="right")) - 1
+                # Rounding may put an instant just outside the windows that are there.
                 window = min(max(window, 0), history_count + k - 1)
                 position = (time - ends[window]) / (ends[window + 1] - ends[window])
                 w[j, i] = np.tensordot(rule.interpolate(position), history[window][:, i], axes=1)

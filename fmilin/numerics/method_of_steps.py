@@ -97,6 +97,7 @@ def _propagate(form: DelayForm, starts: FloatArray, stop: float, highest: int, r
         if len(lowest) > MAX_BREAK_POINTS:
             break
     offsets = np.array(sorted(reached))
+    # Too many even where some coincide: they are not listed, as the caller takes a lower order.
     if len(offsets) * len(starts) > 4 * MAX_BREAK_POINTS:
         return np.empty(MAX_BREAK_POINTS + 1)
     instants = np.sort((starts[:, None] + offsets).ravel())
@@ -199,6 +200,7 @@ def _make_step_solver(A: FloatArray, D: FloatArray) -> Callable[[float, FloatArr
             return np.zeros((count + 1, 0))
         key = float(f"{length:.14e}")
         if key not in factors:
+            # Each takes the memory of a matrix; steps of equal length follow each other.
             if len(factors) >= 50:
                 factors.clear()
             factors[key] = lu_factor(np.kron(2.0 / key * D[1:, 1:], np.eye(n)) - np.kron(np.eye(count), A))

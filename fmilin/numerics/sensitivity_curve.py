@@ -141,6 +141,7 @@ class SensitivityCurve:
         while angle < top and len(angles) < MAX_STEPS:
             at = complex(math.cos(angle), math.sin(angle)) if self.sample_time else complex(0.0, angle)
             distance = math.sqrt(float(((at.real - real) ** 2 + (at.imag - imaginary) ** 2).min()))
+            # At a pole on the limit the distance is zero: steps at the rounding of the angle lead past it.
             angle += STEP * max(distance, EPS * max(angle, 1.0 if self.sample_time else 0.0), 1e-300)
             angles.append(min(angle, top))
         return np.array(angles)
