@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from fmilin.errors import UsageError, count_omitted
 from fmilin.formats import alternatives, matches_suffix
 from fmilin.linear_model.verification import Channel, Trace, Verification
 from fmilin.report.facts import Fact, print_fact, print_facts, print_remarks
-from fmilin.report.figures import COLORS, QUIET, draw_grid, encode_picture, new_figure
+from fmilin.report.figures import COLORS, QUIET, draw_grid, encode_picture, format_unit, new_figure
 from fmilin.report.numbers import rough, shorten_name
 from fmilin.report.terminal import print_to_stream
 from fmilin.support.files import write_atomically
@@ -229,7 +230,7 @@ def _draw_responses(axes: Axes, channel: Channel) -> None:
     axes.set_ylim(_limits(trace, scale, peak))
     title, color = "\n".join(textwrap.wrap(shorten_name(channel.label), 40)), "black" if channel.passed else WRONG
     axes.set_title(title, fontsize=10, loc="left", color=color, fontweight="bold")
-    amplitude = f"amplitude {rough(trace.amplitude)} {channel.unit}".rstrip()
+    amplitude = f"amplitude {rough(trace.amplitude)} {_typeset(channel.unit)}".rstrip()
     if channel.kind == "drift":
         amplitude = f"time to {trace.amplitude:.3g} s"
     axes.text(
@@ -254,9 +255,14 @@ def _choose_unit_prefix(trace: Trace) -> tuple[float, str]:
     """Return a power of ten to divide by, and the unit with it, so that axes carry short numbers."""
     peak = float(max(np.abs(trace.nonlinear).max(), np.abs(trace.linear).max()))
     if peak == 0 or 1e-2 <= peak < 1e4:
-        return 1.0, trace.unit
+        return 1.0, _typeset(trace.unit)
     power = int(np.floor(np.log10(peak)))
-    return 10.0**power, rf"$10^{{{power}}}$ {trace.unit}".rstrip()
+    return 10.0**power, rf"$10^{{{power}}}$ {_typeset(trace.unit)}".rstrip()
+
+
+def _typeset(unit: str) -> str:
+    """Return a unit as pictures have it, empty where there is none."""
+    return format_unit(unit) if unit else ""
 
 
 def _draw_bars(axes: Axes, channels: Sequence[Channel]) -> None:
@@ -274,7 +280,7 @@ def _draw_bars(axes: Axes, channels: Sequence[Channel]) -> None:
             continue
         at_least = channel.validity is not None and channel.validity.at_least
         axes.barh(position, span, height=0.62, color=RIGHT, alpha=0.35 if at_least else 0.85, linewidth=0)
-        axes.text(span + 0.012 * longest, position, limit_text(channel), va="center", fontsize=9, color="black")
+        axes.text(span + 0.012 * longest, position, _draw_limit_text(channel), va="center", fontsize=9, color="black")
         limiting = channel.validity.limited_by if channel.validity is not None else ""
         if limiting and " " not in limiting and span > 0.3 * longest:
             axes.text(
@@ -291,6 +297,11 @@ def _draw_bars(axes: Axes, channels: Sequence[Channel]) -> None:
     _plain(axes)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
+
+
+def _draw_limit_text(channel: Channel) -> str:
+    """Return what :func:`limit_text` does, with the unit as pictures have it."""
+    return limit_text(replace(channel, unit=_typeset(channel.unit)))
 
 
 def _span(channel: Channel) -> float | None:
