@@ -388,9 +388,10 @@ def margin_figure(family: LinearFamily) -> Figure:
     name = choose_drawn_axis(family)
     axis = family.axes[name]
     figure, gain, phase = figures.over_one_axis(compose_family_title(family, "Margins"))
-    unlimited = 0
+    unlimited = unstable = 0
     for k, row in enumerate(family.margins().reshape(-1, len(axis))):
         stable = [m if m is not None and m.stable else None for m in row]
+        unstable += sum(m is not None and not m.stable for m in row)
         title = _describe_values(family, k * len(axis), [] if family.grid.zipped else list(family.axes)[:-1])
         marks: dict[str, Any] = {
             "color": figures.COLORS[k % len(figures.COLORS)],
@@ -401,13 +402,15 @@ def margin_figure(family: LinearFamily) -> Figure:
         unlimited += sum(m is not None for m in stable) - int(np.sum(factors > 0))
         gain.plot(axis, 1 / np.where(factors > 0, factors, np.nan), label=title or None, **marks)
         phase.plot(axis, [np.nan if m is None else m.phase for m in stable], **marks)
-        phase.plot(axis, [np.nan if m is None else m.disk_phase for m in stable], "--", **marks)
-    for style, label in (("-", "phase margin"), ("--", "phase of the disk margin")):
-        phase.plot([], [], style, color=figures.QUIET, label=label)
+        disk_phases = [np.nan if m is None else m.disk_phase for m in stable]
+        phase.plot(axis, disk_phases, "--", markerfacecolor="none", **marks)
+    for style, face, label in (("-", figures.QUIET, "phase margin"), ("--", "none", "phase of the disk margin")):
+        phase.plot([], [], style, color=figures.QUIET, marker="o", markersize=4, markerfacecolor=face, label=label)
     gain.set(ylabel="gain margin [1]", yscale="log")
-    if unlimited:
-        note = f"{unlimited} of {len(family)} points: no gain makes the loop unstable"
-        gain.set_title(note, fontsize=9.5, loc="left", color=figures.QUIET)
+    figures.show_whole_axis(gain, axis)
+    counts = {"the loop is unstable": unstable, "no gain makes the loop unstable": unlimited}
+    notes = [f"{count} of {len(family)} points: {reason}" for reason, count in counts.items() if count]
+    gain.set_title("; ".join(notes), fontsize=9.5, loc="left", color=figures.QUIET)
     phase.set(ylabel="phase margin [deg]", xlabel=axis_label(family, name))
     phase.legend(fontsize=8)
     if gain.get_legend_handles_labels()[1]:

@@ -56,6 +56,8 @@ def test_a_table_and_a_picture(family: fl.LinearFamily, tmp_path: Path) -> None:
     drawn = np.asarray(gain.lines[0].get_ydata(), dtype=float)
     np.testing.assert_allclose(drawn, [8.25, 8.25 / 4, np.nan], rtol=1e-6)
     assert phase.get_xlabel() == "law.k"
+    assert "2 of 6 points: the loop is unstable" in gain.get_title(loc="left")
+    assert phase.get_xlim()[1] > GAINS[-1]  # where the loop is unstable and nothing is drawn
 
 
 def test_wires_are_looked_for_before_the_first_point() -> None:
