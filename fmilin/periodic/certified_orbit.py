@@ -83,6 +83,7 @@ class OrbitEquations:
                 return arcs
             # Derivatives at all points are the larger part of the work: go at once to where they will be enough.
             doublings = 1
+            # A doubling divides the error by a known factor: that tells how many are needed, two at once at most.
             if np.isfinite(self.blur):
                 doublings = int(
                     np.clip(np.ceil(np.log(self.blur / RESOLVED_TRANSITION_ERROR) / np.log(GAIN_OF_A_DOUBLING)), 1, 2)
@@ -105,12 +106,13 @@ class OrbitEquations:
         elif problem.finds_period:
             rows = np.zeros((1, n))
             rows[0, :order] = first.f0[0] / self.column_sizes[:order]
-            rows /= max(float(np.linalg.norm(rows)), 1e-300)
+            rows /= max(float(np.linalg.norm(rows)), 1e-300)  # 1e-300: a motion at rest has no phase
         else:
             rows = np.zeros((0, n))
         fixed_period = np.zeros((0 if problem.finds_period else 1, n))
         fixed_period[:, len(self.row_sizes)] = 1.0
         rows = np.vstack((rows, fixed_period))
+        # A row of zeros holds nothing: a fixed state that no coordinate moves, or a phase at rest.
         return np.asarray(rows[np.abs(rows).max(axis=1, initial=0.0) > 0])
 
     def _in_sizes(self, slopes: FloatArray) -> FloatArray:
@@ -183,6 +185,7 @@ class OrbitEquations:
         P = self.order
         M = arcs[0].path.R[0] @ self.arcs[0].path.T[0]
         for k, arc in enumerate(arcs):
+            # The last arc ends in the coordinates in which the first one of the shot itself begins.
             following = arcs[(k + 1) % len(arcs)] if k + 1 < len(arcs) else self.arcs[0]
             M = following.path.R[0] @ arc.path.T[-1] @ arc.transition[:, :P] @ M
         return np.asarray(M)
@@ -205,6 +208,7 @@ def certify_orbit(shooting: ShootingEquations, shot: Shot) -> CertifiedOrbit:
     gap = shooting.measure(gaps)
     distance = zero.distance * equations.column_sizes
     if problem.finds_period:
+        # With a given period an equilibrium may be the response; one that closes after any period is not an orbit.
         _require_extent(problem, equations, ends[0], distance)
     certificate = _name_unknowns(problem, equations, zero, gap)
     off = _monodromy_error(equations, zero.z, zero.distance)
@@ -232,15 +236,17 @@ def _integration_error(problem: OrbitProblem, equations: OrbitEquations) -> Floa
     """Return by what the integrator may be off in each equation: from a run with looser tolerances."""
     run, z = problem.request.run, np.zeros(len(equations.column_sizes))
     least = MIN_NOISE_LEVEL * np.ones(len(equations.J))
+    # The solver of such a model has no tolerances that could be varied here.
     if equations.shooting.is_stepped:
         return least
     method = run.method if isinstance(run.method, Method) else Method(run.method)
+    # RK4 has a step instead of tolerances: with twice the step its error is 2^4 times as large.
     if method.name == "RK4":
         other, ratio = replace(method, longest_step=2 * method.longest_step), 2.0**4
     else:
         other = replace(
             method,
-            relative=min(LOOSER_TOLERANCE_FACTOR * method.relative, 0.1),
+            relative=min(LOOSER_TOLERANCE_FACTOR * method.relative, 0.1),  # looser than 0.1 is not a tolerance
             absolute=LOOSER_TOLERANCE_FACTOR * method.absolute,
         )
         ratio = other.relative / method.relative
@@ -344,10 +350,12 @@ def _monodromy_error(equations: OrbitEquations, z: FloatArray, distance: FloatAr
     for _ in range(1 if equations.shooting.measured else DIRECTION_COUNT):  # measured derivatives take many runs
         aside = magnified * distance * random.choice((-1.0, 1.0), len(distance))
         other = _compute_monodromy(equations, z + aside)
+        # On one side the motion may be undefined.
         if other is None:
             other = _compute_monodromy(equations, z - aside)
         change = np.full_like(M, np.inf) if other is None else np.abs(other - M) / magnified
         worst = np.maximum(worst, change)
+    # 0 times an unknown (infinite) change is NaN: a coordinate that does not enter changes nothing.
     with np.errstate(invalid="ignore"):
         return np.asarray(np.nan_to_num(np.abs(T) @ worst @ np.abs(R), nan=0.0, posinf=np.inf))
 
@@ -361,6 +369,7 @@ def _bound_change(equations: OrbitEquations, z: FloatArray, M: FloatArray, dista
         return None
     at, displaced = equations.displaced
     way = float(np.max(np.abs(at - z), initial=0.0))
+    # Derivatives at the same place say nothing of how they change.
     if not way > 0:
         return None
     change = np.abs(displaced - M) * (distance / way)

@@ -144,11 +144,13 @@ def compute_chart(
         before = grid.before(number)
         point_request = replace(request, fixed={**request.fixed, **grid.values(number)})
         near = ends.get(before) if before is not None else None
+        # Where the search from the neighbour's orbit fails, that from the start of the request may not.
         for start in (near, request.start) if near is not None else (request.start,):
             try:
                 orbit = find_orbit(model, replace(point_request, start=start), points)
                 results[number] = linearize_orbit(model, orbit, how, points).floquet()
             except (NumericalError, ArithmeticError, ValueError) as error:
+                # An unsuitable request (exit status 2) fails at the first point already, and is not a gap in the chart.
                 if not isinstance(error, FmilinError) or (first is None and number == 0 and error.exit_status == 2):
                     raise
                 reasons[number], first = str(error), first or error
@@ -200,6 +202,7 @@ def _match_modes(before: ComplexArray, shapes: ComplexArray, result: Floquet) ->
     gaps = gaps - 1j * turn * np.round(gaps.imag / turn)
     new = np.nan_to_num(result.modes[0])
     lengths = np.linalg.norm(shapes, axis=0)[:, None] * np.linalg.norm(new, axis=0)
+    # 1e-300: a mode without a shape is at a right angle to every other one.
     angle = 1 - np.abs(np.nan_to_num(shapes).conj().T @ new) / np.maximum(np.nan_to_num(lengths), 1e-300)
     apart = np.abs(gaps) / turn + 0.3 * np.abs(frequencies.real[:, None] - result.frequencies) / turn
     # A value without a number is far from each; shapes decide between values that are as near.

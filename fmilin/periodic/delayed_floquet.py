@@ -218,6 +218,7 @@ class CoefficientReader:
         is_at_rest = (
             np.abs(batch.rates[:, rows]) <= EQUILIBRIUM_RATE_TOLERANCE * model.states.scales(point.states)[rows]
         )
+        # One by one, linear models name what moves or is undefined.
         if not (np.isfinite(rates).all() and np.isfinite(outputs).all() and is_at_rest.all()):
             return None
         delayed = slice(P + len(point.inputs) - m, None)
@@ -275,7 +276,7 @@ def _find_multipliers(system: PeriodicDelaySystem, count: int) -> tuple[NDArray[
         mesh = system.make_mesh(windows)
         finer = sort_multipliers(collocate_period(system, mesh, NODE_COUNT), count)
         nearest = np.abs(finer[:, None] - values).min(axis=1)
-        errors = nearest + 1e-14 * np.maximum(np.abs(finer), 1.0)
+        errors = nearest + 1e-14 * np.maximum(np.abs(finer), 1.0)  # 1e-14: rounding of eigenvalues
         size = max(1.0, float(np.abs(finer[0])))
         if errors.max() <= CONVERGENCE_TOLERANCE * size:
             return finer, errors, True
@@ -287,6 +288,7 @@ def _find_multipliers(system: PeriodicDelaySystem, count: int) -> tuple[NDArray[
 
 def _semi_discretize(system: PeriodicDelaySystem) -> tuple[complex, float]:
     """Return the largest multiplier by semi-discretization, and what half the step changes."""
+    # Semi-discretization needs D = 0, and its matrix grows with the longest delay.
     if system.coefficients(0.0).D.any() or system.delays.max() > 4 * system.period:
         return complex(np.nan), np.inf
     coarse, fine = (

@@ -119,7 +119,7 @@ class Floquet(TableRepr):
         """How much of each mode is seen at each harmonic, shape (m, P); columns sum to 1, rows as in ``harmonics``."""
         content = np.abs(np.fft.fft(np.nan_to_num(self.modes), axis=0)) ** 2
         share = content.sum(axis=1)
-        return np.asarray(share / np.maximum(share.sum(axis=0), 1e-300))
+        return np.asarray(share / np.maximum(share.sum(axis=0), 1e-300))  # modes without numbers have no share
 
     @property
     def harmonics(self) -> NDArray[np.intp]:
@@ -178,6 +178,7 @@ def _assign_errors(
     """
     errors = error * np.maximum(np.abs(multipliers), 1.0)
     path = [k for k in range(len(multipliers)) if k not in symmetric]
+    # Without a verdict on the same multipliers there are no errors to assign one by one.
     if judged.path is None or len(judged.path.eigenvalues) != len(path) or not np.isfinite(multipliers).all():
         return errors
     gaps = np.abs(multipliers[path][:, None] - judged.path.eigenvalues)
@@ -204,6 +205,7 @@ def _logarithms(periodic: Periodic, steps: FloatArray) -> tuple[ComplexArray, di
     # the root of itself. Taken out with its own direction, neither of them suffers.
     few: FloatArray = condense_factors(steps)
     returning = _find_returning(periodic, few)
+    # Directions are taken out of a matrix: several factors are not multiplied out, as small multipliers would be lost.
     if not returning or len(few) > 1:
         logarithms = logarithms_of_multipliers(few, periodic.jump)
         nearest = np.argsort(np.abs(logarithms))[: len(returning)]
@@ -221,12 +223,14 @@ def _find_returning(periodic: Periodic, few: FloatArray) -> dict[str, FloatArray
     returning: dict[str, FloatArray] = {}
     for text, direction in periodic.symmetries.items():
         length = float(np.linalg.norm(direction))
-        S = np.array([*returning.values(), direction / (length or 1.0)]).T
+        S = np.array([*returning.values(), direction / (length or 1.0)]).T  # zeros fail below
         end = S[:, -1]
         for step in (*few, periodic.jump):
             end = step @ end
+        # Rounding is relative to the norm of one factor; that of a product of several may be huge, and excuse anything.
         size = np.linalg.norm(few[0], 2) if len(few) == 1 else 1.0
         if (
+            # A direction that depends on those before it is the same symmetry once more.
             np.linalg.norm(end - S[:, -1]) <= RETURN_TOLERANCE * size
             and np.linalg.svd(S, compute_uv=False)[-1] > RETURN_TOLERANCE
         ):
@@ -278,7 +282,7 @@ def _errors(periodic: Periodic, logarithms: ComplexArray, steps: FloatArray) -> 
         a, b = np.exp(logarithms), np.exp(other)
         size = np.maximum(np.abs(a), 1.0)
         gaps = np.abs(a[:, None] - b) / size[:, None]
-        rows, columns = linear_sum_assignment(np.where(np.isfinite(gaps), gaps, 1e300))
+        rows, columns = linear_sum_assignment(np.where(np.isfinite(gaps), gaps, 1e300))  # SciPy needs numbers
         error = max(error, float(gaps[rows, columns].max(initial=0.0)))
         # A multiplier that is rounding of the largest ones has no logarithm to compare.
         visible = np.abs(a[rows]) > 1e3 * EPS
@@ -303,7 +307,7 @@ def _modes(periodic: Periodic, steps: FloatArray, exponents: ComplexArray) -> Co
         used.append(int(np.argmin(distance)))
         mode[:, :, j] = _propagate_vector(parts, periodic, vectors[:, used[-1]], exponent)
     length = np.sqrt(np.mean(np.sum(np.abs(mode) ** 2, axis=1), axis=0))
-    return np.asarray(mode / np.maximum(length, 1e-300))
+    return np.asarray(mode / np.maximum(length, 1e-300))  # a mode of zeros stays zero
 
 
 def _propagate_vector(parts: FloatArray, periodic: Periodic, vector: ComplexArray, exponent: complex) -> ComplexArray:
@@ -314,6 +318,7 @@ def _propagate_vector(parts: FloatArray, periodic: Periodic, vector: ComplexArra
         for part in parts[:-1]:
             columns.append(part @ columns[-1] * decay)
         return np.array(columns)
+    # A mode that has died out within one sample, to below the range of numbers, has no shape that could be shown.
     if not np.isfinite(decay):
         return np.full((len(parts), len(vector)), np.nan, dtype=np.complex128)
     columns = [np.asarray(np.linalg.solve(periodic.jump, vector))]  # at the end of the period

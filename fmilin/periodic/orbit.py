@@ -102,6 +102,7 @@ def simulate_motion(model: Model, start: OperatingPoint, times: FloatArray, run:
 def _simulate_steps(model: Stepped, start: OperatingPoint, times: FloatArray, run: RunRequest) -> MotionSamples:
     """Return the motion by a model's own steps, inputs held over each of them."""
     length, count = float(times[-1] - times[0]), len(times) - 1
+    # The step of the solver, else the one that is recommended for calls, else that between the times asked for.
     solver_step = model.cadence.internal or model.cadence.step or length / count
     parts = max(1, round(length / count / solver_step))
     step = length / (count * parts)
@@ -221,6 +222,7 @@ def orbit_problem(model: Model, request: OrbitRequest) -> OrbitProblem:
     gain = 0.0 if turn is None else _turn(model, turn, start)
     steady = tuple(model.states.index_of(name, "a state of the model") for name in request.steady)
     finds_period = request.period is None or PERIOD in request.free
+    # Any phase begins a period that is found: a turning angle stays where it is at the start.
     phase = () if turn is None or not finds_period else (turn,)
     return OrbitProblem(
         model, request, start,
@@ -255,6 +257,7 @@ def _start(model: Model, request: OrbitRequest, fixed: Mapping[str, float]) -> t
         states = {name: value for name, value in fixed.items() if model.states.has(name)}
         u[[model.inputs.positions[n] for n in fixed if n not in states]] = [fixed[n] for n in fixed if n not in states]
         point = replace(request.start, inputs=u, time=time)
+        # A point that has these values stays as it is, to the last digit.
         if any(x[model.states.positions[name]] != value for name, value in states.items()):
             x = x.copy()
             x[fixed_states] = list(states.values())
@@ -315,6 +318,7 @@ def _angles(model: Model, start: OperatingPoint) -> dict[int, float]:
     units = {i: TURNS[signal.unit] for i, signal in enumerate(model.states) if signal.unit in TURNS and i not in rates}
 
     def is_angle(i: int, gain: float) -> bool:
+        # 0.3, 0.55: at common parts of a turn, as a half, a function of an angle may have the same value again.
         matters = model.states[i].unit not in ("", "1") or any(
             after_turn(model, i, start, s * gain) for s in (0.3, 0.55)
         )

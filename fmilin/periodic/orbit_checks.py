@@ -47,6 +47,7 @@ def _remark_on_certificate(certified: CertifiedOrbit) -> tuple[Remark, ...]:
 
 def _remark_on_pulses(orbit: PeriodicOrbit) -> tuple[Remark, ...]:
     """Say where pulses of what acts on the model may have been stepped over."""
+    # The equations of a model with its own solver are not there to be searched for pulses.
     if isinstance(orbit.model, Stepped):
         return ()
     course = input_course(orbit.model.inputs, orbit.start.inputs, orbit.run.inputs)

@@ -218,6 +218,7 @@ class NeighbouringMotions:
                 PointEvaluator(self.model), start.inputs, pairs, self.model.states.scales(start.states)
             )
             independent = np.flatnonzero(np.abs(self.path.R[0]).sum(axis=0)).tolist()
+            # Coordinates that are states keep the deviation when the others follow; a carried basis has none to hold.
             x = project(invariants, start.time, x, independent if len(independent) == P else ())
         return replace(start, states=x)
 
@@ -273,6 +274,7 @@ def measure_transitions(
         )
     transitions = np.array([phi[k + 1] @ np.linalg.pinv(phi[k], rcond=TRANSITION_RANK_TOLERANCE) for k in range(m)])
     path = replace(path, error=np.maximum(path.error, off * m / period))
+    # Without rates A is the mean over a step, of which the measured transition is the exponential.
     if stepped:
         means = [np.real(linalg.logm(step)) * m / period for step in transitions]
         path = replace(path, A=np.array([*means, means[0]]))
@@ -282,6 +284,7 @@ def measure_transitions(
 def _in_passing(orbit: PeriodicOrbit, times: FloatArray, request: Request) -> LinearizedPath:
     """Return linear models made while a motion passes, and the model is in the mode of that time."""
     model, run = orbit.model, orbit.run
+    # Chosen here once: the model that passes the motion has to have the interface of the linear models.
     if request.outputs is not None or request.inputs is not None:
         model = model.with_interface(request.inputs, request.outputs)
         request = replace(request, inputs=None, outputs=None)

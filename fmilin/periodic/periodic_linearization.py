@@ -96,6 +96,7 @@ def linearize_orbit(model: Model, orbit: PeriodicOrbit, request: Request, points
     """Return the linear models that a request describes; see :func:`linearize_periodic`."""
     if points < MIN_POINTS:
         raise UsageError(f"A period needs {MIN_POINTS} points at least, not {points}: use a larger number of them.")
+    # The model of the orbit has the parameters of the orbit; one with other states is taken as it was given.
     orbit_model = orbit.model if orbit.model.states.names == model.states.names else model
     samples = orbit.sample(points)
     if orbit.measured:
@@ -107,6 +108,7 @@ def linearize_orbit(model: Model, orbit: PeriodicOrbit, request: Request, points
     jump = np.eye(len(path.states))
     if path.carried:
         path, jump = _close_coordinates(path, orbit.period)
+    # Measured transitions leave nothing open between samples; reflected coordinates are not periodic, as they must be.
     if not orbit.measured and np.allclose(jump, np.eye(len(jump))):
         path, transitions = _refine_between_samples(path, orbit, samples, request)
     symmetries = {"the motion itself": path.f0[0]}  # deviations that may come back as they are
@@ -212,6 +214,7 @@ def _refine_between_samples(
         1 / period, float(np.abs(A * ratio).max(initial=0.0))
     ):
         return path, None
+    # Steps between samples are taken in states as coordinates: with a carried basis what is open stays in the error.
     if not path.carried:
         transitions, off = _halve_steps(path, orbit, request, D, knots)
     off = min(off, 1 / period)  # nothing is known then
@@ -238,6 +241,7 @@ def _measure_gaps(
     rate, sizes = derivative(staying, period) + gain / period, model.states.scales(x[0])
     parts = (path.A[:-1], path.T[:-1], staying, R, derivative(R, period), inputs, rate)
     courses = [Interpolant(part) for part in parts]
+    # 1e-300: sizes and rates may be zero, and are divided by.
     D = D * LATERAL_DISPLACEMENT_SIZE / float(np.max(D / np.maximum(np.abs(R[0]) @ sizes, 1e-300), initial=1e-300))
     off, lost, fastest = np.zeros(len(D)), 0.0, max(float(np.max(np.abs(rate) / sizes)), 1e-300)
     for phase in phases:

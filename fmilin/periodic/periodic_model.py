@@ -255,7 +255,7 @@ class PeriodicModel(TableRepr):
 
     def _rates(self) -> dict[int, int]:
         """Return which states are the rates of which: rows of A that hold a 1 alone, at all phases."""
-        ones, zeros = (np.all(np.abs(self.A - value) <= 1e-12, axis=0) for value in (1.0, 0.0))
+        ones, zeros = (np.all(np.abs(self.A - value) <= 1e-12, axis=0) for value in (1.0, 0.0))  # rounding
         alone = (ones | zeros).all(axis=1) & (ones.sum(axis=1) == 1)
         return {i: j for i, j in np.argwhere(ones).tolist() if alone[i] and i != j}
 

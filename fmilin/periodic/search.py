@@ -117,6 +117,7 @@ def periodic_orbit(
 def find_orbit(model: Model, request: OrbitRequest, points: int = 64) -> PeriodicOrbit:
     """Return the periodic motion that a request describes; see :func:`periodic_orbit`."""
     problem = orbit_problem(model, request)
+    # A model with its own solver has no constraints to be kept: those are rejected before.
     if not isinstance(problem.model, Stepped):
         problem = problem.with_run(verify_motion(problem.model, problem.start, problem.request.run))
     coarse = _with_search_tolerances(problem)
@@ -129,6 +130,7 @@ def _with_search_tolerances(problem: OrbitProblem) -> OrbitProblem:
     """Return the problem with the tolerances of the search, where those that were asked for are smaller."""
     run = problem.request.run
     method = Method(run.method) if isinstance(run.method, str) else run.method
+    # A solver of the model, and steps that are fixed, have no tolerances to be loosened.
     if isinstance(problem.model, Stepped) or method.name == "RK4" or method.relative >= SEARCH_TOLERANCES[0]:
         return problem
     relative, absolute = SEARCH_TOLERANCES
@@ -164,6 +166,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
     # Of motions that begin slowly ten seconds, which the stretches double as long as nothing returns.
     length = 1.0 / max(fastest, 0.1)
     if problem.turn is not None and rate[problem.turn] != 0:
+        # Half of a turn at the rate of the start: the first stretches tell whether it goes on.
         length = 0.5 * abs(problem.gain / rate[problem.turn])
     drifting = list(problem.drifting)
     for stretch in range(MAX_STRETCHES):
@@ -189,6 +192,7 @@ def _first_return(problem: OrbitProblem, rate: FloatArray) -> tuple[OrbitProblem
             and not problem.fixed_states
             and (stretch >= PATIENT_STRETCH_COUNT or length > MAX_CROSSINGS_RATIO * crossing)
         ):
+            # A few times the crossing: the next return is within that, if the motion has settled on an orbit.
             start, length = replace(start, states=motion.states[-1]), 8 * crossing
             rate = problem.model.evaluate(start.time, start.states, start.inputs).derivatives
     what = "return to where it began" if problem.turn is None else f"turn '{problem.request.turn}' once around"
@@ -207,7 +211,8 @@ def _in_phase(problem: OrbitProblem, shot: Shot) -> Shot:
         rate = shot.model.evaluate(end.time, end.states, end.inputs).derivatives / scales
         gap = (end.states - start.states - ShootingEquations(problem).shift(shot, end.states)) / scales
         rate[list(problem.drifting)] = 0.0
-        by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)
+        by = -float(rate @ gap) / max(float(rate @ rate), 1e-300)  # 1e-300: at rest
+        # A period that changes by so much is that of another return.
         if not abs(by) < RETURN_DISTANCE_FRACTION * shot.period:
             break
         shot = replace(shot, period=shot.period + by)
@@ -228,7 +233,7 @@ def _find_turn(angle: FloatArray, gain: float) -> float | None:
 def _find_return(gone: FloatArray, rate: FloatArray) -> float | None:
     """Return at which sample, in parts, a motion (K, N) less its start crosses the plane through its start again."""
     # Of the crossings in the direction of the start the first that is near it, compared with the motion's extent.
-    height = gone @ (rate / max(float(np.linalg.norm(rate)), 1e-300))
+    height = gone @ (rate / max(float(np.linalg.norm(rate)), 1e-300))  # 1e-300: at rest
     distance = np.linalg.norm(gone, axis=1)
     crossings = np.flatnonzero((height[1:-1] < 0) & (height[2:] >= 0)) + 1
     for k in crossings:
@@ -313,6 +318,7 @@ def _attempts(problem: OrbitProblem, first: Shot) -> list[Callable[[], Shot]]:
     """Return ways to begin: in one piece, in many from the start or along the motion, from where it has settled."""
     segments = problem.request.segments
     ways: list[Callable[[], Shot]] = [partial(_cut, problem, first, 1)]
+    # Deviations of a model with its own solver are measured, which takes a single segment.
     if segments != 1 and not isinstance(problem.model, Stepped):
         many: list[Callable[[], Shot]] = [partial(_cut, problem, first, segments or SHOOTING_SEGMENT_COUNT)]
         # Only a period that is known places the nodes, and a turn needs the motion between them.
@@ -351,6 +357,7 @@ def _settle_shot(problem: OrbitProblem, shot: Shot, periods: int) -> Shot:
         states[problem.turn] -= periods * problem.gain
     later = replace(problem, start=replace(start, states=states, time=start.time))
     if problem.request.period is None:
+        # The period of a motion that has settled is another one than that of its first return.
         return _first(later)[1]
     return replace(shot, nodes=(later.start,))
 
@@ -377,6 +384,7 @@ def _why_open(problem: OrbitProblem, gap: float, shot: Shot, gaps: FloatArray) -
         """Whether nothing depends on a state: rates and constraints are the same wherever it stands."""
         if isinstance(problem.model, Stepped):
             return False
+        # Two distances, neither of which is a multiple of the other: a periodic function is the same after a period.
         return not any(after_turn(problem.model, i, problem.start, by * scales[i]) for by in (0.7, -1.9))
 
     cyclic = [i for i in np.argsort(-np.abs(gaps) / scales).tolist() if is_cyclic(i) and i != problem.turn]
@@ -422,6 +430,7 @@ def _orbit(problem: OrbitProblem, certified: CertifiedOrbit, points: int) -> Per
         events=events,
         monodromy_error=certified.monodromy_error,
     )
+    # Only a given period may differ from that of the excitation. Rates next to an event are those of another mode.
     if problem.request.period is not None and not orbit.measured:
         require_repeating(orbit)
     return replace(orbit, remarks=remark_on_orbit(orbit, certified))

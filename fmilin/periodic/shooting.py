@@ -74,11 +74,12 @@ class Arc:
         size = max(float(np.abs(self.transition).max(initial=0.0)), 1.0)
         halved = self._interpolate_transition(2)
         apart = float(np.abs(halved - self.transition).max(initial=0.0)) / size
+        # Every fourth point is too few for the spline: the gain of the last doubling is taken as the least.
         if (len(self.path.times) - 1) // 4 <= DEGREE:
             return apart / LEAST_GAIN
         before = float(np.abs(self._interpolate_transition(4) - halved).max(initial=0.0)) / size
         # Where derivatives are smooth the last doubling gained a factor of hundreds, and at kinks two or four.
-        gain = before / max(apart, 1e-300) / GAIN_LOSS_FACTOR
+        gain = before / max(apart, 1e-300) / GAIN_LOSS_FACTOR  # 1e-300: no difference at all
         return apart / float(np.clip(gain, 1.0, LARGEST_GAIN))
 
     def _interpolate_transition(self, stride: int) -> FloatArray:
@@ -163,6 +164,7 @@ class ShootingEquations:
 
     def ends(self, shot: Shot, count: int | None = None) -> list[tuple[OperatingPoint, ...]]:
         """Return points along each stretch, integrated from its node to its end; ``count`` of them after the node."""
+        # 8: fewer points leave too low a degree to the spline through them.
         count = count or max(8, self.points // len(shot.nodes))
         for of_shot, points_per_stretch, stretches in self._motions:
             if of_shot is shot and points_per_stretch % count == 0:
@@ -342,6 +344,7 @@ def _search_line(
             trial = equations.move_shot(shot, arcs, part * step)
             ends = equations.ends(trial)
             gaps = equations.compute_gaps(trial, ends)
+        # Where a step leaves the manifold or what the model is defined for, a part of it may not.
         except (NumericalError, ConstraintError):
             continue
         if equations.measure(gaps) < best:

@@ -153,6 +153,7 @@ def _find_boundary(
         at = {name: float(values[i][k]) for i, (name, k) in enumerate(zip(names, index, strict=False))}
         line = growth[index]
         for k in range(len(line) - 1):
+            # NaN, of points without multipliers, is not a change of sign.
             if not line[k] * line[k + 1] < 0:
                 continue
             low, high = float(values[-1][k]), float(values[-1][k + 1])

@@ -53,11 +53,13 @@ def factors(
     # Begin with steps of about 2 / |lambda|, in which six stages are accurate to some digits: fewer would be doubled.
     n = samples * 2 ** int(np.clip(np.ceil(np.log2(max(1.0, size / 2 / samples))), 0, 8))
     coarse, change = _steps(A, period, n), np.inf
+    # At least once, also from so many steps, the product is compared.
     while n < MAX_STEPS or change == np.inf:
         fine = _steps(A, period, 2 * n)
         pairs = fine[1::2] @ fine[0::2]
-        scale = np.abs(pairs).max(axis=(1, 2), initial=1e-300)
+        scale = np.abs(pairs).max(axis=(1, 2), initial=1e-300)  # 1e-300: a factor of zeros
         change = float(np.max(np.abs(pairs - coarse).max(axis=(1, 2)) / scale))
+        # Errors of n factors add up like random ones.
         if change * np.sqrt(n) <= precision:
             return fine
         coarse, n = fine, 2 * n

@@ -40,6 +40,7 @@ def balance_inputs(equations: Equations, z0: FloatArray, *, exact: bool) -> Floa
     unknowns, z = equations.unknowns, z0.copy()
     r = equations.values(z)
     J = equations.jacobian(z, exact=exact, quick=True)[0][:, columns]
+    # Where the model is undefined at the guess, the attempts that start elsewhere are left.
     if not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
     z[columns] += equilibrate_jacobian(J).step(r, drop=WEAK_SINGULAR_VALUE)
@@ -165,6 +166,7 @@ def run_together(searches: Sequence[Search[Result]]) -> list[Result | FmilinErro
         starts: dict[int, NewtonStart] = {}
         for number in pending:
             try:
+                # A generator has to be started by next() before it can be sent anything.
                 starts[number] = searches[number].send(ends[number]) if number in ends else next(searches[number])
             except StopIteration as end:
                 outcomes[number] = end.value
@@ -201,6 +203,7 @@ def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[F
     other, since each leaves out what the ones before it led to.
     """
     unknowns, z = equations.unknowns, z0
+    # At a known solution the factor m is infinite, and the direction of the step is not determined.
     if any(np.array_equal(z, each) for each in solutions):
         return None
     for _ in range(DEFLATED_ITERATIONS):
@@ -212,8 +215,10 @@ def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[F
         newton = equilibrate_jacobian(J).step(r, drop=WEAK_SINGULAR_VALUE)
         slope = sum(_slope_of_factor((z - each) / sizes, newton / sizes) for each in solutions)
         denominator = 1.0 - slope
+        # Where the deflated Jacobian is singular, the step of r itself is taken.
         step = newton / denominator if denominator != 0 else newton
         length = float(np.max(np.abs(step) / sizes, initial=0.0))
+        # A denominator near 0 makes the step overflow.
         if not np.isfinite(length):
             return None
         z = np.clip(z + step * min(1.0, MAX_DEFLATED_STEP / length if length > 0 else 1.0), unknowns.low, unknowns.high)
@@ -225,6 +230,7 @@ def search_elsewhere(equations: Equations, z0: FloatArray, solutions: Sequence[F
 def _slope_of_factor(away: FloatArray, step: FloatArray) -> float:
     """Return (grad m_k . step) / m_k of m_k = 1/|away|^2 + 1."""
     square = float(away @ away)
+    # At z_k itself m_k is infinite: -inf makes the step zero, which ends the search there.
     return float(-2.0 * (away @ step) / (square * (1.0 + square))) if square > 0 else -np.inf
 
 
@@ -267,6 +273,7 @@ def release_guess(equations: Equations, z0: FloatArray, *, exact: bool) -> Float
     """Return z where the path from z0 (n,), near the manifold, ends, to be corrected; None when it does not end."""
     r = equations.values(z0)
     J = equations.jacobian(z0, exact=exact, quick=True)[0]
+    # Without unknowns, equations or derivatives at the guess there is nothing to follow.
     if not J.size or not (np.isfinite(J).all() and np.isfinite(r).all()):
         return None
     start = equilibrate_jacobian(J)
@@ -294,6 +301,7 @@ def find_independent_rows(constraints: NDArray[np.bool_], start: Balanced) -> ND
 
 
 def _find_pivots(rows: FloatArray) -> NDArray[np.intp]:
+    # LAPACK rejects equations without unknowns.
     if not rows.size:
         return np.empty(0, dtype=np.intp)
     diagonal, order = pivoted_qr(rows.T)
@@ -313,12 +321,14 @@ def _follow_path(path: _Path, w: FloatArray, direction: float) -> FloatArray | N
             w_end = w + (1.0 - w[-1]) / tangent[-1] * tangent
             return w_end if np.isfinite(path.value(w_end)).all() else None
         corrected_point = _correct_to_path(path, w + length * tangent)
+        # A correction that fails costs as many Jacobians as it may.
         remaining_jacobians -= MAX_CORRECTIONS if corrected_point is None else corrected_point[2]
         # A correction that takes back half of the step may have led to another branch of the path.
         if corrected_point is None or (corrected_point[0] - w) @ tangent < 0.5 * length:
             length /= 2
             continue
         w, slope, count = corrected_point
+        # Three corrections or fewer: the path is hardly curved over this step, and the next one may be longer.
         towards, length = tangent, min(MAX_STEP_SIZE, 2 * length) if count <= 3 else length
     return None
 
@@ -343,6 +353,7 @@ def _correct_to_path(path: _Path, w: FloatArray) -> tuple[FloatArray, FloatArray
         value, slope = path.value(w), path.slope(w)
         if not (np.isfinite(value).all() and np.isfinite(slope).all()):
             return None
+        # 1.0: a smaller start does not need more digits, since the end of the path is corrected in any case.
         if float(np.max(np.abs(value))) <= PATH_TOLERANCE * max(1.0, float(np.max(np.abs(path.start_residual)))):
             return w, slope, count
         w = w - linalg.pinv(slope, rtol=PSEUDOINVERSE_TOLERANCE) @ value

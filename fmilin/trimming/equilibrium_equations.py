@@ -126,6 +126,7 @@ class Equations:
             return
         candidate = unknowns.at(unknowns.z0)
         r = self.compute_values(candidate)
+        # Where the model is undefined at the guess, inputs keep the sizes of their signals.
         if not np.isfinite(r).all():
             return
         # Newtons are too small for a mass of tons; an input's start (0) and its unit do not say how large it is.
@@ -144,6 +145,7 @@ class Equations:
             moved = self._with_step(candidate, i, step)
             change = np.abs(self.compute_values(moved) - base)[self.first_order]
             size = float(np.max(change, initial=0.0))
+            # Beyond where the model is defined longer steps show nothing either.
             if not np.isfinite(size):
                 return 0.0
             if size >= MIN_INPUT_EFFECT_RATIO * required_effect:
@@ -172,7 +174,7 @@ class Equations:
         """Return the equations with linear totals of the states, (k, N), that have these values (k,)."""
         other = copy(self)
         other.totals = coefficients, values
-        sizes = np.maximum(np.abs(coefficients) @ self.state_scales, 1e-300).tolist()
+        sizes = np.maximum(np.abs(coefficients) @ self.state_scales, 1e-300).tolist()  # not 0: rows are divided by it
         other.rows = (*self.rows, *(Row("total", name, size) for name, size in zip(names, sizes, strict=True)))
         other.sizes = np.array([row.size for row in other.rows])
         other.first_order = ~other.kinds("change of rate")
@@ -274,6 +276,7 @@ class Equations:
             return np.where(is_fixed, 0.0, self._rates(candidate, t, x))
 
         try:
+            # The straight line may leave where the model is defined, and the motion itself stay: then the steps decide.
             with suppress(*REFUSALS):
                 # Whether straight on, half the way and all of it, every rate is as it was.
                 w, limit, full_step = (
@@ -296,6 +299,7 @@ class Equations:
 
     def _invariants(self, candidate: Candidate) -> Invariants:
         """Return the invariants of a candidate's model; to be evaluated with the inputs of the candidate."""
+        # To find hidden invariants takes evaluations: they are kept until a free parameter changes the model.
         if self._last is None or self._last.evaluator is not candidate.evaluator:
             self._last = Invariants(candidate.evaluator, candidate.inputs, self.pairs, self.state_scales)
         return self._last
@@ -311,7 +315,7 @@ class Equations:
         H = invariants.gradient(start.time, start.states, start.inputs).H * self.state_scales
         size = np.linalg.norm(np.nan_to_num(H), axis=1)
         # A row that is rounding relative to the others keeps its unit: it must not be enlarged to their length.
-        return np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, 1.0)
+        return np.where(size > 1e-9 * float(size.max()), size, 1.0)
 
     def exact_jacobian(self, z: FloatArray, slopes: Evaluation | None = None) -> FloatArray | None:
         """Return dr/dz (m, n) from derivatives of the model, NaN where it is silent; None without any.
@@ -387,6 +391,7 @@ class Equations:
         s = COMPARISON_STEP_SIZE / max(float(np.max(np.abs(f) / self.state_scales, initial=0.0)), 1e-3)
         ahead = candidate.evaluator.products(t + s, x + s * f, u, dx, du)
         behind = candidate.evaluator.products(t - s, x - s * f, u, dx, du)
+        # NaN has these columns measured.
         if ahead is None or behind is None:
             return np.full_like(rates, np.nan)
         return rates[:, :n] @ rates + (ahead.derivatives - behind.derivatives) / (2 * s)
@@ -406,17 +411,21 @@ class Equations:
             measured = slopes(line, base, np.ones(len(columns)))
         except NumericalError:
             return np.full((len(base), len(columns)), np.nan)
+        # The error is an estimate, which the true one may exceed: three times it is safe.
         return np.where(np.abs(measured.J) > 3 * measured.error, measured.J, 0.0)
 
 
 def invariants_see_inputs(invariants: Invariants) -> bool:
     """Whether inputs may enter the invariants: in an expression, or through rates that only the model knows."""
     constraints = invariants.model.constraints
+    # A constraint without an expression is code of the model, in which any input may stand.
     if not constraints.analytic.all():
         return True
     inputs = set(invariants.model.inputs.positions)
+    # The expression of a constraint names an input itself.
     if any(inputs.intersection(row.expression.names) for row in constraints.rows):
         return True
+    # The rate of a paired position is a state; that of any other state is computed from inputs as well.
     visible_rows = constraints.structure[invariants.hidden]
     unpaired = np.ones(visible_rows.shape[1], dtype=bool)
     unpaired[list(invariants.pairs)] = False

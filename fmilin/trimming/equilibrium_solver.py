@@ -113,6 +113,7 @@ def solve(equations: Equations, z0: FloatArray) -> Solution:
 def search_zero(equations: Equations, z0: FloatArray) -> Search[Solution]:
     """Search for the zero of r nearest to the guess; return it, or the best point of several attempts."""
     best = Solution.nowhere(equations, z0)
+    # A guess that balances already stays as it is: Newton's method would change its last digits.
     if (np.abs(best.residual) <= MAX_NOISY_RESIDUAL).all():
         best = assess_point(equations, z0, exact=True)
     if best.is_zero:
@@ -212,6 +213,7 @@ def _search_nearby(
         same = abs(reached.cost - best.cost) <= 1e-3 * best.cost and not reached.is_balanced
         best = _choose_better(best, reached)
         # A bound may have stopped the search: there may be a solution at another one.
+        # 1e-3: least squares end near a bound, inside of it.
         at_bound = ((best.z - unknowns.low <= 1e-3) | (unknowns.high - best.z <= 1e-3)).any()
         if best.is_zero or (same and spread >= FAR_SPREAD_SIZE and not at_bound):
             break  # two searches from different places end in the same dead end
@@ -230,6 +232,7 @@ def _products_agree(equations: Equations, z: FloatArray) -> bool:
     size = np.maximum(np.linalg.norm(exact, axis=1), np.linalg.norm(measured, axis=1))
     # Rows that are rounding relative to the others disagree with any measurement.
     # 1e-4 is far above the error of differences over such short steps, and far below that of a wrong derivative.
+    # 1e-12: where all rows are zero, their rounding agrees.
     floor = max(1e-12, ROW_ROUNDING_TOLERANCE * float(np.max(size, initial=0.0)))
     return bool((np.linalg.norm(exact - measured, axis=1) <= 1e-4 * np.maximum(size, floor)).all())
 
@@ -316,6 +319,7 @@ def _compute_row_weights(equations: Equations, z0: FloatArray) -> FloatArray:
 def _solve_least_squares(equations: Equations, z0: FloatArray, weights: FloatArray, *, exact: bool) -> FloatArray:
     """Return the nearest local minimum of |W r|, inside the bounds, up to a small pull towards the guess."""
     unknowns = equations.unknowns
+    # SciPy rejects an empty vector, and a residual that is not finite where it starts.
     if not len(z0) or not np.isfinite(equations.values(z0)).all():
         return z0
 
@@ -356,10 +360,12 @@ def assess_point(equations: Equations, end: FloatArray | Correction, *, exact: b
     allowed = compute_rounding(J, z, equations)
     first = equations.first_order
     beyond_rounding = not (np.abs(residual[first]) <= allowed[first]).all()
+    # The noise takes several evaluations, and matters only where rounding does not explain the residual.
     noise = measure_noise(equations, z) if beyond_rounding else None
     if noise is not None:
         allowed = np.maximum(allowed, np.minimum(CLEAR_RESIDUAL_FACTOR * noise, MAX_NOISY_RESIDUAL))
     second = ~first
+    # The rates can only be described where the model is defined.
     if second.any() and np.isfinite(residual).all():
         rates = equations.describe_motion(equations.unknowns.at(z))[0]
         speed = float(np.max(np.abs(rates) / equations.state_scales, initial=0.0))  # its square: of terms in d/dt f

@@ -151,6 +151,7 @@ def _list_helpers(equations: Equations, best: Solution, request: TrimRequest) ->
     candidate = equations.unknowns.at(best.z)
     model = candidate.model
     remaining_norm = _compute_unremovable_residual(best, np.zeros(len(best.residual)))
+    # To first order the unknowns remove all of it: nothing that is fixed is in the way.
     if not remaining_norm:
         return []
     fixed_names = [name for name in (*model.inputs.names, *request.fixed) if name not in equations.unknowns.names]
@@ -237,6 +238,7 @@ def suggest_steady_motion(error: TrimError, model: Model, request: TrimRequest, 
                 solution = search(replace(request, steady=(*request.steady, *moving)))
         except (FmilinError, OutOfTimeError):
             continue
+        # Rates that vary along the motion are not those of a steady one.
         if solution.report.varying:
             continue
         names = [name for name in solution.report.moving if name not in request.steady]

@@ -27,7 +27,7 @@ def describe_change(totals: Totals, states: FloatArray) -> Remark | None:
     reached = totals.coefficients @ states
     terms = np.abs(totals.coefficients) @ np.abs(states) + np.abs(totals.values)
     # 1e-6 is far above the error of the coefficients, which come from samples of the motion.
-    changed = np.flatnonzero(np.abs(reached - totals.values) > 1e-6 * np.maximum(terms, 1e-300))
+    changed = np.flatnonzero(np.abs(reached - totals.values) > 1e-6 * terms)
     if not len(changed):
         return None
     listed = "; ".join(f"{totals.names[i]} = {reached[i]:.6g} instead of {totals.values[i]:.6g}" for i in changed)

@@ -259,6 +259,7 @@ def _is_same(one: TrimmedPoint, other: TrimmedPoint) -> bool:
     sizes = signals.scales(one.states)
     distances = one.report.distance, other.report.distance
     doubt = np.array([sum(d.get(name, 0.0) for d in distances) for name in signals.names])
+    # Bounds of distances are estimates: twice their sum is still one equilibrium.
     is_near = (np.abs(apart) <= np.maximum(SAME_EQUILIBRIUM_DISTANCE * sizes, 2 * doubt)).all()
     if is_near and np.allclose(one.inputs, other.inputs):
         return True

@@ -87,7 +87,7 @@ def _search_displaced(problem: Problem, equations: Equations, z0: FloatArray) ->
     """Return the best point found from places to which what the equations leave open leads; None without one."""
     inside = Problem(equations, prefer_interior(problem.limits), (), exact=problem.exact)
     form = equilibrate_jacobian(problem.slopes(z0)[: problem.m])
-    is_measured = not problem.exact or equations.moving
+    is_measured = not problem.exact or equations.moving  # changes of rates are differences in any case
     open_directions = form.columns[:, None] * form.null_space(RANK_MEASURED if is_measured else RANK)
     random = np.random.default_rng(1947)
     mixed = open_directions @ random.uniform(-1.0, 1.0, (open_directions.shape[1], MIXED_DIRECTION_COUNT))
@@ -112,6 +112,7 @@ def _search_interior(problem: Problem, inside: Problem, equations: Equations, z0
         if any(abs(b) > BINDING_DISTANCE for b in problem.beyond(feasible)):
             return None
         z = _minimize(problem, feasible)
+        # SLSQP may leave the bounds again: then the feasible point itself is the start of the last steps.
         is_inside = not any(abs(b) > BINDING_DISTANCE for b in problem.beyond(z))
         return (_finish(problem, equations, z) if is_inside else None) or _finish(problem, equations, feasible)
     except NumericalError:
@@ -162,6 +163,7 @@ def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | 
         final = equations.with_targets([*equations.targets, *binding])
         z, last, unresolved = _sharpen(problem, final, z)
         multipliers = _compute_multipliers(problem, final, z)
+        # A bound is added once: it would otherwise be added and released in turn for ever.
         crossed = [r for r in _list_crossed_bounds(problem, z) if r.name not in added]
         wrong = [
             r for r in binding if r.name not in added and not _is_binding(problem, equations, r, multipliers[r.name])
@@ -170,13 +172,16 @@ def _finish(problem: Problem, equations: Equations, z: FloatArray) -> Optimum | 
             binding = [*binding, crossed[0]]
             added.add(crossed[0].name)
         elif wrong:
+            # One at a time: the multipliers of the others change when it is released.
             binding = [r for r in binding if r is not wrong[0]]
         else:
             break
+    # The equations with the added bounds may have no solution: then these are still crossed.
     if _list_crossed_bounds(problem, z):
         return None
     solution = assess_point(final, z, exact=exact)
     names = {r.name for r in binding}
+    # A quantity at its bound is known exactly, whatever the derivatives say of it.
     stopped = np.array([name in names for name in equations.unknowns.names], dtype=bool)
     distance = np.where(stopped, 0.0, solution.certified.distance + 2 * np.abs(last))
     multiple = tuple(i for i in solution.certified.multiple if not stopped[i])
@@ -218,6 +223,7 @@ def _minimize(problem: Problem, z0: FloatArray) -> FloatArray:
     z = np.clip(np.asarray(result.x, dtype=np.float64), unknowns.low, unknowns.high)
     distances = np.abs(z - z0) / unknowns.sizes(z0)
     if not np.isfinite(z).all() or float(np.max(distances, initial=0.0)) > MAX_DISTANCE:
+        # The error names an unknown that the preference reads, where there is one: that is the one to bound.
         meant = np.array([name in {r.name for r in problem.preference.readings} for name in unknowns.names], dtype=bool)
         distances = np.where(meant | ~meant.any(), np.nan_to_num(distances, nan=np.inf), 0.0)
         name = unknowns.names[int(np.argmax(distances))]
@@ -315,7 +321,7 @@ def _sharpen(problem: Problem, final: Equations, z: FloatArray) -> tuple[FloatAr
         H = np.array(columns).T
         curvatures, V = np.linalg.eigh((H + H.T) / 2)
         largest = float(np.max(np.abs(curvatures)))
-        stiff = curvatures > FLAT_CURVATURE_RATIO * max(largest, 1e-300)
+        stiff = curvatures > FLAT_CURVATURE_RATIO * largest
         unresolved = int(np.count_nonzero(~stiff))
         # Smaller negative curvatures are errors of the differences of gradients.
         if (curvatures < -1e-3 * largest).any():

@@ -110,15 +110,18 @@ def search_each(
             choice.best,
             is_nearest=choice.is_nearest,
         )
+        # A preference, or totals that are kept, may have led away from the stable equilibrium.
         if request.stable:
             require_stable(point.report)
         return point
 
     def search_near_guess(guess: Mapping[str, float]) -> Search[TrimmedPoint]:
         guess = request.check_guess(model, guess)
+        # The sparse equations were read with the parameters of the model as it is, without those of a guess.
         only_signals = all(quantity(model_with_outputs, name)[0] != "parameter" for name in guess)
         if sparse is not None and only_signals and can_search_sparse(model_with_outputs, sparse, request):
             point = search_sparse(model_with_outputs, sparse, request, guess, anywhere=anywhere)
+            # Otherwise the general search says whether there is a family, or why there is nothing.
             if point is not None:
                 return point
         try:
@@ -131,6 +134,7 @@ def search_each(
                 return run_alone(find_point(other, guess))
 
             suggested = None
+            # A steady motion would not be the stable equilibrium that was requested.
             if isinstance(error, TrimError) and not request.stable:
                 suggested = suggest_steady_motion(error, model_with_outputs, request, search)
             raise suggested or explain_obstacles(error, model_with_outputs, request, search) from None
@@ -155,9 +159,11 @@ def choose_solution(equations: Equations, solution: Solution, request: TrimReque
     if best is not None:
         return ChosenSolution(best.equations, best.solution, best=best)
     solution, remarks = least_contact_forces(equations, solution)
+    # After a choice by contact forces, and at an isolated solution, nothing is left to choose.
     if remarks or not free_directions(equations, solution, ())[0]:
         return ChosenSolution(equations, solution, remarks)
     equations, solution, remarks = keep_totals(equations, solution)
+    # The totals may have taken the last direction that was open.
     if not free_directions(equations, solution, ())[0]:
         return ChosenSolution(equations, solution, remarks)
     solution, is_nearest = move_to_nearest(equations, solution)
@@ -237,6 +243,7 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Search[Solutio
     if solution.is_balanced and not solution.is_close:
         raise explain_too_far(balance, solution)
     freedoms = ""
+    # Without its targets the problem may be solvable: a path leads from there to them, or shows which are in the way.
     if not solution.is_zero and balance.targets:
         coarse = yield from search_zero(balance.with_targets(()), unknowns.z0)
         if coarse.is_zero:
@@ -245,6 +252,7 @@ def _solve_equations(balance: Equations, request: TrimRequest) -> Search[Solutio
     if not solution.is_zero:
         tried = solution.tried
         solution = replace(find_compromise(balance, [unknowns.z0, solution.z]), tried=tried)
+    # Least squares may end at a solution that the search has missed: that is returned below like any other.
     if not solution.is_zero:
         if solution.is_balanced:
             raise explain_too_far(balance, solution)
@@ -270,7 +278,9 @@ def find_preferred(balance: Equations, solution: Solution, request: TrimRequest)
     unknowns, model = balance.unknowns, balance.unknowns.start.model
     pairs = {name: pair for name, pair in request.bounds.items() if name not in unknowns.names}
     limits = [
-        Limit(make_reading(model, n, low if np.isfinite(low) else high), low, high) for n, (low, high) in pairs.items()
+        # Where a reading has no nominal size, its size comes from the bound, which has to be finite.
+        Limit(make_reading(model, n, low if np.isfinite(low) else high), low, high)
+        for n, (low, high) in pairs.items()
     ]
     if request.minimize is not None:
         preference = expression_preference(request.minimize, lambda name: make_reading(model, read_name(model, name)))
@@ -280,6 +290,7 @@ def find_preferred(balance: Equations, solution: Solution, request: TrimRequest)
         read = read_values(balance, solution, [limit.reading.name for limit in limits])
         if not any(limit.beyond(read[limit.reading.name]) for limit in limits):
             return None
+        # Without a preference the point within the bounds that is nearest to the solution is the best.
         here = zip(unknowns.names, (solution.z * unknowns.scales).tolist(), strict=True)
         preference = as_near_as_possible([make_reading(model, name, value) for name, value in here])
     return find_optimum(balance, solution, preference, limits)

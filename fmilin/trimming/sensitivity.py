@@ -178,6 +178,7 @@ class _Branch:
     def along(self, name: str, function: Callable[[Model, FloatArray], FloatArray]) -> FloatArray:
         """Return the derivative by a parameter of what a function makes of the model and its inputs."""
         p, h = self.value(name), self.step(name)
+        # Where the model is undefined at a step, the derivative is NaN, and NumPy's warning would add nothing.
         with np.errstate(invalid="ignore"):
             parts = (weight * function(*self.with_parameter(name, p + k * h)) for k, weight in WEIGHTS.items())
             slope: FloatArray = sum(parts) / h  # type: ignore[assignment]
@@ -186,7 +187,7 @@ class _Branch:
     def step(self, name: str) -> float:
         """Return the step of differences."""
         p = self.value(name)
-        return STEP * (abs(p) or 1.0)
+        return STEP * (abs(p) or 1.0)  # a parameter at zero shows no size of its own
 
     def shift(self, name: str) -> tuple[FloatArray, FloatArray, dict[str, float]]:
         """Return how states, inputs and the other parameters that were solved for move with a parameter."""
@@ -229,7 +230,7 @@ class _Branch:
         scales = self.scales[self._others]
         rows = row_sizes(H * self.scales, self._row_terms)
         scaled = H[:, self._others] * scales / rows[:, None]
-        return np.asarray(scales[:, None] * np.linalg.pinv(scaled, rcond=max(scaled.shape, default=1) * EPS) / rows)
+        return np.asarray(scales[:, None] * np.linalg.pinv(scaled, rcond=max(scaled.shape) * EPS) / rows)
 
     def _compute_trim_shift(self, name: str, balance: Equations) -> tuple[FloatArray, FloatArray, dict[str, float]]:
         unknowns = balance.unknowns
@@ -238,6 +239,7 @@ class _Branch:
         def r(model: Model, inputs: FloatArray) -> FloatArray:
             return balance.compute_values(replace(here, evaluator=PointEvaluator(model), inputs=inputs))
 
+        # Changes of rates are not functions of the graph: for steady motions the whole residual is differenced.
         if self._exact is not None and name in self._exact_names and not balance.moving:
             rates, _, h = self._differentiate_at_fixed_point(name)
             r_p = np.concatenate((h, rates[balance.at_rest])) / balance.sizes
@@ -308,11 +310,13 @@ class _Branch:
         near, wide = (at[1] - at[-1]) / (2 * h), (at[2] - at[-2]) / (4 * h)
         slope = near + (near - wide) / 3
         base, entry_errors = matrix_and_errors(linear)
+        # Errors of the four entries add up to 1.5 / h of one at most: 4 leaves room for estimates that are too small.
         rounding = 4 * (entry_errors + ROUNDING_ERROR * np.abs(base)) / h
         self._refuse_kink(name, base, at, slope, rounding)
         fourth = np.abs(at[2] + at[-2] - 4 * (at[1] + at[-1]) + 6 * base)  # noise, or what is as small as that
         rounding = np.maximum(rounding, fourth / (8 * h))
         second = np.abs(near - wide) / 3
+        # An error of fourth order is about the square of that of second order, both relative; 1e-300: zeros.
         errors = second * np.minimum(1.0, second / np.maximum(np.abs(slope).max(initial=0.0), 1e-300)) + rounding
         return self._of_blocks(name, slope, errors, dx, du)
 

@@ -37,6 +37,7 @@ def free_directions(
     unknowns = equations.unknowns
     certified = solution.certified
     free = (solution.z > unknowns.low) & (solution.z < unknowns.high)
+    # Where solutions meet, the derivative along an unknown vanishes at one point: it is not a direction of a family.
     free[list(certified.multiple)] = False
     inside = np.flatnonzero(free)
     if not len(inside):
@@ -44,6 +45,7 @@ def free_directions(
     entry_sizes = np.fmax(
         np.abs(solution.J), certified.entry_sizes if solution.entry_sizes is None else solution.entry_sizes
     )
+    # Rows that are only rounding would be enlarged to the size of others, and take directions of the family away.
     if certified.empty_rows is not None:
         entry_sizes[certified.empty_rows] = 0.0
     J = equilibrate_jacobian(solution.J[:, inside], entry_sizes[:, inside])
@@ -113,6 +115,7 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
 
     for _ in range(MAX_STEPS):
         away = _project_on_family(equations, z, z0, weights, exact=exact)
+        # 0.1: the search ends well within what counts as nearest below.
         if np.linalg.norm(away / weights) <= 0.1 * FAMILY_DIRECTION_FRACTION * distance(z):
             break
         for part in STEP_FRACTIONS:
@@ -130,6 +133,7 @@ def move_to_nearest(equations: Equations, solution: Solution) -> tuple[Solution,
         if moved.is_zero:
             solution = replace(moved, tried=solution.tried)
     remaining = _project_on_family(equations, solution.z, z0, weights, exact=exact)
+    # 1e-9: a guess that lies on the family is the nearest point itself, up to rounding.
     small = max(FAMILY_DIRECTION_FRACTION * distance(solution.z), 1e-9)
     return solution, bool(np.linalg.norm(remaining / weights) <= small)
 
@@ -145,7 +149,7 @@ def _project_on_family(
     along = form.columns[:, None] * form.null_space(limit) / weights[:, None]
     stopped = ((z <= unknowns.low) & (z0 < z)) | ((z >= unknowns.high) & (z0 > z))
     # A direction that moves an unknown against its bound is left out whole.
-    along = along[:, ~(np.abs(along[stopped]) > 1e-12).any(axis=0)]
+    along = along[:, ~(np.abs(along[stopped]) > 1e-12).any(axis=0)]  # smaller parts are rounding
     if not along.shape[1]:
         return np.zeros(len(z))
     basis = np.linalg.qr(along)[0]
@@ -168,7 +172,7 @@ def _make_balance(candidate: Candidate, model: HasContacts, free: NDArray[np.int
         rates = candidate.evaluator.evaluate(candidate.time, candidate.states, u).derivatives
         wrenches = model.contact_forces(candidate.time, candidate.states, u).values()
         forces, torques = (np.concatenate([wrench[part] for wrench in wrenches]) for part in (slice(3), slice(3, 6)))
-        return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]
+        return rates, forces[np.isfinite(forces)], torques[np.isfinite(torques)]  # NaN where undetermined
 
     return at
 
@@ -178,6 +182,7 @@ def least_contact_forces(equations: Equations, solution: Solution) -> tuple[Solu
     unknowns = equations.unknowns
     candidate, columns = unknowns.at(solution.z), unknowns.input_columns
     model = candidate.model
+    # Other inputs would miss the targets: with these there is no choice by contact forces.
     if not len(columns) or equations.targets or not isinstance(model, HasContacts):
         return solution, ()
     if not model.contact_forces(candidate.time, candidate.states, candidate.inputs):
@@ -220,7 +225,7 @@ def _smallest_wrenches(balance: Balance, z0: FloatArray) -> tuple[FloatArray, in
         if not open_.shape[1] or not len(L):
             continue
         U, s, Vh = decompose_by_singular_values(L @ open_)
-        rank = int((s > RANK * max(float(np.abs(L).max()), 1e-300)).sum())
+        rank = int((s > RANK * float(np.abs(L).max())).sum())
         now = wrench + L @ (z - z0)
         z = z - open_ @ (Vh[:rank].T @ ((U[:, :rank].T @ now) / s[:rank]))
         open_ = open_ @ Vh[rank:].T

@@ -61,8 +61,10 @@ def search_sparse(
     try:
         x = consistent_states(model, equations, t, x, u, fixed_names, project=anywhere)
     except ConstraintError:
+        # Nothing was named, so the start of the model itself is off the manifold, which its user has to know.
         if not fixed_names:
             raise
+        # Held states with which no point was found: the general search tries more, and explains.
         if any(model.states.has(name) for name in request.fixed):
             return None
         x = consistent_states(model, equations, t, x, u, (), project=True)  # a guess need not be kept
@@ -169,6 +171,7 @@ class SparseUnknowns:
         """Return sizes in the order of the names: an input's own value counts where it is larger."""
         inputs = np.maximum(self.input_sizes, np.abs(u[self.free_inputs]))
         sizes = self.list_by_name(np.concatenate((self.sizes, inputs)))
+        # Velocities are exact and have no size: a distance of 0 is compared with 1.
         return np.where(sizes > 0, sizes, 1.0)
 
 
@@ -275,9 +278,10 @@ class SparseBalance:
         last, next_length = (float(np.max(np.abs(part) / sizes, initial=0.0)) for part in (step[:n], following))
         # The next step is a quarter of the last one, up to rounding, where K |d| <= 1/2: see
         # :mod:`fmilin.numerics.certification`.
-        ratio = next_length / max(last, 1e-300)
+        ratio = next_length / max(last, 1e-300)  # not divided by zero
         if not (ratio <= 0.25 or next_length <= ROUNDING_STEP_SIZE):  # NaN is neither
             return nearer, following * self._sizes, nowhere
+        # 0.9: where the next step is rounding, its ratio says nothing and may be 1.
         further = np.abs(following) / (1 - min(ratio, 0.9))
         lengths = np.concatenate((np.maximum(np.abs(nearer[:n]), 1.0) * self._sizes, np.abs(nearer[n:])))
         self.rounding = TERMS_ROUNDED * (abs(self._matrix) @ lengths)

@@ -49,12 +49,14 @@ def judge_equilibrium(equations: Equations, solution: Solution) -> Instability |
     V = null_space(H * S / lengths[:, None], RANK if solution.is_exact else RANK_MEASURED)
     A = V.T @ (F * S / S[:, None]) @ V
     changes = _changes_within_distance(equations, solution, F)
+    # The rates of a sampled model are its changes over a period: the map is I + A.
     if sampled := candidate.model.map_period > 0:
         A = A + np.eye(len(A))
     if not changes:
         return judge_growth(A, BLURRED[solution.is_exact], sampled=sampled)
     change = np.max([np.abs(V.T @ (each * S / S[:, None]) @ V) for each in changes], axis=0)
     verdict = judge_growth(A, BLURRED[solution.is_exact], change, sampled=sampled)
+    # At a simple solution that is nearer than this, linear models are as accurate as at the solution itself.
     if solution.certified.multiple or _relative_distance(equations, solution) > MAX_SIMPLE_SOLUTION_DISTANCE:
         return replace(verdict, slope_changes=np.max(np.abs(changes), axis=0))
     return verdict
@@ -83,6 +85,7 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
             nearby = _compute_slopes(equations, moved_solution, unknowns.at(moved))[1]
         except REFUSALS:
             continue
+        # On one side the model may be undefined: the other one still counts.
         if np.isfinite(nearby).all():
             changes.append(nearby - F)
     return changes
@@ -91,6 +94,7 @@ def _changes_within_distance(equations: Equations, solution: Solution, F: FloatA
 def _compute_slopes(equations: Equations, solution: Solution, candidate: Candidate) -> tuple[FloatArray, FloatArray]:
     """Return the derivatives of invariants (m, N) and rates (N, N) along all states."""
     n, J = len(candidate.states), solution.J
+    # Stability is that of all states, also of those which the request fixes or lets move.
     if len(equations.unknowns.states) != n or len(equations.at_rest) != n:
         equations = Equations(Unknowns(candidate, TrimRequest()), range(n), equations.pairs, moving=False)
         J = equations.jacobian(equations.unknowns.z0)[0]
@@ -140,6 +144,7 @@ class _DampedMotion:
         """Return the largest real part of an eigenvalue and where that leads (n,); 0 if ``slow``."""
         w, X = np.linalg.eig(self.V.T @ self.J @ self.V)
         i = int(np.argmax(w.real))
+        # An eigenvector is known up to a complex factor: its real part may be nothing but rounding.
         direction = self.V @ (X[:, i].real if np.abs(X[:, i].real).max() > ARRIVAL_RATE_TOLERANCE else X[:, i].imag)
         grows = float(w[i].real)
         return grows if grows > slow * float(np.max(np.abs(w))) else 0.0, direction / np.abs(direction).max()
@@ -165,6 +170,7 @@ def find_stable_equilibrium(equations: Equations, z0: FloatArray) -> Solution | 
         if not solution.is_zero:
             return None
         unstable = judge_equilibrium(equations, solution)
+        # Where stability cannot be judged the equilibrium is returned, and its report says so.
         if unstable is None or not unstable.count:
             return solution
         z = _push(equations, solution.z, keep, exact=exact)
@@ -194,6 +200,7 @@ def _approach_equilibrium(
         # As long as a step divides the rates by ten, the next ones give digits at no further cost.
         if size <= ARRIVAL_RATE_TOLERANCE and (size <= EXACT_BALANCE_TOLERANCE or size > 0.1 * before):
             return z
+        # Implicit Euler with longer steps damps what grows: the motion would end at an unstable equilibrium.
         z, h = _step_ahead(equations, z, motion, keep, min(h, GROWTH / growth) if growth else h)
         if h < MIN_STEP_SECONDS:
             return None
@@ -220,7 +227,7 @@ def _step_ahead(
         length = float(np.max(np.abs(dx)))
         # Where rates are constant no error limits a step, and it would leap over an equilibrium.
         if length > MAX_STEP_SIZE:
-            h *= max(0.1, 0.9 * MAX_STEP_SIZE / length)
+            h *= max(0.1, 0.9 * MAX_STEP_SIZE / length)  # 0.1: by ten at most, since rates change on the way
             continue
         ahead = z.copy()
         ahead[columns] += dx

@@ -166,6 +166,7 @@ def _differentiate(problems: Sequence[TrimEquations], z: FloatArray) -> list[Eva
         inputs = np.array([candidate.inputs for candidate in batch])
         try:
             answer = batch[0].evaluator.differentiate_points(times, states, inputs)
+        # Each is differentiated alone then, when its Jacobian is computed.
         except REFUSALS:
             continue
         if answer is not None:

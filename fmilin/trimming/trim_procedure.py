@@ -132,6 +132,7 @@ def find_each(
     """Return each solution that a guess leads to, once; ``anywhere`` as in :func:`search`."""
     if not guesses:
         raise UsageError("The search needs at least one guess, which may be empty.")
+    # One guess is searched with its explanation at once, which would otherwise take a second search.
     if len(guesses) == 1:
         return (_assess_motion(model, search(model, request, guesses[0], anywhere=anywhere)),)
     solutions: list[TrimmedPoint] = []
@@ -139,6 +140,7 @@ def find_each(
     for number, outcome in enumerate(search_each(model, request, guesses, anywhere=anywhere, explain=False)):
         if isinstance(outcome, NumericalError):
             failed.append(number)
+        # Errors of the request or of the model itself are the same for every guess.
         elif isinstance(outcome, FmilinError):
             raise outcome
         elif not any(outcome.same_place(other) for other in solutions):
@@ -151,6 +153,7 @@ def find_each(
 
 def _assess_motion(model: Model, point: TrimmedPoint) -> TrimmedPoint:
     """Return the point with what is to be said of A along its motion, and of stability where A stays."""
+    # At rest stability has been judged already; models with sparse equations are too large for dense ones.
     if not point.report.moving or isinstance(model, HasSparseForm):
         return point
     remarks, linear = along_motion(apply_point_parameters(model, point), point)

@@ -87,6 +87,7 @@ def _rates_later(equations: Equations, candidate: Candidate) -> float | None:
 def read_values(balance: Equations, solution: Solution, names: Sequence[str]) -> dict[str, float]:
     """Return what comes out at a solution, by name."""
     readings = [make_reading(balance.unknowns.start.model, name) for name in names]
+    # A slice of -0 below would return all rows.
     if not readings:
         return {}
     values = balance.with_targets(readings).balance(solution.z)[-len(readings) :]
@@ -157,6 +158,7 @@ def make_point(
     report = replace(
         report, search_remarks=(*remarks, *list_remarks(equations, candidate, report, restless), *model_remarks)
     )
+    # The stability of a motion is judged by its linear models along the way, in :mod:`fmilin.trimming.trim_procedure`.
     unstable = None if request.steady or report.moving else judge_equilibrium(equations, solution)
     if unstable is None:
         return replace(point, report=report)

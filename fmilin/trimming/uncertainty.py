@@ -255,7 +255,7 @@ def _transformation(nominal: LinearModel, half: Mapping[str, float]) -> tuple[Li
     for name, size in half.items():
         d = nominal.derivatives[name]
         U, s, V = np.linalg.svd(size * np.block([[d.A, d.B], [d.C, d.D]]))
-        rank = int((s > RANK_TOLERANCE * max(float(s[0]), 1e-300)).sum()) if s.size else 0
+        rank = int((s > RANK_TOLERANCE * float(s[0])).sum()) if s.size else 0
         left_columns.append(U[:, :rank] * np.sqrt(s[:rank]))
         right_rows.append(np.sqrt(s[:rank])[:, None] * V[:rank])
         blocks.append((name, rank))
@@ -322,7 +322,7 @@ def robust_stability(
 
     def mu(w: float) -> float:
         Z = M.C[:k] @ np.linalg.solve(1j * w * np.eye(len(M.A)) - M.A, M.B[:, :k]) + M.D[:k, :k]
-        return float(ab13md(np.tile(Z, (2, 2)) * weights, sizes, kinds)[0]) if Z.any() else 0.0
+        return float(ab13md(np.tile(Z, (2, 2)) * weights, sizes, kinds)[0]) if Z.any() else 0.0  # mu(0) = 0
 
     speeds = np.abs(values)
     grid = np.geomspace(speeds.min() / FREQUENCY_RANGE_FACTOR, speeds.max() * FREQUENCY_RANGE_FACTOR, FREQUENCY_COUNT)
@@ -357,6 +357,7 @@ def _nearest_unstable(A: FloatArray, slopes: FloatArray, n: int, seed: int) -> t
         beyond = np.linalg.eigvals(A + factors[factors < best, None, None] * along).real.max(axis=1) >= 0
         if beyond.any():
             i = int(np.argmax(beyond))
+            # 1e-12: more digits than growth, an eigenvalue, has.
             f = float(brentq(growth, factors[i - 1], factors[i], xtol=1e-12))
             best, at = min((best, at), (f, d), key=lambda pair: pair[0])
     return best, at

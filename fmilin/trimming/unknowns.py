@@ -125,6 +125,7 @@ def assemble_guess(
         if kind != "parameter":
             (x if kind == "state" else u)[i] = value
     candidate = Candidate(evaluator, t, x, u, parameters)
+    # With all states named none is left to be found: such a guess is projected, as one that cannot be kept.
     if guessed_states and len(model.constraints) and len(guessed_states) < len(model.states):
         try:
             point = assemble_branch_point(evaluator, t, model.start.states, u, {n: named[n] for n in guessed_states})
@@ -272,7 +273,7 @@ def _kind(model: Model, name: str) -> tuple[ReadingKind, int]:
         return quantity(model, name)
     if (state := find_rate_state(model, name)) is not None:
         return "rate", model.states.positions[state]
-    return "output", model.outputs.positions[name] if model.outputs.has(name) else -1
+    return "output", model.outputs.positions[name] if model.outputs.has(name) else -1  # -1: not yet an output
 
 
 def compute_reading_values(

@@ -127,6 +127,7 @@ class Coefficients:
             )
             for k, (i, positions) in enumerate(constant):
                 judged[i] = Coefficient(float(values[k]), float(bounds[k]), bool(zero[k]))
+                # Coefficients of constants alone stay what they are.
                 if any(position < self._parameter_count for position in positions):
                     self._watched[elements[i].__hash__()] = elements[i]
         return judged
@@ -201,8 +202,10 @@ class Coefficients:
                 sized[i] = max(sized.get(i, 0.0), abs(c.value) * float(sizes[j]))
         suspects = []
         for k, (i, j, c) in enumerate(zip(rows, columns, judged, strict=True)):
+            # Inputs show how large the terms of an equation are; their own coefficients do not decide index and order.
             if c is None or c.is_zero or j >= len(names) - len(graph.inputs):
                 continue
+            # Small in its unit only: with the nominal size of the variable the term matters.
             if not abs(c.value) * sizes[j] <= CANCELLATION_ROUNDING_FACTOR * EPS * sized[i]:
                 continue
             is_written = not (
@@ -277,6 +280,7 @@ def find_jumping(expression: SX, variables: SX) -> set[int]:
     for k in range(function.n_instructions()):
         operation = function.instruction_id(k)
         read, written = function.instruction_input(k), function.instruction_output(k)
+        # An output writes to a position of the result, and not to a register.
         if operation == ca.OP_OUTPUT:
             continue
         if operation == ca.OP_INPUT:

@@ -59,6 +59,7 @@ class DaeEngine(SymbolicEngine):
         empty there, and its temperature undetermined.
         """
         guess = self._base.guess
+        # Linear equations are solved without a guess.
         if guess is not None:
             sizes = np.maximum(self.reduced.sizes, np.abs(unknowns))
             point = 0.0, graph.states.starts, self.inputs.starts, graph.values
@@ -128,6 +129,7 @@ class DaeEngine(SymbolicEngine):
         if form.watched is not None and form.watched.zeros(before) != form.watched.zeros(after):
             return False
         largest = float(np.abs(after).max(initial=1.0))
+        # A value that looks like rounding makes suspects of coefficients, and the reduction has to decide about these.
         if any(is_left_by_cancellation(after[i], largest, is_written=False) for i in different):
             return False
         if self.reduced.is_by_numbers:
@@ -228,6 +230,7 @@ def _implicit(system: Reduced) -> ImplicitSystem:
     W = jacobian(residuals, w)
     linear = not w.numel() or not ca.depends_on(ca.vertcat(ca.SX(0, 1), *W.nonzeros()), w)
     guess = None
+    # Linear equations need their residual at w = 0, others a guess for Newton's method.
     if linear:
         r = -ca.substitute(residuals, w, ca.SX.zeros(w.numel())) if w.numel() else ca.SX(0, 1)
     else:

@@ -95,6 +95,7 @@ def _read(declaration: Declaration, source: Written, where: str) -> Expression:
         expression = sympy.sympify(source, strict=True)
         return Expression.from_sympy(expression, {s: str(s) for s in expression.free_symbols})
     except (ConstraintError, sympy.SympifyError) as error:
+        # All problems are raised together: a placeholder stands for this equation until then.
         declaration.problems.append(f"{where} cannot be read: {error}")
         return Expression.variable(TIME)
 
@@ -138,8 +139,7 @@ def _signals(
     declaration.check_labels(labels, outputs)
     unknown = [str(n) for n in labels.independent if str(n) not in parts[0]]
     declaration.problems += [f"the independent coordinate '{n}' is not a state" for n in unknown]
-    if declaration.problems:
-        declaration.raise_problems()
+    declaration.raise_problems()
     signals = [declaration.signals(names, starts, labels) for names in parts[:3]]
     return [*signals, declaration.signals(parts[3], values, labels), declaration.signals(outputs, {}, labels)]
 

@@ -97,7 +97,7 @@ def require_balance(graph: DaeGraph) -> None:
     if count == unknown_count:
         return
     used = ca.jacobian_sparsity(graph.residuals, ca.vertcat(graph.unknowns, graph.x))
-    columns = set(np.unique(used.get_triplet()[1]).tolist()) if count else set()
+    columns = set(np.unique(used.get_triplet()[1]).tolist())
     n = len(graph.states)
     unused = [name for j, name in enumerate(graph.algebraic.names) if n + j not in columns]
     unused += [name for j, name in enumerate(graph.states.names) if not {j, unknown_count + j} & columns]

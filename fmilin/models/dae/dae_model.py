@@ -141,6 +141,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
             return reduced.index
         try:
             form = self.descriptor_form(self.start.time, self.start.states, self.start.inputs)
+        # Redundant equations have no descriptor form, nor has a start at which the model is not defined.
         except FmilinError:
             return reduced.index
         deflation = None if form is None else deflate(form.E, form.A)
@@ -225,6 +226,7 @@ class DaeModel(NativeModel, HasDescriptorForm, HasGivenStates, HasParameterSigna
             for what, signals in parts.items()
         }
         graph = replace(graph, **new)
+        # Start values of algebraic variables are the guess of Newton's method, which the reduction makes.
         if new["algebraic"] != parts["algebraic"]:
             return self._replace_choice(DaeEngine(graph))
         return self._replace_choice(self.engine.with_system(graph))
@@ -274,6 +276,7 @@ def descriptor_form(
     E[: n + m, :n], A[: n + m, :n], A[: n + m, n : n + m] = F_dx, -F_x, -F_z
     E[n + m + np.arange(k), needed] = A[n + m + np.arange(k), n + m + np.arange(k)] = 1.0
     f0 = E[:, :n] @ solution[0]
+    # Derivatives of inputs, which the reduction adds, are not in the equations as written: -1 is a column of zeros.
     input_columns = [graph.inputs.names.index(name) if name in graph.inputs.names else -1 for name in inputs]
     B, D = (np.hstack((a, np.zeros((len(a), 1))))[:, input_columns] for a in (-F_u, c_u))
     return DescriptorForm(

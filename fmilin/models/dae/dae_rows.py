@@ -108,6 +108,7 @@ class ConsistentPoints:
 
     def _find_consistent_point(self, x: FloatArray, w: FloatArray) -> ConsistentPoint | None:
         slow = False
+        # First the states, from rows that are differentiated further; then, with these, the unknowns in all rows.
         if self._lower is not None:
             if (solution := self._lower.consistent(x, w)) is not None:
                 x, w, slow = solution
@@ -133,6 +134,7 @@ class Rows:
         w = stack_column([motion.jet(j, s) for j, s in unknowns])
         column = stack_column(rows)
         absent = [key for key in motion.list_jets(column) if key not in set(unknowns)]
+        # Derivatives beyond the unknowns drop out of the combinations that count: see fmilin.models.dae.deficient.
         if absent:
             column = ca.substitute(column, stack_column([motion.jet(*k) for k in absent]), ca.SX.zeros(len(absent)))
         arguments = [graph.x, w, graph.time, u, graph.p]
@@ -175,6 +177,7 @@ class Rows:
 
     def matrix_without_rounding(self, x: FloatArray, w: FloatArray) -> Any:
         """Return dr/dw with zeros for entries that are rounding of their terms: no row of them may be scaled to 1."""
+        # Bounds of rounding are computed for dense matrices.
         if self._function.size_out(2)[0] > MAX_DENSE_ROWS:
             return self.matrix(x, w)
         return matrix_without_rounding(self._by_w, x, w, *self._fixed_arguments)
@@ -248,7 +251,7 @@ class Rows:
         if result.has_converged[0]:
             return np.asarray(result.z[0])
         r = result.r[0]
-        worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf))) if len(r) else 0
+        worst = int(np.argmax(np.nan_to_num(np.abs(r), nan=np.inf)))
         raise NumericalError(
             f"No values of the algebraic variables of '{self.name}' were found at the start: '{equations[worst]}' is "
             f"left with a residual of {abs(r[worst]):.3g}. Give start values near the solution, of states and "

@@ -138,6 +138,7 @@ def _differentiate_dependent_rows(
         left_null_space[new].T, rcond=zero
     )  # what says no more of rows that were seen is left out
     these = [k for k in last if np.linalg.norm(left_null_space[k]) > zero]
+    # All of these have been differentiated: another round would bring nothing new.
     if not set(these) - differentiated_rows:
         return rows, unknowns
     values = motion.along(stack_column([rows[k].value for k in these]))
@@ -175,6 +176,7 @@ def _redundant(
     open_names = [motion.name(*unknowns[k]) for k in np.flatnonzero(np.linalg.norm(free, axis=1) > at.zero)]
     left_null_space = linalg.null_space(J.T, rcond=at.zero)
     numbers = {row.i for k, row in enumerate(rows) if np.linalg.norm(left_null_space[k]) > at.zero and row.order}
+    # Dependent rows were differentiated in turn; where that gained nothing any of the rows may be meant.
     doubled = [form.equations[i] for i in sorted(numbers or {row.i for row in rows})]
     f = Rows(form, motion, form.f.elements(), unknowns)
     slopes = f.gradients(at.x, at.w)[1] * f.sizes[1]

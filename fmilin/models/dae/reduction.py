@@ -80,7 +80,7 @@ def analyze_structure(
     partner = np.empty(count, np.intp)
     partner[rows] = columns
     equation_offsets[rows] = 1 - delays[rows, columns]
-    while True:
+    while True:  # the smallest offsets, by iteration to a fixed point
         d = np.zeros(count, np.intp)
         np.maximum.at(d, j, c[i] + sigma)
         new = d[partner] - equation_offsets
@@ -220,9 +220,10 @@ def _reduce_with_suspects(graph: DaeGraph, parameter_count: int) -> Reduced:
             failures.append(error)
     if not results:
         raise failures[0]
-    if len(results) == 1:
+    if len(results) == 1:  # only with the suspects, or only without them, is a motion determined: so it is meant
         return results[0] if results[0].form is form else _with_note(results[0], form.suspects)
     first, second = ((r.index, len(r.form.graph.states) - len(r.invariants)) for r in results)
+    # Index and order are the same either way: the suspects stay as they are written.
     if first == second:
         return results[0]
     raise NumericalError(
@@ -330,15 +331,16 @@ def _last_jacobian(
     top = [unknowns.index((j, int(s))) for j, s in enumerate(d)]
     last = Rows(form, motion, [rows[i, int(r)].value for i, r in enumerate(c)], unknowns)
     consistent = ConsistentPoints(form, motion, list(rows.values()), unknowns)
+    # By chance J may be singular, or undefined, at the start alone: a point next to it is examined as well.
     for moved in (0.0, DISPLACEMENT_SIZE) if c.any() else (None, 0.0, DISPLACEMENT_SIZE):
         if moved is None:
-            point: ConsistentPoint | None = ConsistentPoint(
-                last.x, last.w, REGULAR_POINT_ERROR
-            )  # no states to be made consistent
+            # There are no states to be made consistent.
+            point: ConsistentPoint | None = ConsistentPoint(last.x, last.w, REGULAR_POINT_ERROR)
         else:
             point = consistent.find(moved)
         if point is not None:
             J = last.matrix_without_rounding(point.x, point.w)[:, top]
+            # A point next to the start, or of redundant rows, has half of the digits: J must be regular beyond that.
             if reciprocal_condition(J) > (
                 SINGULAR_POINT_ERROR if moved or point.zero == SINGULAR_POINT_ERROR else MIN_RECIPROCAL_CONDITION_NUMBER
             ):
@@ -355,6 +357,7 @@ def _find_driving_inputs(
 ) -> NDArray[np.bool_]:
     """Return which inputs move invariants, rates and algebraic variables, the unknowns following them."""
     count = len(motion.inputs()[1])
+    # Without invariants, and without inputs that the reduction has added, there is nothing to decide.
     if not count or not (invariants or count > len(form.graph.inputs)):
         return np.ones((len(invariants) + 1, count), dtype=bool)
     values = [row.value for row in (*solved, *invariants)] + [*form.f.elements(), *form.z.elements()]
@@ -364,6 +367,7 @@ def _find_driving_inputs(
     at = next((p for p in points if p is not None), ConsistentPoint(rows.x, rows.w, SINGULAR_POINT_ERROR))
     by_w, by_u = rows.gradients(at.x, at.w)[1], rows.input_gradient(at.x, at.w)
     n = len(solved)
+    # Where derivatives are undefined or singular every input may move everything.
     if not (np.isfinite(by_w).all() and np.isfinite(by_u).all()):
         return np.ones((len(invariants) + 1, count), dtype=bool)
     try:

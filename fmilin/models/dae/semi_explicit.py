@@ -178,6 +178,7 @@ class _Peeling:
         self.definitions[j] = i
         slope = ca.jacobian(self.F[i], self._v[j])
         self.solutions[j] = ca.substitute(self.F[i], self._v[j], 0) / -slope
+        # A number has no parameters: the search through all of them, for each solution, is left out.
         if not slope.is_constant():
             self.divisors |= set(ca.jacobian_sparsity(slope, self._p).get_triplet()[1])
 
