@@ -341,7 +341,8 @@ class _ZeroSearch:
         distance = min(LINEAR_RANGE_FACTOR * s, 1.0)
         nothing = np.zeros(len(self.r))
         ahead, behind, half = (self._evaluate_residual(k * distance, v, P, nothing)[1] for k in (1.0, -1.0, 0.5))
-        row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.entry_sizes) @ np.abs(v), 1e-300)))
+        with np.errstate(over="ignore"):  # of a row that the direction does not enter, which then counts most
+            row = int(np.argmax(np.abs(ahead) / np.maximum(np.abs(self.entry_sizes) @ np.abs(v), 1e-300)))
         slope = (ahead[row] - behind[row]) / 2
         is_odd = abs(ahead[row] + behind[row]) <= LINEARITY_TOLERANCE * abs(slope)
         return bool(is_odd and abs(half[row] - slope / 2) <= LINEARITY_TOLERANCE * abs(slope))  # NaN is not

@@ -238,8 +238,8 @@ def _start_table(values: Sequence[StartValue]) -> ResultTable:
     rows = [
         (
             shorten_name(value.name),
-            "" if value.requested is None else f"{value.requested:.6g} {value.unit}".strip(),
-            f"{value.reached:.6g} {value.unit}".strip(),
+            "" if value.requested is None else f"{value.requested:.8g} {value.unit}".strip(),
+            f"{value.reached:.8g} {value.unit}".strip(),
             value.reason,
         )
         for value in sorted(values, key=lambda value: not value.reason.startswith("moved"))

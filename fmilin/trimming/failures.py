@@ -238,10 +238,11 @@ def suggest_steady_motion(error: TrimError, model: Model, request: TrimRequest, 
                 solution = search(replace(request, steady=(*request.steady, *moving)))
         except (FmilinError, OutOfTimeError):
             continue
-        # Rates that vary along the motion are not those of a steady one.
-        if solution.report.varying:
+        # States that constraints take along may vary, as the velocity of a point of a wheel does; others may not.
+        is_unsteady = any(remark.kind == "unsteady" for remark in solution.report.search_remarks)
+        if is_unsteady or set(moving).intersection(solution.report.varying):
             continue
-        names = [name for name in solution.report.moving if name not in request.steady]
+        names = [name for name in solution.report.moving if name in moving]
         listed = ", ".join(f"'{name}'" for name in names)
         error.args = (f"{error} A steady motion exists if {', '.join(names)} may move: add steady=[{listed}].",)
         return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import cos, pi, sin
 
 import numpy as np
@@ -253,3 +254,14 @@ def test_a_speed_that_varies_is_not_called_steady() -> None:
     point = fl.trim(model, fixed={"v": 2.0}, steady=["x", "v"])
     assert point.report.varying == ("x", "v")
     assert [remark.kind for remark in fl.linearize(model, point).warnings] == ["off-equilibrium"]
+
+
+def test_a_disk_that_rolls_is_told_which_coordinates_move() -> None:
+    """It spins at 2 rad/s: its spin angle q3 and a coordinate of its contact move; velocities of its centre follow."""
+    with pytest.raises(fl.NumericalError, match=r"A steady motion exists if .* may move: add steady=") as failure:
+        fl.trim(rolling_disk(), fixed={"u2": 2.0})
+    moving = re.findall(r"'(\w+)'", str(failure.value).rpartition("steady=")[2])
+    assert "q3" in moving
+    point = fl.trim(rolling_disk(), fixed={"u2": 2.0}, steady=moving)
+    rates = dict(zip(rolling_disk().states.names, point.report.rates.tolist(), strict=True))
+    assert abs(rates["q3"]) == pytest.approx(2.0)
