@@ -149,6 +149,8 @@ LIMIT_ROUNDING = 1e-9  # of the modulus of a multiplier at the stability limit, 
 MIN_DRAWN_ERROR = 5e-3  # of half the picture: smaller errors are covered by their marks
 MAX_MODES = 4  # modes, unless they are named
 MIN_PARTICIPATION_FRACTION = 0.02  # part of a mode below which states and harmonics are left out
+MAX_DRAWN_STATES = 8  # of a mode
+MAX_OMITTED_NAMES = 4  # of states that are not drawn
 
 
 def multiplier_figure(floquet: Floquet) -> Figure:
@@ -201,7 +203,12 @@ def floquet_mode_figure(floquet: Floquet, numbers: Sequence[int] | None = None) 
     for row, k in zip(grid, chosen, strict=True):
         mode = np.concatenate((floquet.modes[:, :, k], floquet.modes[:1, :, k]))
         size = np.abs(mode).max(axis=0)
-        for i in np.flatnonzero(size > MIN_PARTICIPATION_FRACTION * size.max(initial=0.0))[:8]:
+        drawn = np.flatnonzero(size > MIN_PARTICIPATION_FRACTION * size.max(initial=0.0))[:MAX_DRAWN_STATES]
+        omitted = [shorten_name(name) for i, name in enumerate(floquet.states.names) if i not in drawn]
+        if omitted:
+            note = f"smaller, and not drawn: {', '.join(cut_list(omitted, MAX_OMITTED_NAMES))}"
+            row[0].set_title(note, fontsize=8, loc="left", color=QUIET)
+        for i in drawn:
             row[0].plot(phases, mode[:, i].real, label=shorten_name(floquet.states.names[i]), **line_style(int(i)))
         exponent = complex(floquet.exponents[k])
         row[0].set_ylabel(f"mode {k + 1}\n{rough(exponent.real)} {exponent.imag:+.3g} i 1/s", fontsize=9)

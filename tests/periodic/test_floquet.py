@@ -7,11 +7,14 @@ import pytest
 from scipy import special
 from scipy.integrate import solve_ivp
 
+import fmilin as fl
 from fmilin import Floquet
 from fmilin.errors import NumericalError
+from fmilin.models import OdeModel
 from fmilin.periodic.floquet import Periodic, floquet
 from fmilin.periodic.fourier import Interpolant, derivative
 from fmilin.periodic.transition import NODES, WEIGHTS, factors
+from fmilin.report.periodic import floquet_mode_figure
 from fmilin.signals import FloatArray, Signals
 
 
@@ -132,3 +135,12 @@ def test_accuracy_tells_too_few_points() -> None:
     result = of(sharp, 1.0)
     error = abs(result.exponents[0] - exact)
     assert 1e-3 < error < 10 * result.accuracy["exponents"]
+
+
+def test_a_picture_of_modes_names_the_states_that_it_leaves_out() -> None:
+    """Of a vibration at 100 rad/s the position is a hundredth of the velocity."""
+    model = OdeModel("fast", {"x": "v", "v": "-(1e4 + 10*cos(100*time))*x - v"})
+    orbit = fl.periodic_orbit(model, period=2 * np.pi / 100)
+    axes = floquet_mode_figure(fl.linearize_periodic(model, orbit).floquet()).axes[0]
+    assert axes.get_title(loc="left") == "smaller, and not drawn: x"
+    assert [line.get_label() for line in axes.lines] == ["v"]
