@@ -37,7 +37,7 @@ RANGES = {
 }
 LOW, HIGH = np.array(list(RANGES.values())).T
 PLANT = list(RANGES)[:3]  # parameters of the loader
-BLOCK = 20_000  # samples whose states are in memory
+BLOCK = 20_000  # samples with states in memory
 ROUNDS, AROUND = 8, 500  # of samples around the worst one so far
 
 model = loader()

@@ -80,14 +80,14 @@ def test_a_campbell_diagram_fills_its_range() -> None:
     assert frequency.get_ylim()[0] > 45.0
 
 
-def overdamped() -> fl.LinearFamily:
+def make_overdamped_family() -> fl.LinearFamily:
     """x'' + 2 x' + k x = 0: -1 +- sqrt(1 - k), a real pair that meets at k = 1."""
     model = OdeModel("damped", {"x": "v", "v": "-2*v - k*x"}, parameters={"k": 1.0})
     return fl.sweep(model, {"k": [0.0, 0.5, 1.5]})
 
 
 def test_a_root_locus_leads_through_the_point_where_a_real_pair_meets() -> None:
-    axes = overdamped().plot.root_locus().axes[0]
+    axes = make_overdamped_family().plot.root_locus().axes[0]
     paths = [np.asarray(line.get_xydata()) for line in axes.lines if len(np.asarray(line.get_xydata())) > 30]
     assert len(paths) == 2
     for path in paths:
@@ -97,7 +97,7 @@ def test_a_root_locus_leads_through_the_point_where_a_real_pair_meets() -> None:
 
 
 def test_a_campbell_diagram_shows_a_single_point_on_the_whole_axis_and_counts_real_eigenvalues() -> None:
-    frequency = overdamped().plot.campbell().axes[0]
+    frequency = make_overdamped_family().plot.campbell().axes[0]
     (mark,) = (line for line in frequency.lines if line.get_marker() == ".")
     np.testing.assert_allclose(np.asarray(mark.get_xydata()), [[1.5, np.sqrt(0.5)]], rtol=1e-9)
     assert frequency.get_xlim()[0] < 0.0

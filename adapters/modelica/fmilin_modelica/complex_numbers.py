@@ -18,7 +18,7 @@ from fmilin_modelica.complex_arithmetic import NotExpandedError, Value, write_pa
 from fmilin_modelica.complex_expressions import Reference, Types, parse_expression
 from fmilin_modelica.rewriting import edit_text
 from fmilin_modelica.tokens import Token, find_closing, skip_to, split_list
-from fmilin_modelica.used_classes import list_used_classes
+from fmilin_modelica.used_classes import list_classes_of_model
 
 __all__ = ["write_complex_as_real"]
 
@@ -219,8 +219,7 @@ class ComplexNumbers:
 
     def __init__(self, files: Mapping[str, str], text: str, model: str | None) -> None:
         self.table = ClassTable(files, text)
-        first = [] if model is None else [self.table.find_global(tuple(model.split(".")))]
-        used = list_used_classes(self.table, [*first, *self.table.read_text(text)[1]])
+        used = list_classes_of_model(self.table, text, model)
         self.is_needed = any(found.name == (COMPLEX,) for found in used)
         self.texts = {self.table.find_text(found) for found in used if not _is_standard(found)}
 

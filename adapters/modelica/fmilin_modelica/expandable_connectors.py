@@ -14,7 +14,7 @@ from fmilin_modelica.class_reader import ClassText
 from fmilin_modelica.class_table import ClassTable
 from fmilin_modelica.rewriting import edit_text, mask_comments_and_strings
 from fmilin_modelica.tokens import Token, find_closing, split_list
-from fmilin_modelica.used_classes import list_used_classes
+from fmilin_modelica.used_classes import list_classes_of_model
 
 __all__ = ["MEMBER_FAULT", "write_members_of_expandable_connectors"]
 
@@ -103,8 +103,7 @@ def write_members_of_expandable_connectors(
         The name of the model; None for the one in the text.
     """
     table = ClassTable(files, text)
-    first = [] if model is None else [table.find_global(tuple(model.split(".")))]
-    used = list_used_classes(table, [*first, *table.read_text(text)[1]])
+    used = list_classes_of_model(table, text, model)
     members = _Members(table)
     connections = [(a, b, found) for found in used for a, b in _list_connections(table, found)]
     while any(members.connect(a, b, found) for a, b, found in connections):

@@ -17,13 +17,15 @@ import numpy as np
 from fmilin.models import DaeGraph
 from fmilin.signals import FloatArray, Signals
 
-__all__ = ["guessed"]
+__all__ = ["guess_start_values"]
 
 STEPS = 30  # of Newton's iteration for one unknown in one equation
 REACHED = 1e-12
 
 
-def guessed(graph: DaeGraph, order: Sequence[int], fixed: Set[int], conditions: Any, free: Sequence[str]) -> DaeGraph:
+def guess_start_values(
+    graph: DaeGraph, order: Sequence[int], fixed: Set[int], conditions: Any, free: Sequence[str]
+) -> DaeGraph:
     """Return the graph with start values that satisfy its equations as far as one unknown at a time can.
 
     Parameters

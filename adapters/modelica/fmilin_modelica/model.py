@@ -18,7 +18,7 @@ from fmilin.signals import FloatArray, Signal, Signals
 from fmilin_modelica.aliases import merge_aliases
 from fmilin_modelica.equations import Equations
 from fmilin_modelica.front_end import flattened
-from fmilin_modelica.guessing import guessed
+from fmilin_modelica.guessing import guess_start_values
 from fmilin_modelica.homotopy import follow_homotopy
 from fmilin_modelica.model_graph import build_graph, list_conditions, order_starts, rank_coordinate
 from fmilin_modelica.modes import HeldModeError, Mode, group_of
@@ -106,7 +106,7 @@ class ModelicaEngine(DaeEngine):
             if begin is not None:
                 with contextlib.suppress(NumericalError, ConstraintError, ValueError):
                     return begin, *self._begin(begin)
-            graph = self._guessed(graph)
+            graph = self._add_guesses(graph)
         try:
             return graph, *self._begin(graph)
         except ConstraintError:
@@ -157,12 +157,14 @@ class ModelicaEngine(DaeEngine):
             "stuck or sliding, that agrees with the motion it gives. Change their start values or the forces on them."
         )
 
-    def _guessed(self, graph: DaeGraph) -> DaeGraph:
+    def _add_guesses(self, graph: DaeGraph) -> DaeGraph:
         """Return the equations with other start values, where they are singular at the given ones or lead nowhere."""
         entries = [*self.merged.states, *self.equations.algebraic]
         order = sorted(range(len(entries)), key=lambda i: (not entries[i].fixed, *rank_coordinate(entries[i])))
         fixed = {i for i, entry in enumerate(entries) if entry.fixed}
-        return guessed(graph, order, fixed, list_conditions(self.equations, self.merged)[0], self.equations.free)
+        return guess_start_values(
+            graph, order, fixed, list_conditions(self.equations, self.merged)[0], self.equations.free
+        )
 
     def _take(self, graph: DaeGraph) -> None:
         super()._take(graph)

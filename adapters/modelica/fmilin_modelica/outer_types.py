@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from fmilin_modelica.class_table import ClassTable
 from fmilin_modelica.rewriting import edit_text, mask_comments_and_strings
-from fmilin_modelica.used_classes import list_used_classes
+from fmilin_modelica.used_classes import list_classes_of_model
 
 __all__ = ["TYPE_FAULT", "write_types_of_inner_components"]
 
@@ -33,10 +33,9 @@ def write_types_of_inner_components(
         The name of the model; None for the one in the text.
     """
     table = ClassTable(files, text)
-    first = [] if model is None else [table.find_global(tuple(model.split(".")))]
     inner: dict[str, set[str]] = {}
     outer: dict[str, set[str]] = {}
-    for found in list_used_classes(table, [*first, *table.read_text(text)[1]]):
+    for found in list_classes_of_model(table, text, model):
         for component in found.components.values():
             kind = table.find_type(component.type_name, found)
             for prefix, names in (("inner", inner), ("outer", outer)):

@@ -14,7 +14,7 @@ from fmilin_modelica.class_reader import ClassText, Name
 from fmilin_modelica.class_table import MAX_INHERITANCE, ClassTable
 from fmilin_modelica.rewriting import edit_text
 from fmilin_modelica.tokens import Token, find_closing, join_tokens, skip_to, split_list
-from fmilin_modelica.used_classes import list_used_classes
+from fmilin_modelica.used_classes import list_classes_of_model
 
 __all__ = ["PACKAGE_FAULT", "write_names_of_packages"]
 
@@ -150,8 +150,7 @@ def write_names_of_packages(files: Mapping[str, str], text: str, model: str | No
         The name of the model; None for the one in the text.
     """
     table = ClassTable(files, text)
-    first = [] if model is None else [table.find_global(tuple(model.split(".")))]
-    used = list_used_classes(table, [*first, *table.read_text(text)[1]])
+    used = list_classes_of_model(table, text, model)
     redeclared = {name for found in used for name in _list_redeclared_packages(table, found)}
     packages = _Packages(table, redeclared)
 

@@ -8,10 +8,16 @@ from fmilin_modelica.class_reader import ClassText, Name
 from fmilin_modelica.class_table import ClassTable
 from fmilin_modelica.tokens import Token
 
-__all__ = ["list_used_classes"]
+__all__ = ["list_classes_of_model"]
 
 
-def list_used_classes(table: ClassTable, models: Iterable[ClassText | None]) -> list[ClassText]:
+def list_classes_of_model(table: ClassTable, text: str, model: str | None) -> list[ClassText]:
+    """Return the classes that a text uses, and those that a named model of the libraries does."""
+    named = [] if model is None else [table.find_global(tuple(model.split(".")))]
+    return _list_used_classes(table, [*named, *table.read_text(text)[1]])
+
+
+def _list_used_classes(table: ClassTable, models: Iterable[ClassText | None]) -> list[ClassText]:
     """Return the classes of components, bases and functions of models, and of those in turn."""
     used: dict[int, ClassText] = {}
     new = [model for model in models if model is not None]

@@ -148,7 +148,7 @@ def find_wine(machine: Machine = WINDOWS) -> Wine | None:
             continue
         path = Path(loader).resolve()
         folder = _find_libraries(path, _LIBRARIES[machine])
-        if folder is not None and _starts_with(path, _PROGRAM_HEADERS[machine]):
+        if folder is not None and _has_header(path, _PROGRAM_HEADERS[machine]):
             return Wine(path, folder, machine)
     return None
 
@@ -219,7 +219,7 @@ def _find_libraries(loader: Path, architecture: str) -> Path | None:
     return None
 
 
-def _starts_with(path: Path, header: bytes) -> bool:
+def _has_header(path: Path, header: bytes) -> bool:
     with path.open("rb") as file:
         return file.read(len(header)) == header
 

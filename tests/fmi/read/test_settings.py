@@ -110,7 +110,7 @@ def test_a_value_that_the_model_does_not_keep_is_noted(opened: Opened) -> None:
 
 
 def test_a_report_on_start_values_tells_set_ones_from_declared_ones(opened: Opened) -> None:
-    """The FMU starts at x = 0.5 whatever it is told."""
+    """The FMU starts at x = 0.5 whatever was set."""
 
     def report(**parameters: float) -> tuple[float | None, float, str]:
         value = opened("changes_its_mind", parameters=parameters).report_start()[0]
