@@ -23,6 +23,8 @@ parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--output", type=Path, default=Path(), metavar="FOLDER", help="for the picture; here by default")
 parser.add_argument("--samples", type=int, default=10_000, metavar="N", help="number of samples; 10000 by default")
 arguments = parser.parse_args()
+if arguments.samples < 1:
+    parser.error("--samples must be a positive number of samples.")
 arguments.output.mkdir(parents=True, exist_ok=True)
 
 CYLINDERS = ["lift.q", "tilt.q", "lift.v", "tilt.v"]
